@@ -1,0 +1,326 @@
+//! The CBOR that bundles need (RFC 8949): heads, strings, arrays; shortest form only (4.2.1), except that arrays
+//! and strings may be of indefinite length where the caller says so.
+//!
+//! A general CBOR library accepts any encoding of a number and owns what it decodes; RFC 9171 4.1 wants core
+//! deterministic encoding, and slices of the input without a copy. That is these two pages.
+
+use super::DecodeError;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// The clause that wants the shortest form.
+const SHORTEST: &str = "RFC 8949 4.2.1";
+/// The "break" that ends what has no length (RFC 8949 3.2.1).
+pub const BREAK: u8 = 0xff;
+
+/// Major types (RFC 8949 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Major {
+    /// 0: an unsigned integer.
+    Unsigned,
+    /// 1: a negative integer.
+    Negative,
+    /// 2: a byte string.
+    ByteString,
+    /// 3: a text string.
+    TextString,
+    /// 4: an array.
+    Array,
+    /// 5: a map.
+    Map,
+    /// 6: a tag.
+    Tag,
+    /// 7: simple values, floats and the break.
+    Simple,
+}
+
+const MAJORS: [Major; 8] = [
+    Major::Unsigned,
+    Major::Negative,
+    Major::ByteString,
+    Major::TextString,
+    Major::Array,
+    Major::Map,
+    Major::Tag,
+    Major::Simple,
+];
+
+/// An item's head: its major type and its argument; `None` where the length is indefinite.
+pub type Head = (Major, Option<u64>);
+
+/// Reads the head at the front without taking it: the head and its length in bytes. Refuses what is not in
+/// shortest form. The head of a float is not read: its argument has no shortest form.
+pub fn peek_head(input: &[u8]) -> Result<(Head, usize), DecodeError> {
+    let &first = input.first().ok_or(DecodeError::Incomplete)?;
+    let major = MAJORS[usize::from(first >> 5)];
+    let short = first & 0x1f;
+    let (argument, least, length) = match short {
+        0..=23 => return Ok(((major, Some(u64::from(short))), 1)),
+        24 => (u64::from(*input.get(1).ok_or(DecodeError::Incomplete)?), 24, 2),
+        25 => (u64::from(u16::from_be_bytes(fixed(input)?)), 0x100, 3),
+        26 => (u64::from(u32::from_be_bytes(fixed(input)?)), 0x1_0000, 5),
+        27 => (u64::from_be_bytes(fixed(input)?), 0x1_0000_0000, 9),
+        31 => return Ok(((major, None), 1)),
+        _ => return Err(DecodeError::invalid("a CBOR head", "RFC 8949 3")),
+    };
+    if argument < least && major != Major::Simple {
+        return Err(DecodeError::invalid("a CBOR head longer than needed", SHORTEST));
+    }
+    Ok(((major, Some(argument)), length))
+}
+
+fn fixed<const N: usize>(input: &[u8]) -> Result<[u8; N], DecodeError> {
+    let bytes = input.get(1..=N).ok_or(DecodeError::Incomplete)?;
+    Ok(bytes.try_into().expect("the range has N bytes"))
+}
+
+/// Takes a head.
+pub fn head(input: &mut Bytes) -> Result<Head, DecodeError> {
+    let (head, length) = peek_head(input)?;
+    input.advance(length);
+    Ok(head)
+}
+
+fn expect(
+    input: &mut Bytes,
+    major: Major,
+    what: &'static str,
+    clause: &'static str,
+) -> Result<Option<u64>, DecodeError> {
+    let (found, argument) = head(input)?;
+    if found == major { Ok(argument) } else { Err(DecodeError::invalid(what, clause)) }
+}
+
+/// Takes an unsigned integer. `what` and `clause` name the field for the error.
+pub fn unsigned(input: &mut Bytes, what: &'static str, clause: &'static str) -> Result<u64, DecodeError> {
+    expect(input, Major::Unsigned, what, clause)?.ok_or(DecodeError::invalid(what, clause))
+}
+
+/// Takes the head of an array: its length, or none where it is indefinite.
+pub fn array(
+    input: &mut Bytes,
+    what: &'static str,
+    clause: &'static str,
+) -> Result<Option<u64>, DecodeError> {
+    expect(input, Major::Array, what, clause)
+}
+
+/// Takes a byte string of definite length; the result shares the input's memory.
+pub fn byte_string(
+    input: &mut Bytes,
+    what: &'static str,
+    clause: &'static str,
+) -> Result<Bytes, DecodeError> {
+    let length = expect(input, Major::ByteString, what, clause)?.ok_or(DecodeError::invalid(what, clause))?;
+    take(input, length)
+}
+
+/// Takes a text string of definite length; it must be UTF-8.
+pub fn text_string(
+    input: &mut Bytes,
+    what: &'static str,
+    clause: &'static str,
+) -> Result<Bytes, DecodeError> {
+    let length = expect(input, Major::TextString, what, clause)?.ok_or(DecodeError::invalid(what, clause))?;
+    let bytes = take(input, length)?;
+    match core::str::from_utf8(&bytes) {
+        Ok(_) => Ok(bytes),
+        Err(_) => Err(DecodeError::invalid(what, clause)),
+    }
+}
+
+/// Takes a boolean.
+pub fn boolean(input: &mut Bytes, what: &'static str, clause: &'static str) -> Result<bool, DecodeError> {
+    match expect(input, Major::Simple, what, clause)? {
+        Some(20) => Ok(false),
+        Some(21) => Ok(true),
+        _ => Err(DecodeError::invalid(what, clause)),
+    }
+}
+
+/// Takes a break if one is at the front.
+pub fn take_break(input: &mut Bytes) -> Result<bool, DecodeError> {
+    match input.first() {
+        None => Err(DecodeError::Incomplete),
+        Some(&BREAK) => {
+            input.advance(1);
+            Ok(true)
+        }
+        Some(_) => Ok(false),
+    }
+}
+
+fn take(input: &mut Bytes, length: u64) -> Result<Bytes, DecodeError> {
+    match usize::try_from(length) {
+        Ok(length) if length <= input.len() => Ok(input.split_to(length)),
+        _ => Err(DecodeError::Incomplete),
+    }
+}
+
+/// How many bytes a head with this argument takes.
+pub const fn head_length(argument: u64) -> usize {
+    match argument {
+        0..=23 => 1,
+        24..=0xff => 2,
+        0x100..=0xffff => 3,
+        0x1_0000..=0xffff_ffff => 5,
+        _ => 9,
+    }
+}
+
+/// Appends a head in shortest form.
+pub fn put_head(major: Major, argument: u64, out: &mut BytesMut) {
+    let top = (major as u8) << 5;
+    match head_length(argument) {
+        1 => out.put_u8(top | argument as u8),
+        2 => out.put_slice(&[top | 24, argument as u8]),
+        3 => {
+            out.put_u8(top | 25);
+            out.put_u16(argument as u16);
+        }
+        5 => {
+            out.put_u8(top | 26);
+            out.put_u32(argument as u32);
+        }
+        _ => {
+            out.put_u8(top | 27);
+            out.put_u64(argument);
+        }
+    }
+}
+
+/// Appends an unsigned integer.
+pub fn put_unsigned(value: u64, out: &mut BytesMut) {
+    put_head(Major::Unsigned, value, out);
+}
+
+/// Appends the head of an array of `length` items.
+pub fn put_array(length: u64, out: &mut BytesMut) {
+    put_head(Major::Array, length, out);
+}
+
+/// Appends the head of an array that ends with a break.
+pub fn put_indefinite_array(out: &mut BytesMut) {
+    out.put_u8(0x9f);
+}
+
+/// Appends a break.
+pub fn put_break(out: &mut BytesMut) {
+    out.put_u8(BREAK);
+}
+
+/// Appends a byte string.
+pub fn put_byte_string(bytes: &[u8], out: &mut BytesMut) {
+    put_head(Major::ByteString, bytes.len() as u64, out);
+    out.put_slice(bytes);
+}
+
+/// Appends a text string.
+pub fn put_text_string(text: &str, out: &mut BytesMut) {
+    put_head(Major::TextString, text.len() as u64, out);
+    out.put_slice(text.as_bytes());
+}
+
+/// Appends a boolean.
+pub fn put_boolean(value: bool, out: &mut BytesMut) {
+    out.put_u8(if value { 0xf5 } else { 0xf4 });
+}
+
+/// Takes one whole item, whatever it is, and returns its bytes. Nesting deeper than `depth` and items that are
+/// not well-formed are refused.
+pub fn item(input: &mut Bytes, depth: u8) -> Result<Bytes, DecodeError> {
+    let whole = input.clone();
+    skip(input, depth)?;
+    Ok(whole.slice(..whole.len() - input.len()))
+}
+
+fn skip(input: &mut Bytes, depth: u8) -> Result<(), DecodeError> {
+    if depth == 0 {
+        return Err(DecodeError::Limit { what: "CBOR nesting" });
+    }
+    let (major, argument) = head(input)?;
+    match (major, argument) {
+        (Major::Unsigned | Major::Negative | Major::Simple, Some(_)) => Ok(()),
+        (Major::ByteString | Major::TextString, Some(length)) => take(input, length).map(drop),
+        (Major::Tag, Some(_)) => skip(input, depth - 1),
+        (Major::Array, Some(count)) => skip_many(input, depth, count),
+        (Major::Map, Some(count)) => {
+            skip_many(input, depth, count.checked_mul(2).ok_or(DecodeError::Incomplete)?)
+        }
+        (Major::Array | Major::Map | Major::ByteString | Major::TextString, None) => {
+            while !take_break(input)? {
+                skip(input, depth - 1)?;
+            }
+            Ok(())
+        }
+        (Major::Unsigned | Major::Negative | Major::Tag | Major::Simple, None) => {
+            Err(DecodeError::invalid("a CBOR head", "RFC 8949 3.2"))
+        }
+    }
+}
+
+fn skip_many(input: &mut Bytes, depth: u8, count: u64) -> Result<(), DecodeError> {
+    // Every item takes a byte at least: an announced count beyond the input ends at once.
+    if count > input.len() as u64 {
+        return Err(DecodeError::Incomplete);
+    }
+    (0..count).try_for_each(|_| skip(input, depth - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(hex: &[u8]) -> Bytes {
+        Bytes::copy_from_slice(hex)
+    }
+
+    #[test]
+    fn heads_of_rfc_8949_appendix_a() {
+        for (value, expected) in [
+            (0u64, &[0x00u8][..]),
+            (23, &[0x17]),
+            (24, &[0x18, 0x18]),
+            (100, &[0x18, 0x64]),
+            (1000, &[0x19, 0x03, 0xe8]),
+            (1_000_000, &[0x1a, 0x00, 0x0f, 0x42, 0x40]),
+            (u64::MAX, &[0x1b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]),
+        ] {
+            let mut out = BytesMut::new();
+            put_unsigned(value, &mut out);
+            assert_eq!(&out[..], expected);
+            assert_eq!(unsigned(&mut out.freeze(), "a test", "here"), Ok(value));
+        }
+    }
+
+    #[test]
+    fn a_head_longer_than_needed_is_refused() {
+        for long in
+            [&[0x18u8, 23][..], &[0x19, 0, 255], &[0x1a, 0, 0, 255, 255], &[0x1b, 0, 0, 0, 0, 0, 0, 0, 1]]
+        {
+            let error = unsigned(&mut bytes(long), "a test", "here");
+            assert_eq!(error, Err(DecodeError::invalid("a CBOR head longer than needed", SHORTEST)));
+        }
+    }
+
+    #[test]
+    fn every_prefix_of_an_item_is_incomplete() {
+        let whole = [0x82, 0x43, 1, 2, 3, 0x9f, 0x19, 3, 0xe8, 0x62, b'h', b'i', 0xff];
+        for cut in 0..whole.len() {
+            assert_eq!(item(&mut bytes(&whole[..cut]), 8), Err(DecodeError::Incomplete), "cut at {cut}");
+        }
+        assert_eq!(item(&mut bytes(&whole), 8).map(|item| item.len()), Ok(whole.len()));
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        assert_eq!(item(&mut bytes(&[0x81; 40]), 16), Err(DecodeError::Limit { what: "CBOR nesting" }));
+    }
+
+    #[test]
+    fn an_announced_length_of_any_size_costs_nothing() {
+        let huge = [0x5b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0];
+        assert_eq!(byte_string(&mut bytes(&huge), "a test", "here"), Err(DecodeError::Incomplete));
+        let huge = [0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0];
+        assert_eq!(item(&mut bytes(&huge), 4), Err(DecodeError::Incomplete));
+    }
+}

@@ -1,0 +1,13 @@
+//! Protocol engines as values.
+//!
+//! Every protocol here is an [`engine::Engine`]: a state machine that hears requests, indications and the time,
+//! and says indications, requests and when to wake it. The [`engine`] module has the contract, [`service`] the
+//! words between layers, [`joint`] how engines join. Each protocol has a folder of its own, which uses this heart
+//! and never another protocol's folder.
+
+pub mod codec;
+pub mod engine;
+pub mod joint;
+pub mod rng;
+pub mod service;
+pub mod time;
