@@ -1,1 +1,4 @@
-//! To be filled.
+//! Experiments: scenarios, sweeps, statistics, limits, papers and reports.
+
+pub mod record;
+pub mod stats;

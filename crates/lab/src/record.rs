@@ -1,0 +1,527 @@
+//! What an experiment found: one [`Record`] a measured figure, one [`Run`] a run; as JSON and as CSV.
+//!
+//! The JSON document is `{"experiment", "seed", "records": [..]}`, every record with the same keys in the same
+//! order, absent values as `null`. Numbers are rounded to twelve significant digits, in both formats, so that
+//! what is printed does not hang on the last bit of a sum.
+
+use crate::stats::Summary;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+
+/// All that one experiment found.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Experiment {
+    /// Its name, such as `cislunar`.
+    pub experiment: String,
+    /// The seed from which every run's randomness is drawn.
+    pub seed: u64,
+    /// The figures, in the order in which they are printed.
+    pub records: Vec<Record>,
+    /// The runs behind them: `runs.csv`, not part of the JSON document.
+    #[serde(skip)]
+    pub runs: Vec<Run>,
+}
+
+/// One figure: a metric of one series at one point of the parameters, over all its runs.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Record {
+    /// Whose figure: a protocol with its settings, such as `tcpcl3`.
+    pub series: String,
+    /// At which point.
+    pub params: Params,
+    /// What was measured, its unit in the name: `goodput_byte_per_s`.
+    pub metric: String,
+    /// How many runs.
+    pub n: usize,
+    /// Their mean.
+    #[serde(serialize_with = "rounded")]
+    pub mean: f64,
+    /// Half the width of the 95 % interval of the mean; none for a single run.
+    #[serde(serialize_with = "rounded_option")]
+    pub ci95: Option<f64>,
+    /// The smallest.
+    #[serde(serialize_with = "rounded")]
+    pub min: f64,
+    /// The largest.
+    #[serde(serialize_with = "rounded")]
+    pub max: f64,
+    /// The published figure.
+    #[serde(serialize_with = "rounded_option")]
+    pub reference: Option<f64>,
+    /// Where it is published: `section III.A`.
+    pub source: Option<String>,
+    /// What our figure is worth beside the published one.
+    pub kind: Kind,
+    /// The unit in words, for axes and tables: `byte/s`.
+    pub unit: String,
+    /// What the channel itself would allow, in the same unit.
+    #[serde(serialize_with = "rounded_option")]
+    pub limit: Option<f64>,
+    /// The mean over the limit.
+    #[serde(serialize_with = "rounded_option")]
+    pub ratio: Option<f64>,
+}
+
+impl Record {
+    /// The figure that these samples, one a run, come to: predicted, and nothing to compare it with yet.
+    ///
+    /// # Panics
+    /// Without a sample ([`Summary::of`]).
+    pub fn of(
+        series: impl Into<String>,
+        params: Params,
+        metric: impl Into<String>,
+        unit: impl Into<String>,
+        samples: &[f64],
+    ) -> Record {
+        let summary = Summary::of(samples);
+        Record {
+            series: series.into(),
+            params,
+            metric: metric.into(),
+            n: summary.n,
+            mean: summary.mean,
+            ci95: summary.ci95,
+            min: summary.min,
+            max: summary.max,
+            reference: None,
+            source: None,
+            kind: Kind::Predicted,
+            unit: unit.into(),
+            limit: None,
+            ratio: None,
+        }
+    }
+
+    /// With the published figure beside it.
+    pub fn with_reference(mut self, value: f64, source: impl Into<String>) -> Record {
+        self.reference = Some(value);
+        self.source = Some(source.into());
+        self
+    }
+
+    /// With what the channel itself would allow.
+    pub fn with_limit(mut self, limit: f64) -> Record {
+        self.limit = Some(limit);
+        self.ratio = (limit != 0.0).then_some(self.mean / limit);
+        self
+    }
+
+    /// Of another kind.
+    pub fn with_kind(mut self, kind: Kind) -> Record {
+        self.kind = kind;
+        self
+    }
+
+    /// Its samples' summary again.
+    pub fn summary(&self) -> Summary {
+        Summary { n: self.n, mean: self.mean, ci95: self.ci95, min: self.min, max: self.max }
+    }
+}
+
+/// What a figure of ours is worth beside a published one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A constant of ours was fitted to that very figure.
+    Calibrated,
+    /// Nothing was fitted to it.
+    Predicted,
+    /// From a formula.
+    ClosedForm,
+    /// From a live run.
+    Measured,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Calibrated => "calibrated",
+            Kind::Predicted => "predicted",
+            Kind::ClosedForm => "closed-form",
+            Kind::Measured => "measured",
+        })
+    }
+}
+
+/// One run: one seed at one point.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Run {
+    /// Whose run.
+    pub series: String,
+    /// At which point.
+    pub params: Params,
+    /// Its number at that point, from 0.
+    pub run: u32,
+    /// Its own seed.
+    pub seed: u64,
+    /// What was measured: metric (with its unit in the name) and value, in the order of the columns. A run may
+    /// lack a metric.
+    pub values: Vec<(String, f64)>,
+}
+
+impl Run {
+    /// The value of a metric.
+    pub fn value(&self, metric: &str) -> Option<f64> {
+        self.values.iter().find(|(name, _)| name == metric).map(|(_, value)| *value)
+    }
+}
+
+/// A point: names and values, in the order in which they were set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Params(Vec<(String, Value)>);
+
+impl Params {
+    /// No parameters.
+    pub fn new() -> Params {
+        Params::default()
+    }
+
+    /// With this one, too; it keeps its place if it was set before.
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Params {
+        let (name, value) = (name.into(), value.into());
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name, value)),
+        }
+        self
+    }
+
+    /// The value of one.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+impl fmt::Display for Params {
+    /// `delay_ms=2000 ber=0.000001`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        f.pad(&words.join(" "))
+    }
+}
+
+impl Serialize for Params {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// A parameter's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Integer(i64),
+    /// Another number.
+    Number(f64),
+    /// A word.
+    Text(String),
+}
+
+impl Value {
+    /// As a number, if it is one.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Integer(value) => Some(*value as f64),
+            Value::Number(value) => Some(*value),
+            Value::Text(_) => None,
+        }
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Value {
+        Value::Integer(value)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Value {
+        i64::try_from(value).map_or(Value::Number(value as f64), Value::Integer)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Value {
+        Value::Integer(value.into())
+    }
+}
+
+impl From<f64> for Value {
+    /// A whole number stays one, so that 0.0 and 0 are the same point.
+    fn from(value: f64) -> Value {
+        let whole = value.fract() == 0.0 && value.abs() < 1e15;
+        if whole { Value::Integer(value as i64) } else { Value::Number(value) }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Value {
+        Value::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Value {
+        Value::Text(value)
+    }
+}
+
+impl fmt::Display for Value {
+    /// Very small and very large numbers as `1e-6`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Integer(value) => f.pad(&value.to_string()),
+            Value::Number(value) => f.pad(&number(*value)),
+            Value::Text(value) => f.pad(value),
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Integer(value) => serializer.serialize_i64(*value),
+            Value::Number(value) => rounded(value, serializer),
+            Value::Text(value) => serializer.serialize_str(value),
+        }
+    }
+}
+
+impl Experiment {
+    /// The JSON document, with a newline at its end.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut out, self)?;
+        out.write_all(b"\n")
+    }
+
+    /// `records.csv`: one row a record, one column a parameter.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_records_csv(&self, out: impl Write) -> io::Result<()> {
+        let names = param_names(self.records.iter().map(|record| &record.params));
+        let mut csv = csv::Writer::from_writer(out);
+        let after = [
+            "metric",
+            "n",
+            "mean",
+            "ci95",
+            "min",
+            "max",
+            "reference",
+            "source",
+            "kind",
+            "unit",
+            "limit",
+            "ratio",
+        ];
+        csv.write_record(["series"].into_iter().chain(names.iter().map(String::as_str)).chain(after))?;
+        for record in &self.records {
+            let mut row = vec![record.series.clone()];
+            row.extend(names.iter().map(|name| cell(&record.params, name)));
+            row.extend([record.metric.clone(), record.n.to_string(), number(record.mean)]);
+            row.extend([optional(record.ci95), number(record.min), number(record.max)]);
+            row.extend([optional(record.reference), record.source.clone().unwrap_or_default()]);
+            row.extend([record.kind.to_string(), record.unit.clone()]);
+            row.extend([optional(record.limit), optional(record.ratio)]);
+            csv.write_record(&row)?;
+        }
+        csv.flush()
+    }
+
+    /// `runs.csv`: one row a run, one column a parameter, one column a metric.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_runs_csv(&self, out: impl Write) -> io::Result<()> {
+        let names = param_names(self.runs.iter().map(|run| &run.params));
+        let mut metrics = Names::default();
+        self.runs.iter().flat_map(|run| &run.values).for_each(|(metric, _)| metrics.add(metric));
+        let mut csv = csv::Writer::from_writer(out);
+        let head = ["series"].into_iter().chain(names.iter().map(String::as_str)).chain(["run", "seed"]);
+        csv.write_record(head.chain(metrics.in_order.iter().map(String::as_str)))?;
+        for run in &self.runs {
+            let mut row = vec![run.series.clone()];
+            row.extend(names.iter().map(|name| cell(&run.params, name)));
+            row.extend([run.run.to_string(), run.seed.to_string()]);
+            let mut values = vec![String::new(); metrics.in_order.len()];
+            for (metric, value) in &run.values {
+                values[metrics.index[metric]] = number(*value);
+            }
+            row.extend(values);
+            csv.write_record(&row)?;
+        }
+        csv.flush()
+    }
+}
+
+/// Different names in the order in which they first came.
+#[derive(Default)]
+struct Names {
+    in_order: Vec<String>,
+    index: BTreeMap<String, usize>,
+}
+
+impl Names {
+    fn add(&mut self, name: &str) {
+        if !self.index.contains_key(name) {
+            self.index.insert(name.to_owned(), self.in_order.len());
+            self.in_order.push(name.to_owned());
+        }
+    }
+}
+
+fn param_names<'a>(points: impl Iterator<Item = &'a Params>) -> Vec<String> {
+    let mut names = Names::default();
+    points.flat_map(Params::iter).for_each(|(name, _)| names.add(name));
+    names.in_order
+}
+
+fn cell(params: &Params, name: &str) -> String {
+    params.get(name).map(Value::to_string).unwrap_or_default()
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map(number).unwrap_or_default()
+}
+
+/// Twelve significant digits.
+fn round(value: f64) -> f64 {
+    if value.is_finite() { format!("{value:.11e}").parse().unwrap_or(value) } else { value }
+}
+
+/// A number as it is written in CSV and in tables of parameters: twelve significant digits at the most,
+/// `1e-6` where plain digits would be long.
+pub fn number(value: f64) -> String {
+    let value = round(value);
+    let size = value.abs();
+    if size != 0.0 && !(1e-4..1e15).contains(&size) { format!("{value:e}") } else { format!("{value}") }
+}
+
+fn rounded<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(round(*value))
+}
+
+fn rounded_option<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.serialize_some(&round(*value)),
+        None => serializer.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment() -> Experiment {
+        let point = Params::new().with("delay_ms", 2000u32).with("ber", 1e-6).with("outage_s", 0.0);
+        let record = Record::of("tcpcl3", point.clone(), "goodput_byte_per_s", "byte/s", &[2400.0, 2500.1])
+            .with_reference(2550.0, "section III.A")
+            .with_limit(13_700.0);
+        let plain = Record::of("tcp", Params::new().with("file", "a, b"), "time_s", "s", &[0.1 + 0.2])
+            .with_kind(Kind::ClosedForm);
+        let run = |number: u32, values: &[(&str, f64)]| Run {
+            series: "tcpcl3".into(),
+            params: point.clone(),
+            run: number,
+            seed: u64::MAX,
+            values: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        };
+        Experiment {
+            experiment: "cislunar".into(),
+            seed: 1,
+            records: vec![record, plain],
+            runs: vec![
+                run(0, &[("time_s", 185.25)]),
+                run(1, &[("goodput_byte_per_s", 1e-9), ("time_s", 7.0)]),
+            ],
+        }
+    }
+
+    #[test]
+    fn json_has_every_key_in_order_and_no_rounding_noise() {
+        let mut out = Vec::new();
+        experiment().write_json(&mut out).unwrap();
+        let expected = r#"{
+  "experiment": "cislunar",
+  "seed": 1,
+  "records": [
+    {
+      "series": "tcpcl3",
+      "params": {
+        "delay_ms": 2000,
+        "ber": 1e-6,
+        "outage_s": 0
+      },
+      "metric": "goodput_byte_per_s",
+      "n": 2,
+      "mean": 2450.05,
+      "ci95": 635.945547046,
+      "min": 2400.0,
+      "max": 2500.1,
+      "reference": 2550.0,
+      "source": "section III.A",
+      "kind": "predicted",
+      "unit": "byte/s",
+      "limit": 13700.0,
+      "ratio": 0.178835766423
+    },
+    {
+      "series": "tcp",
+      "params": {
+        "file": "a, b"
+      },
+      "metric": "time_s",
+      "n": 1,
+      "mean": 0.3,
+      "ci95": null,
+      "min": 0.3,
+      "max": 0.3,
+      "reference": null,
+      "source": null,
+      "kind": "closed-form",
+      "unit": "s",
+      "limit": null,
+      "ratio": null
+    }
+  ]
+}
+"#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn csv_has_one_column_for_every_parameter_of_any_record() {
+        let mut out = Vec::new();
+        experiment().write_records_csv(&mut out).unwrap();
+        let expected = "\
+series,delay_ms,ber,outage_s,file,metric,n,mean,ci95,min,max,reference,source,kind,unit,limit,ratio
+tcpcl3,2000,1e-6,0,,goodput_byte_per_s,2,2450.05,635.945547046,2400,2500.1,2550,section III.A,predicted,byte/s,13700,0.178835766423
+tcp,,,,\"a, b\",time_s,1,0.3,,0.3,0.3,,,closed-form,s,,
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let mut out = Vec::new();
+        experiment().write_runs_csv(&mut out).unwrap();
+        let expected = "\
+series,delay_ms,ber,outage_s,run,seed,time_s,goodput_byte_per_s
+tcpcl3,2000,1e-6,0,0,18446744073709551615,185.25,
+tcpcl3,2000,1e-6,0,1,18446744073709551615,7,1e-9
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}
