@@ -1,0 +1,281 @@
+//! Files over a bundle agent: one bundle a file.
+//!
+//! The source hands the agent each file in pieces, against room. The destination registers, reads every delivery back
+//! from the agent's storage in pieces, compares, and says `Taken`. A relay runs the same engine with nothing to do but
+//! to tell its agent the time, the routes and the links.
+
+use super::{Failure, Task, TaskIndication, TaskRequest};
+use bytes::Bytes;
+use longwire_proto::engine::Engine;
+use longwire_proto::service::{App, AppIndication, AppRequest, DeliveryId, SendId, SendOptions};
+use longwire_proto::time::Instant;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How much of a delivery is read at once, bytes.
+const READ_BYTES: u32 = 256 * 1024;
+
+/// The longest piece handed down at once, bytes.
+const PIECE_BYTES_MAX: u64 = 64 * 1024;
+
+/// A delivery that is being read back.
+#[derive(Debug)]
+struct Reading {
+    length: u64,
+    at: u64,
+    /// The expected files that it may still be.
+    candidates: Vec<usize>,
+}
+
+/// The workload: sender and receiver in one, each asleep until asked.
+#[derive(Debug)]
+pub struct FilesOverBundles {
+    destination: String,
+    options: SendOptions,
+    files: Vec<Bytes>,
+    /// The file being handed down, and how far.
+    current: usize,
+    handed: u64,
+    opened: bool,
+    room: u64,
+    expected: Vec<Bytes>,
+    done: Vec<bool>,
+    reading: BTreeMap<DeliveryId, Reading>,
+    down: VecDeque<AppRequest>,
+    up: VecDeque<TaskIndication>,
+}
+
+impl FilesOverBundles {
+    /// Says `setup` to the agent first (clock, routes, registrations, links), then sends files to the endpoint
+    /// `destination` when asked to.
+    pub fn new(setup: Vec<AppRequest>, destination: String, options: SendOptions) -> Self {
+        FilesOverBundles {
+            destination,
+            options,
+            files: Vec::new(),
+            current: 0,
+            handed: 0,
+            opened: false,
+            room: 0,
+            expected: Vec::new(),
+            done: Vec::new(),
+            reading: BTreeMap::new(),
+            down: setup.into(),
+            up: VecDeque::new(),
+        }
+    }
+
+    /// Opens the next file, or hands down the next piece of the open one.
+    fn send(&mut self) -> Option<AppRequest> {
+        let file = self.files.get(self.current)?;
+        let length = file.len() as u64;
+        let send = SendId(self.current as u64);
+        if !self.opened {
+            self.opened = true;
+            self.up.push_back(TaskIndication::Started { file: self.current });
+            let (destination, options) = (self.destination.clone(), self.options.clone());
+            return Some(AppRequest::Send { send, destination, length, options });
+        }
+        if self.handed == length {
+            self.next_file();
+            return self.send();
+        }
+        let size = self.room.min(PIECE_BYTES_MAX).min(length - self.handed);
+        if size == 0 {
+            return None;
+        }
+        let data = file.slice(self.handed as usize..(self.handed + size) as usize);
+        self.handed += size;
+        self.room -= size;
+        Some(AppRequest::Piece { send, data })
+    }
+
+    fn next_file(&mut self) {
+        self.current += 1;
+        self.handed = 0;
+        self.opened = false;
+    }
+
+    fn delivered(&mut self, delivery: DeliveryId, length: u64) {
+        if self.reading.contains_key(&delivery) {
+            return;
+        }
+        let fits = |&file: &usize| self.expected[file].len() as u64 == length;
+        let candidates = (0..self.expected.len()).filter(fits).collect();
+        self.reading.insert(delivery, Reading { length, at: 0, candidates });
+        self.read_on(delivery);
+    }
+
+    /// Asks for the next part of a delivery, or ends it.
+    fn read_on(&mut self, delivery: DeliveryId) {
+        let reading = &self.reading[&delivery];
+        if reading.at < reading.length {
+            self.down.push_back(AppRequest::Read { delivery, offset: reading.at, length: READ_BYTES });
+            return;
+        }
+        let intact = !reading.candidates.is_empty();
+        let fresh = reading.candidates.iter().copied().find(|&file| !self.done[file]);
+        let other = (0..self.done.len()).find(|&file| !self.done[file]);
+        let file = fresh.or(reading.candidates.first().copied()).or(other);
+        self.down.push_back(AppRequest::Taken { delivery });
+        let Some(file) = file else { return };
+        let again = core::mem::replace(&mut self.done[file], true);
+        self.up.push_back(match again {
+            true => TaskIndication::Again { file },
+            false => TaskIndication::Done { file, intact },
+        });
+    }
+
+    fn data(&mut self, delivery: DeliveryId, offset: u64, data: &Bytes) {
+        let Some(reading) = self.reading.get_mut(&delivery) else { return };
+        if offset != reading.at || data.is_empty() {
+            return;
+        }
+        let (from, to) = (offset as usize, offset as usize + data.len());
+        let expected = &self.expected;
+        reading.candidates.retain(|&file| expected[file].get(from..to) == Some(&data[..]));
+        reading.at = to as u64;
+        self.read_on(delivery);
+    }
+}
+
+impl Engine for FilesOverBundles {
+    type Above = Task;
+    type Below = App;
+
+    fn handle_request(&mut self, _now: Instant, request: TaskRequest) {
+        match request {
+            TaskRequest::Start { files } => self.files.extend(files),
+            TaskRequest::Expect { files } => {
+                self.done.extend(files.iter().map(|_| false));
+                self.expected.extend(files);
+            }
+        }
+    }
+
+    fn handle_indication(&mut self, _now: Instant, indication: AppIndication) {
+        match indication {
+            AppIndication::Room(room) => self.room = room,
+            AppIndication::Sent { send } => {
+                self.up.push_back(TaskIndication::HandedOver { file: send.0 as usize });
+            }
+            AppIndication::Failed { send, reason } => {
+                let file = send.0 as usize;
+                let why = Failure::Bundle(reason);
+                self.up.push_back(TaskIndication::Failed { file, why, for_good: true });
+                if file == self.current && self.opened {
+                    self.next_file();
+                }
+            }
+            AppIndication::Delivered { delivery, length, .. } => self.delivered(delivery, length),
+            AppIndication::Data { delivery, offset, data } => self.data(delivery, offset, &data),
+            AppIndication::Gone { delivery, .. } => {
+                self.reading.remove(&delivery);
+            }
+            AppIndication::Link { link, down, .. } => {
+                self.up.push_back(TaskIndication::Link { link, up: down.is_none() });
+            }
+            AppIndication::Accepted { .. }
+            | AppIndication::Progress { .. }
+            | AppIndication::Report { .. } => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_indication(&mut self) -> Option<TaskIndication> {
+        self.up.pop_front()
+    }
+
+    fn poll_request(&mut self, _now: Instant) -> Option<AppRequest> {
+        self.down.pop_front().or_else(|| self.send())
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_proto::engine::drain;
+
+    const NOW: Instant = Instant::ZERO;
+
+    /// Everything that an engine says down, in order; what it says up goes to `heard`.
+    fn quiet(engine: &mut FilesOverBundles, heard: &mut Vec<TaskIndication>) -> Vec<AppRequest> {
+        let mut down = Vec::new();
+        drain(engine, NOW, |up| heard.push(up), |request| down.push(request));
+        down
+    }
+
+    #[test]
+    fn the_source_says_its_setup_first_and_hands_pieces_down_only_against_room() {
+        let setup = vec![AppRequest::SetClock { dtn_ms: Some(5) }];
+        let mut source = FilesOverBundles::new(setup.clone(), "dtn://rx/in".into(), SendOptions::default());
+        let mut heard = Vec::new();
+        let files = vec![Bytes::from(vec![1; 1000]), Bytes::new()];
+        source.handle_request(NOW, TaskRequest::Start { files });
+        let down = quiet(&mut source, &mut heard);
+        assert_eq!(down[0], setup[0]);
+        assert!(matches!(down[1], AppRequest::Send { send: SendId(0), length: 1000, .. }));
+        assert_eq!(down.len(), 2, "there is no room for a piece yet");
+        source.handle_indication(NOW, AppIndication::Room(600));
+        let down = quiet(&mut source, &mut heard);
+        assert!(matches!(&down[..], [AppRequest::Piece { data, .. }] if data.len() == 600));
+        source.handle_indication(NOW, AppIndication::Room(600));
+        let down = quiet(&mut source, &mut heard);
+        assert!(matches!(&down[0], AppRequest::Piece { data, .. } if data.len() == 400));
+        assert!(matches!(down[1], AppRequest::Send { send: SendId(1), length: 0, .. }));
+        assert_eq!(heard, [TaskIndication::Started { file: 0 }, TaskIndication::Started { file: 1 }]);
+    }
+
+    /// Delivers `content` in answers of at most 300 bytes and returns what the destination says.
+    fn deliver(engine: &mut FilesOverBundles, delivery: DeliveryId, content: &Bytes) -> Vec<TaskIndication> {
+        let mut heard = Vec::new();
+        let begin = AppIndication::Delivered {
+            delivery,
+            source: "dtn://tx/".into(),
+            destination: "dtn://rx/in".into(),
+            created: (1, delivery.0),
+            length: content.len() as u64,
+        };
+        engine.handle_indication(NOW, begin.clone());
+        engine.handle_indication(NOW, begin);
+        let mut taken = false;
+        loop {
+            let down = quiet(engine, &mut heard);
+            if down.is_empty() {
+                break;
+            }
+            for request in down {
+                match request {
+                    AppRequest::Read { delivery, offset, length } => {
+                        let from = offset as usize;
+                        let to = content.len().min(from + (length as usize).min(300));
+                        let data = content.slice(from..to);
+                        engine.handle_indication(NOW, AppIndication::Data { delivery, offset, data });
+                    }
+                    AppRequest::Taken { .. } => taken = true,
+                    other => panic!("a destination never says {other:?}"),
+                }
+            }
+        }
+        assert!(taken, "every delivery is taken");
+        engine.handle_indication(NOW, AppIndication::Gone { delivery, taken: true });
+        heard
+    }
+
+    #[test]
+    fn the_destination_tells_files_apart_by_their_bytes_whatever_order_they_come_in() {
+        let (a, b) = (Bytes::from(vec![1; 700]), Bytes::from(vec![2; 700]));
+        let mut engine = FilesOverBundles::new(Vec::new(), String::new(), SendOptions::default());
+        engine.handle_request(NOW, TaskRequest::Expect { files: vec![a.clone(), b.clone()] });
+        assert_eq!(deliver(&mut engine, DeliveryId(1), &b), [TaskIndication::Done { file: 1, intact: true }]);
+        assert_eq!(deliver(&mut engine, DeliveryId(2), &b), [TaskIndication::Again { file: 1 }]);
+        let mut wrong = a.to_vec();
+        wrong[650] ^= 1;
+        let told = deliver(&mut engine, DeliveryId(3), &wrong.into());
+        assert_eq!(told, [TaskIndication::Done { file: 0, intact: false }]);
+    }
+}
