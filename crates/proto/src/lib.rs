@@ -10,4 +10,5 @@ pub mod engine;
 pub mod joint;
 pub mod rng;
 pub mod service;
+pub mod tcp;
 pub mod time;
