@@ -1,5 +1,11 @@
 //! Experiments: scenarios, sweeps, statistics, limits, papers and reports.
 
+pub mod error;
+pub mod limit;
+pub mod link;
 pub mod record;
+pub mod scenario;
+pub mod spread;
 pub mod stats;
+pub mod toml_text;
 pub mod workload;

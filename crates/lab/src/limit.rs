@@ -1,0 +1,219 @@
+//! The limit: the time that the channel itself would need.
+//!
+//! The file is cut into packets of 40 header bytes each, of the size that is best for the link's bit-error rate and no
+//! longer than its MTU. A packet of `b` bytes arrives with probability `(1 - ber)^(8 b)`, so on average it is sent
+//! `1 / (1 - packet error rate)` times. All of that at line rate, plus the one-way delays, on the very outage schedule
+//! of the run: what would be on its way during an outage is not sent.
+//!
+//! Over several hops there are two limits. Storing the whole file at every node is [`Limit::store_and_forward_s`];
+//! passing each packet on as it comes is [`Limit::streaming_s`]. Over one hop they are the same.
+
+/// Header bytes of a packet: IPv4 and TCP without options.
+pub const HEADER_BYTES: u32 = 40;
+
+/// One hop, in the direction of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hop {
+    /// Line rate, bit/s.
+    pub rate_bps: f64,
+    /// One-way delay, seconds.
+    pub delay_s: f64,
+    /// Bit-error rate.
+    pub ber: f64,
+    /// The longest packet, headers included, bytes.
+    pub mtu_bytes: u32,
+    /// When the link is out: beginning and end, seconds since the run began, in order, not overlapping.
+    pub outages: Vec<(f64, f64)>,
+}
+
+/// What the channel itself would need for a file, seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// The whole file at every node before the next hop begins.
+    pub store_and_forward_s: f64,
+    /// Every packet passed on as it comes.
+    pub streaming_s: f64,
+    /// The best packet's payload on the slowest hop, bytes.
+    pub payload_bytes: u32,
+}
+
+/// The limit for `bytes` bytes over these hops.
+///
+/// # Panics
+/// Without a hop, or where an MTU leaves no room for a payload.
+pub fn limit(hops: &[Hop], bytes: u64) -> Limit {
+    assert!(!hops.is_empty(), "a path has a hop");
+    let mut stored = 0.0;
+    for hop in hops {
+        let air =
+            Packets::of(bytes, best_payload_bytes(hop)).lengths().map(|length| hop.airtime_s(length)).sum();
+        stored = hop.sent_at(stored, air) + hop.delay_s;
+    }
+    let smallest_mtu = hops.iter().map(|hop| hop.mtu_bytes).min().expect("a path has a hop");
+    let slowest = hops
+        .iter()
+        .max_by(|a, b| {
+            a.seconds_a_byte(best_payload_bytes(a)).total_cmp(&b.seconds_a_byte(best_payload_bytes(b)))
+        })
+        .expect("a path has a hop");
+    let payload_bytes = best_payload_bytes(slowest).min(smallest_mtu - HEADER_BYTES);
+    Limit {
+        store_and_forward_s: stored,
+        streaming_s: streaming_s(hops, Packets::of(bytes, payload_bytes)),
+        payload_bytes,
+    }
+}
+
+/// The payload with which a byte takes the least time on this hop.
+///
+/// # Panics
+/// Where the MTU leaves no room for a payload.
+pub fn best_payload_bytes(hop: &Hop) -> u32 {
+    assert!(hop.mtu_bytes > HEADER_BYTES, "an MTU of {} leaves no room for a payload", hop.mtu_bytes);
+    // Longer packets are always better without errors. With them, a packet longer than a few mean gaps between errors
+    // is never the best, so the search ends there.
+    let longest = hop.mtu_bytes - HEADER_BYTES;
+    let useful = if hop.ber > 0.0 { (4.0 / (8.0 * hop.ber)).min(f64::from(longest)) as u32 } else { longest };
+    if hop.ber <= 0.0 {
+        return longest;
+    }
+    let cost = |payload: &u32| hop.seconds_a_byte(*payload);
+    (1..=useful.max(1)).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
+}
+
+/// When the last packet arrives, each passed on as it comes.
+fn streaming_s(hops: &[Hop], packets: Packets) -> f64 {
+    let mut free = vec![0.0; hops.len()];
+    let mut arrived = 0.0;
+    for length in packets.lengths() {
+        arrived = 0.0;
+        for (hop, free) in hops.iter().zip(&mut free) {
+            let begin = f64::max(*free, arrived);
+            *free = hop.sent_at(begin, hop.airtime_s(length));
+            arrived = *free + hop.delay_s;
+        }
+    }
+    arrived
+}
+
+/// A file cut into packets.
+#[derive(Clone, Copy)]
+struct Packets {
+    full: u64,
+    full_bytes: u32,
+    last_bytes: u32,
+}
+
+impl Packets {
+    /// Cuts `bytes` bytes into payloads of `payload` bytes; an empty file is one packet that says so.
+    fn of(bytes: u64, payload: u32) -> Packets {
+        let count = bytes.div_ceil(u64::from(payload)).max(1);
+        let last = bytes - (count - 1) * u64::from(payload);
+        Packets {
+            full: count - 1,
+            full_bytes: payload + HEADER_BYTES,
+            last_bytes: last as u32 + HEADER_BYTES,
+        }
+    }
+
+    /// The packets' lengths on the line, bytes.
+    fn lengths(self) -> impl Iterator<Item = u32> {
+        (0..self.full).map(move |_| self.full_bytes).chain([self.last_bytes])
+    }
+}
+
+impl Hop {
+    /// How long a packet of this length occupies the line on average, all its repetitions together.
+    fn airtime_s(&self, length: u32) -> f64 {
+        let bits = f64::from(length) * 8.0;
+        bits / self.rate_bps * self.tries(bits)
+    }
+
+    /// How often a packet of so many bits is sent on average.
+    fn tries(&self, bits: f64) -> f64 {
+        libm::exp(-bits * libm::log1p(-self.ber))
+    }
+
+    fn seconds_a_byte(&self, payload: u32) -> f64 {
+        self.airtime_s(payload + HEADER_BYTES) / f64::from(payload)
+    }
+
+    /// When `air` seconds of sending that begin at `from` are over, given the outages.
+    fn sent_at(&self, from: f64, air: f64) -> f64 {
+        let (mut at, mut left) = (from, air);
+        for (begin, end) in &self.outages {
+            let (begin, end) = (begin - self.delay_s, *end);
+            if end <= at {
+                continue;
+            }
+            if at + left <= begin {
+                break;
+            }
+            left -= (begin - at).max(0.0);
+            at = end;
+        }
+        at + left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hop(delay_s: f64, ber: f64) -> Hop {
+        Hop { rate_bps: 115_200.0, delay_s, ber, mtu_bytes: 1500, outages: Vec::new() }
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-3
+    }
+
+    #[test]
+    fn a_megabyte_over_one_error_free_hop() {
+        // 685 packets: 684 of 1500 bytes and one of 1400, 1,027,400 bytes, 71.3472 s at 115,200 bit/s, and 2 s.
+        let found = limit(&[hop(2.0, 0.0)], 1_000_000);
+        assert_eq!(found.payload_bytes, 1460);
+        assert!(near(found.store_and_forward_s, 73.3472), "{found:?}");
+        assert!(near(found.streaming_s, 73.3472), "{found:?}");
+    }
+
+    #[test]
+    fn two_hops_stored_and_streamed() {
+        let found = limit(&[hop(2.0, 0.0), hop(2.0, 0.0)], 1_000_000);
+        assert!(near(found.store_and_forward_s, 146.6944), "{found:?}");
+        // The second hop begins one full packet (0.1042 s) and one delay late, and ends so.
+        assert!(near(found.streaming_s, 71.3472 + 0.1042 + 4.0), "{found:?}");
+    }
+
+    #[test]
+    fn bit_errors_make_packets_short_and_repeat_them() {
+        // d/dm of (m + 40) / m * exp(8 (m + 40) p) is zero where m (m + 40) = 40 / (8 p): m = 687 at 1e-5.
+        let payload = best_payload_bytes(&hop(0.0, 1e-5));
+        assert!((686..=688).contains(&payload), "{payload}");
+        assert_eq!(best_payload_bytes(&hop(0.0, 1e-6)), 1460, "the MTU binds");
+        let found = limit(&[hop(2.0, 1e-5)], 1_000_000);
+        // 1,000,000 / 687 * 727 * 8 / 115,200 * exp(727 * 8e-5) = 77.89 s, and 2 s.
+        assert!((found.streaming_s - 79.89).abs() < 0.03, "{found:?}");
+    }
+
+    #[test]
+    fn an_outage_takes_its_length_and_the_delay_before_it() {
+        let mut path = hop(2.0, 0.0);
+        path.outages = vec![(30.0, 60.0)];
+        let found = limit(&[path.clone()], 1_000_000);
+        assert!(near(found.streaming_s, 73.3472 + 32.0), "{found:?}");
+        path.outages = vec![(500.0, 600.0)];
+        assert!(near(limit(&[path], 1_000_000).streaming_s, 73.3472), "it ends before");
+    }
+
+    #[test]
+    fn an_empty_file_is_one_header_and_the_delay() {
+        let found = limit(&[hop(2.0, 0.0)], 0);
+        assert!(near(found.streaming_s, 2.0 + 320.0 / 115_200.0), "{found:?}");
+    }
+
+    #[test]
+    fn a_hopeless_link_still_has_a_finite_best() {
+        assert_eq!(best_payload_bytes(&hop(0.0, 0.2)), 1);
+    }
+}

@@ -1,0 +1,280 @@
+//! Link profiles: a channel as a small TOML file.
+//!
+//! The shipped ones are part of the binary; a user's own is a copy with other numbers, given by its path. In a
+//! scenario a profile may be changed key by key, or written out in place.
+
+use crate::error::{Error, nearest};
+use crate::limit;
+use crate::toml_text::{self, merge};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use toml::Table;
+
+/// The profiles that are part of the binary: name and TOML text.
+pub const SHIPPED: &[(&str, &str)] = &[
+    ("cislunar", include_str!("../../../scenarios/links/cislunar.toml")),
+    ("lan", include_str!("../../../scenarios/links/lan.toml")),
+    ("mars", include_str!("../../../scenarios/links/mars.toml")),
+];
+
+/// A point-to-point link. "Forward" is the way the files go, "back" the other; what is not said of the way back is
+/// as on the way forward.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LinkProfile {
+    /// A name for people.
+    pub title: String,
+    /// Line rate, bit/s. Default 115,200.
+    pub rate_bps: u64,
+    /// Line rate on the way back, bit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub back_rate_bps: Option<u64>,
+    /// One-way delay, milliseconds. Default 0.
+    pub delay_ms: f64,
+    /// One-way delay on the way back, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub back_delay_ms: Option<f64>,
+    /// Changes of the delay, both ways: from so many seconds on, so many milliseconds. In order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub delay_schedule: Vec<DelayChange>,
+    /// The probability that a bit is flipped. Default 0.
+    pub ber: f64,
+    /// The same on the way back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub back_ber: Option<f64>,
+    /// Bit errors in bursts, both ways; then `ber` does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<Bursts>,
+    /// The longest frame, without what the link itself adds, bytes. Default 1500.
+    pub mtu_bytes: u32,
+    /// What may wait at each end's interface, bytes. Default 20,000.
+    pub queue_bytes: u64,
+    /// True: whoever finds the queue full is dropped, as at a router in the middle. False (the default): the host sees
+    /// its own interface's queue and waits.
+    pub tail_drop: bool,
+    /// The frame check that the link adds: `none` (damaged frames are delivered as they are), `crc16` (2 bytes) or
+    /// `crc32` (4 bytes). Default `crc16`.
+    pub fcs: FrameCheck,
+}
+
+impl Default for LinkProfile {
+    fn default() -> Self {
+        LinkProfile {
+            title: String::new(),
+            rate_bps: 115_200,
+            back_rate_bps: None,
+            delay_ms: 0.0,
+            back_delay_ms: None,
+            delay_schedule: Vec::new(),
+            ber: 0.0,
+            back_ber: None,
+            bursts: None,
+            mtu_bytes: 1500,
+            queue_bytes: 20_000,
+            tail_drop: false,
+            fcs: FrameCheck::Crc16,
+        }
+    }
+}
+
+/// A change of a link's delay.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DelayChange {
+    /// Seconds since the run began.
+    pub from_s: f64,
+    /// The one-way delay from then on, milliseconds.
+    pub delay_ms: f64,
+}
+
+/// Two states of a channel, each with its own bit-error rate (Gilbert and Elliott).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Bursts {
+    /// Bit-error rate in the good state.
+    pub good_ber: f64,
+    /// Bit-error rate in the bad state.
+    pub bad_ber: f64,
+    /// Mean length of the good state, bits.
+    pub good_bits: f64,
+    /// Mean length of the bad state, bits.
+    pub bad_bits: f64,
+}
+
+/// What a link adds to each frame to tell damage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FrameCheck {
+    /// Nothing.
+    None,
+    /// Two bytes.
+    #[default]
+    Crc16,
+    /// Four bytes.
+    Crc32,
+}
+
+impl LinkProfile {
+    /// The profile of this name or, if it ends in `.toml` or has a slash, in this file (relative to `base`).
+    ///
+    /// # Errors
+    /// An unknown name, a file that cannot be read, or a key or value that makes no sense; each with a hint.
+    pub fn load(name: &str, base: &Path) -> Result<LinkProfile, Error> {
+        LinkProfile::from_table(table_of(name, base)?, &format!("link `{name}`"))
+    }
+
+    /// The profile that a scenario's `[[link]]` says: the one named by `profile`, if any, with the other keys over it.
+    ///
+    /// # Errors
+    /// As [`LinkProfile::load`].
+    pub fn resolve(said: &Table, base: &Path) -> Result<LinkProfile, Error> {
+        let mut over = said.clone();
+        let table = match over.remove("profile") {
+            None => over,
+            Some(toml::Value::String(name)) => {
+                let mut table = table_of(&name, base)?;
+                merge(&mut table, &over);
+                table
+            }
+            Some(other) => {
+                return Err(Error::new(format!("`profile = {other}` is not a name"))
+                    .hint(format!("shipped profiles: {}", shipped_names())));
+            }
+        };
+        LinkProfile::from_table(table, "[[link]]")
+    }
+
+    fn from_table(table: Table, place: &str) -> Result<LinkProfile, Error> {
+        let profile: LinkProfile = toml_text::from_table(table, place)?;
+        profile.check(place)?;
+        Ok(profile)
+    }
+
+    fn check(&self, place: &str) -> Result<(), Error> {
+        let wrong = |key: &str, rule: &str| Err(Error::new(format!("{place}: `{key}` {rule}")));
+        let probability = |ber: f64| (0.0..=0.5).contains(&ber);
+        if self.rate_bps == 0 || self.back_rate_bps == Some(0) {
+            return wrong("rate-bps", "must be above zero");
+        }
+        if !(64..=65_535).contains(&self.mtu_bytes) {
+            return wrong("mtu-bytes", "must be from 64 to 65535");
+        }
+        if !probability(self.ber) || !self.back_ber.is_none_or(probability) {
+            return wrong("ber", "must be from 0 to 0.5");
+        }
+        let delays = [self.delay_ms, self.back_delay_ms.unwrap_or(0.0)];
+        if !delays.into_iter().chain(self.delay_schedule.iter().map(|change| change.delay_ms)).all(is_time) {
+            return wrong("delay-ms", "must be from 0 to 1e9");
+        }
+        if self.queue_bytes < u64::from(self.mtu_bytes) {
+            return wrong("queue-bytes", "must hold at least one frame of mtu-bytes");
+        }
+        Ok(())
+    }
+
+    /// The slowest round trip without queues, seconds.
+    pub fn round_trip_s(&self) -> f64 {
+        let scheduled = self.delay_schedule.iter().map(|change| 2.0 * change.delay_ms);
+        let constant = self.delay_ms + self.back_delay_ms.unwrap_or(self.delay_ms);
+        scheduled.fold(constant, f64::max) / 1e3
+    }
+
+    /// What fits into the link both ways while a byte and its acknowledgement travel, bytes.
+    pub fn bandwidth_delay_bytes(&self) -> f64 {
+        self.round_trip_s() * self.rate_bps as f64 / 8.0
+    }
+
+    /// The mean bit-error rate forward.
+    pub fn mean_ber(&self) -> f64 {
+        match self.bursts {
+            None => self.ber,
+            Some(bursts) => {
+                let weighted = bursts.good_ber * bursts.good_bits + bursts.bad_ber * bursts.bad_bits;
+                weighted / (bursts.good_bits + bursts.bad_bits)
+            }
+        }
+    }
+
+    /// The hop forward as the limit sees it, with these outages.
+    pub fn hop(&self, outages: Vec<(f64, f64)>) -> limit::Hop {
+        let soonest = self.delay_schedule.iter().map(|change| change.delay_ms).fold(self.delay_ms, f64::min);
+        limit::Hop {
+            rate_bps: self.rate_bps as f64,
+            delay_s: soonest / 1e3,
+            ber: self.mean_ber(),
+            mtu_bytes: self.mtu_bytes,
+            outages,
+        }
+    }
+}
+
+fn is_time(millis: f64) -> bool {
+    (0.0..=1e9).contains(&millis)
+}
+
+/// The shipped profiles' names, for people.
+pub fn shipped_names() -> String {
+    SHIPPED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+fn table_of(name: &str, base: &Path) -> Result<Table, Error> {
+    if let Some((_, text)) = SHIPPED.iter().find(|(known, _)| *known == name) {
+        return toml_text::parse(text, name);
+    }
+    if !name.contains('/') && !name.ends_with(".toml") {
+        let known = format!("known links: {}; or give the path of your own .toml file", shipped_names());
+        let hint = match nearest(name, SHIPPED.iter().map(|(name, _)| *name)) {
+            Some(near) => format!("did you mean `{near}`? {known}"),
+            None => known,
+        };
+        return Err(Error::new(format!("there is no link called `{name}`")).hint(hint));
+    }
+    let path = base.join(name);
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        Error::new(format!("cannot read the link profile {}: {error}", path.display()))
+            .hint(format!("known links: {}; or give the path of your own .toml file", shipped_names()))
+    })?;
+    toml_text::parse(&text, &path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_profile_loads() {
+        for (name, _) in SHIPPED {
+            let profile =
+                LinkProfile::load(name, Path::new(".")).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!profile.title.is_empty(), "{name} has a title");
+        }
+    }
+
+    #[test]
+    fn an_unknown_link_names_the_nearest_one() {
+        let error = LinkProfile::load("cislnar", Path::new(".")).expect_err("there is no such link");
+        assert!(error.to_string().contains("did you mean `cislunar`?"), "{error}");
+    }
+
+    #[test]
+    fn a_scenario_changes_a_profile_key_by_key() {
+        let said: Table = toml::from_str("profile = 'cislunar'\ndelay-ms = 2000").expect("TOML");
+        let profile = LinkProfile::resolve(&said, Path::new(".")).expect("a profile");
+        assert_eq!((profile.delay_ms, profile.rate_bps), (2000.0, 115_200));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_nearest_one() {
+        let said: Table = toml::from_str("profile = 'cislunar'\ndealy-ms = 2000").expect("TOML");
+        let error = LinkProfile::resolve(&said, Path::new(".")).expect_err("no such key");
+        assert!(error.to_string().contains("did you mean `delay-ms`?"), "{error}");
+    }
+
+    #[test]
+    fn senseless_values_are_refused() {
+        for wrong in ["rate-bps = 0", "ber = 0.7", "mtu-bytes = 10", "delay-ms = -1", "queue-bytes = 100"] {
+            let said: Table = toml::from_str(wrong).expect("TOML");
+            LinkProfile::resolve(&said, Path::new(".")).expect_err(wrong);
+        }
+    }
+}

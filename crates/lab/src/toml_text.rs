@@ -1,0 +1,140 @@
+//! TOML as people write it: read with hints, merged, changed by dotted keys.
+
+use crate::error::{Error, nearest};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
+
+/// Reads a text; `place` names it in errors.
+///
+/// # Errors
+/// What is not TOML.
+pub fn parse(text: &str, place: &str) -> Result<Table, Error> {
+    text.parse::<Table>().map_err(|error| Error::new(format!("{place}: {}", error.to_string().trim_end())))
+}
+
+/// A table as a value of its type; `place` names it in errors.
+///
+/// # Errors
+/// Unknown keys (with the nearest known one) and values of the wrong kind.
+pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, Error> {
+    Value::Table(table).try_into().map_err(|error: toml::de::Error| {
+        let message = error.to_string();
+        let plain = Error::new(format!("{place}: {}", message.trim_end()));
+        match hint_of(error.message()) {
+            Some(hint) => plain.hint(hint),
+            None => plain,
+        }
+    })
+}
+
+/// A value as a table, `None`s left out.
+///
+/// # Panics
+/// If the value is not a table of things that TOML can say: a mistake in this program.
+pub fn to_table(value: &impl Serialize) -> Table {
+    Table::try_from(value).expect("a configuration is a TOML table")
+}
+
+/// Serde says `unknown field `a`, expected one of `b`, `c``: the nearest of those.
+fn hint_of(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("unknown ")?;
+    let mut quoted = rest.split('`').skip(1).step_by(2);
+    let wrong = quoted.next()?;
+    let known: Vec<&str> = quoted.collect();
+    Some(match nearest(wrong, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known here: {}", known.join(", ")),
+    })
+}
+
+/// Puts `over` onto `table`: tables key by key, everything else as a whole.
+pub fn merge(table: &mut Table, over: &Table) {
+    for (key, value) in over {
+        match (table.get_mut(key), value) {
+            (Some(Value::Table(inner)), Value::Table(over)) => merge(inner, over),
+            _ => {
+                table.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Sets what a dotted key names. In an array of tables a number chooses one (`link.1.ber`), and without a number all
+/// of them are set (`link.ber`). Missing tables are made.
+///
+/// # Errors
+/// A key that runs through something that is no table.
+pub fn set(table: &mut Table, key: &str, value: &Value) -> Result<(), Error> {
+    let (first, rest) = key.split_once('.').map_or((key, None), |(first, rest)| (first, Some(rest)));
+    let Some(rest) = rest else {
+        table.insert(first.to_owned(), value.clone());
+        return Ok(());
+    };
+    let inner = table.entry(first.to_owned()).or_insert_with(|| Value::Table(Table::new()));
+    let no_table = || Error::new(format!("`{key}`: `{first}` is not a table"));
+    match inner {
+        Value::Table(inner) => set(inner, rest, value),
+        Value::Array(items) => {
+            let (number, after) = rest.split_once('.').map_or((rest, None), |(n, after)| (n, Some(after)));
+            match (number.parse::<usize>(), after) {
+                (Ok(index), Some(after)) => {
+                    let count = items.len();
+                    let item = items.get_mut(index).and_then(Value::as_table_mut).ok_or_else(|| {
+                        Error::new(format!("`{key}`: there are {count} of `{first}`, numbered from 0"))
+                    })?;
+                    set(item, after, value)
+                }
+                _ => {
+                    for item in items.iter_mut() {
+                        set(item.as_table_mut().ok_or_else(no_table)?, rest, value)?;
+                    }
+                    Ok(())
+                }
+            }
+        }
+        _ => Err(no_table()),
+    }
+}
+
+/// One word of a command line as a value: a number, a truth value, a quoted string, or else the word itself.
+pub fn value_of(word: &str) -> Value {
+    let parsed = format!("x = {word}").parse::<Table>().ok().and_then(|mut table| table.remove("x"));
+    parsed.unwrap_or_else(|| Value::String(word.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Table {
+        text.parse().expect("TOML")
+    }
+
+    #[test]
+    fn a_merge_goes_key_by_key_into_tables() {
+        let mut base = table("a = 1\n[t]\nx = 1\ny = 2");
+        merge(&mut base, &table("b = 3\n[t]\ny = 4"));
+        assert_eq!(base, table("a = 1\nb = 3\n[t]\nx = 1\ny = 4"));
+    }
+
+    #[test]
+    fn a_dotted_key_reaches_into_tables_and_arrays() {
+        let mut base = table("[[link]]\nber = 1\n[[link]]\nber = 2");
+        set(&mut base, "link.ber", &Value::Integer(5)).expect("both");
+        set(&mut base, "link.1.ber", &Value::Integer(6)).expect("one");
+        set(&mut base, "settings.tcp.mss", &Value::Integer(536)).expect("made");
+        let expected = table("[[link]]\nber = 5\n[[link]]\nber = 6\n[settings.tcp]\nmss = 536");
+        assert_eq!(base, expected);
+        assert!(set(&mut base, "link.2.ber", &Value::Integer(6)).is_err());
+        assert!(set(&mut base, "settings.tcp.mss.more", &Value::Integer(6)).is_err());
+    }
+
+    #[test]
+    fn words_become_values() {
+        assert_eq!(value_of("1e-6"), Value::Float(1e-6));
+        assert_eq!(value_of("12"), Value::Integer(12));
+        assert_eq!(value_of("true"), Value::Boolean(true));
+        assert_eq!(value_of("tcpcl3/dtn2"), Value::String("tcpcl3/dtn2".into()));
+    }
+}
