@@ -1,0 +1,406 @@
+//! Endpoint identifiers (RFC 9171 4.2.5, RFC 9758).
+//!
+//! Two identifiers are equal when they name the same endpoint, however they are written: `dtn:none`, `ipn:0.0` and
+//! the malformed `ipn:0.7` are all the null endpoint (RFC 9758 3.4.1, 5.2), and the two CBOR forms of an `ipn`
+//! identifier are one (RFC 9758 6.4). The form is kept all the same, because a primary block has to be forwarded
+//! byte for byte.
+
+use crate::codec::{DecodeError, cbor};
+use bytes::{BufMut, Bytes, BytesMut};
+use core::cmp::Ordering;
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::str::FromStr;
+use serde::{Deserialize, Serialize};
+
+/// The longest scheme-specific part that is taken, bytes. No specification has a limit.
+pub const SSP_BYTES_MAX: usize = 1024;
+
+const EID: &str = "RFC 9171 4.2.5.1";
+const DTN: &str = "RFC 9171 4.2.5.1.1";
+const IPN: &str = "RFC 9758 6";
+const IPN_TEXT: &str = "RFC 9758 4.1";
+
+/// The name of an endpoint or, for the endpoint of its administrative element, of a node.
+///
+/// A clone is cheap, and a decoded one shares the memory of its input: see [`Eid::detached`].
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Eid {
+    /// `dtn:none`: the endpoint without members.
+    Null,
+    /// `dtn://node/demux`.
+    Dtn(DtnName),
+    /// `ipn:node.service`, `ipn:allocator.node.service`.
+    Ipn(IpnNumbers),
+    /// Of a scheme that this version does not know.
+    Unknown {
+        /// The scheme's code number.
+        scheme: u64,
+        /// The scheme-specific part, one CBOR item.
+        ssp: Bytes,
+    },
+}
+
+/// The scheme-specific part of a `dtn` identifier, syntax checked: `//node/demux`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DtnName(Bytes);
+
+/// What an `ipn` identifier consists of (RFC 9758 3).
+#[derive(Clone, Copy)]
+pub struct IpnNumbers {
+    /// Who gave the node its number; zero: IANA.
+    pub allocator: u32,
+    /// The node.
+    pub node: u32,
+    /// The service on it; zero: the administrative endpoint.
+    pub service: u64,
+    /// True for the three-element CBOR form. Not part of the identity (RFC 9758 6.4). The two-element form is what
+    /// everybody understands.
+    pub three_elements: bool,
+}
+
+/// What identifiers are compared by.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Identity<'a> {
+    Null,
+    Ipn(u32, u32, u64),
+    Dtn(&'a [u8]),
+    Unknown(u64, &'a [u8]),
+}
+
+impl Eid {
+    /// `ipn:node.service`.
+    pub const fn ipn(node: u32, service: u64) -> Self {
+        Eid::Ipn(IpnNumbers { allocator: 0, node, service, three_elements: false })
+    }
+
+    /// True for every form of the null endpoint.
+    pub fn is_null(&self) -> bool {
+        match self {
+            Eid::Null => true,
+            // Node number zero of the default allocator is the null endpoint whatever the service (RFC 9758 3.4.1).
+            Eid::Ipn(ipn) => ipn.allocator == 0 && ipn.node == 0,
+            Eid::Dtn(_) | Eid::Unknown { .. } => false,
+        }
+    }
+
+    /// True for `ipn:!.n`, which means something on the very node only (RFC 9758 5.4).
+    pub fn is_local_node(&self) -> bool {
+        matches!(self, Eid::Ipn(ipn) if ipn.allocator == 0 && ipn.node == u32::MAX)
+    }
+
+    /// True where the endpoint has one member at the most by its name: every `ipn` endpoint, and `dtn` endpoints
+    /// whose demux does not begin with a tilde. An unknown scheme gets the benefit of the doubt; the null endpoint
+    /// has no members.
+    pub fn is_singleton(&self) -> bool {
+        match self {
+            Eid::Dtn(name) => !name.demux().starts_with('~'),
+            Eid::Ipn(_) | Eid::Unknown { .. } => !self.is_null(),
+            Eid::Null => false,
+        }
+    }
+
+    /// The administrative endpoint of the node that this endpoint is on: the node id (RFC 9171 4.2.5.2). For a
+    /// group, that of the node name it has. What is null or of an unknown scheme is its own.
+    pub fn node_id(&self) -> Eid {
+        match self {
+            _ if self.is_null() => Eid::Null,
+            Eid::Dtn(name) => Eid::Dtn(DtnName(name.0.slice(..name.demux_at()))),
+            Eid::Ipn(ipn) => Eid::Ipn(IpnNumbers { service: 0, ..*ipn }),
+            other => other.clone(),
+        }
+    }
+
+    /// True if this is the administrative endpoint of a node.
+    pub fn is_node_id(&self) -> bool {
+        match self {
+            Eid::Dtn(name) => name.demux().is_empty(),
+            Eid::Ipn(ipn) => ipn.service == 0 && !self.is_null(),
+            Eid::Null | Eid::Unknown { .. } => false,
+        }
+    }
+
+    /// True if both are on the same node.
+    pub fn same_node(&self, other: &Eid) -> bool {
+        match (self, other) {
+            (Eid::Dtn(a), Eid::Dtn(b)) => a.node() == b.node(),
+            (Eid::Ipn(a), Eid::Ipn(b)) => (a.allocator, a.node) == (b.allocator, b.node),
+            _ => self == other,
+        }
+    }
+
+    /// The same identifier in memory of its own. Worth it for what is kept long: a decoded identifier keeps the
+    /// whole buffer alive that it came in.
+    pub fn detached(&self) -> Eid {
+        match self {
+            Eid::Dtn(name) => Eid::Dtn(DtnName(Bytes::copy_from_slice(&name.0))),
+            Eid::Unknown { scheme, ssp } => {
+                Eid::Unknown { scheme: *scheme, ssp: Bytes::copy_from_slice(ssp) }
+            }
+            Eid::Null | Eid::Ipn(_) => self.clone(),
+        }
+    }
+
+    /// Takes an identifier: an array of scheme number and scheme-specific part.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        if cbor::array(input, "an endpoint id", EID)? != Some(2) {
+            return Err(DecodeError::invalid("an endpoint id", EID));
+        }
+        match cbor::unsigned(input, "a URI scheme number", EID)? {
+            0 => Err(DecodeError::invalid("the reserved URI scheme number", "RFC 9171 9.6")),
+            1 => decode_dtn(input),
+            2 => decode_ipn(input),
+            scheme => {
+                let ssp = cbor::item(input, 8)?;
+                limit(ssp.len())?;
+                Ok(Eid::Unknown { scheme, ssp })
+            }
+        }
+    }
+
+    /// Appends the identifier.
+    pub fn encode(&self, out: &mut BytesMut) {
+        cbor::put_array(2, out);
+        match self {
+            Eid::Null => out.put_slice(&[1, 0]),
+            Eid::Dtn(name) => {
+                cbor::put_unsigned(1, out);
+                cbor::put_text_string(name.as_str(), out);
+            }
+            Eid::Ipn(ipn) => {
+                cbor::put_unsigned(2, out);
+                ipn.encode(out);
+            }
+            Eid::Unknown { scheme, ssp } => {
+                cbor::put_unsigned(*scheme, out);
+                out.put_slice(ssp);
+            }
+        }
+    }
+
+    fn identity(&self) -> Identity<'_> {
+        match self {
+            _ if self.is_null() => Identity::Null,
+            Eid::Null => Identity::Null,
+            Eid::Ipn(ipn) => Identity::Ipn(ipn.allocator, ipn.node, ipn.service),
+            Eid::Dtn(name) => Identity::Dtn(&name.0),
+            Eid::Unknown { scheme, ssp } => Identity::Unknown(*scheme, ssp),
+        }
+    }
+}
+
+fn limit(length: usize) -> Result<(), DecodeError> {
+    if length > SSP_BYTES_MAX { Err(DecodeError::Limit { what: "an endpoint id" }) } else { Ok(()) }
+}
+
+fn decode_dtn(input: &mut Bytes) -> Result<Eid, DecodeError> {
+    match cbor::peek_head(input)?.0 {
+        (cbor::Major::Unsigned, Some(0)) => {
+            cbor::head(input)?;
+            Ok(Eid::Null)
+        }
+        (cbor::Major::TextString, Some(length)) => {
+            limit(usize::try_from(length).unwrap_or(usize::MAX))?;
+            // Every character of the syntax is ASCII, and the syntax is checked: no second check for UTF-8.
+            cbor::head(input)?;
+            let length = length as usize;
+            if input.len() < length {
+                return Err(DecodeError::Incomplete);
+            }
+            DtnName::new(input.split_to(length)).map(Eid::Dtn)
+        }
+        (cbor::Major::TextString, None) => {
+            Err(DecodeError::Limit { what: "an endpoint id of indefinite length" })
+        }
+        _ => Err(DecodeError::invalid("a dtn endpoint id", DTN)),
+    }
+}
+
+fn decode_ipn(input: &mut Bytes) -> Result<Eid, DecodeError> {
+    let elements = cbor::array(input, "an ipn endpoint id", IPN)?;
+    let mut number = |what| cbor::unsigned(input, what, IPN);
+    match elements {
+        Some(2) => {
+            let node = number("a fully qualified node number")?;
+            let service = number("a service number")?;
+            let (allocator, node) = ((node >> 32) as u32, node as u32);
+            Ok(Eid::Ipn(IpnNumbers { allocator, node, service, three_elements: false }))
+        }
+        Some(3) => {
+            let narrow = |number: u64, what| {
+                u32::try_from(number).map_err(|_| DecodeError::invalid(what, "RFC 9758 6.3"))
+            };
+            let allocator = narrow(number("an allocator identifier")?, "an allocator identifier")?;
+            let node = narrow(number("a node number")?, "a node number")?;
+            let service = number("a service number")?;
+            Ok(Eid::Ipn(IpnNumbers { allocator, node, service, three_elements: true }))
+        }
+        Some(_) => Err(DecodeError::invalid("an ipn endpoint id", IPN)),
+        None => Err(DecodeError::Limit { what: "an endpoint id of indefinite length" }),
+    }
+}
+
+impl DtnName {
+    /// Checks the syntax of `//node/demux` (RFC 9171 4.2.5.1.1; the node name is a reg-name of RFC 3986 3.2.2).
+    fn new(ssp: Bytes) -> Result<Self, DecodeError> {
+        limit(ssp.len())?;
+        let rest =
+            ssp.strip_prefix(b"//").ok_or(DecodeError::invalid("a dtn endpoint id without //", DTN))?;
+        let node = rest.iter().position(|&byte| byte == b'/');
+        let node =
+            node.ok_or(DecodeError::invalid("a dtn endpoint id without / after the node name", DTN))?;
+        if !rest[..node].iter().copied().all(is_reg_name) {
+            return Err(DecodeError::invalid("a character of a dtn node name", DTN));
+        }
+        if !rest[node..].iter().all(u8::is_ascii_graphic) {
+            return Err(DecodeError::invalid("a character of a dtn demux", DTN));
+        }
+        Ok(DtnName(ssp))
+    }
+
+    fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.0).expect("a checked name is ASCII")
+    }
+
+    /// Where the demux begins.
+    fn demux_at(&self) -> usize {
+        3 + self.0[2..].iter().position(|&byte| byte == b'/').expect("a checked name has this slash")
+    }
+
+    /// The node name.
+    pub fn node(&self) -> &str {
+        &self.as_str()[2..self.demux_at() - 1]
+    }
+
+    /// What follows the node name.
+    pub fn demux(&self) -> &str {
+        &self.as_str()[self.demux_at()..]
+    }
+}
+
+fn is_reg_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte)
+}
+
+impl IpnNumbers {
+    fn encode(&self, out: &mut BytesMut) {
+        if self.three_elements {
+            cbor::put_array(3, out);
+            cbor::put_unsigned(u64::from(self.allocator), out);
+            cbor::put_unsigned(u64::from(self.node), out);
+        } else {
+            cbor::put_array(2, out);
+            cbor::put_unsigned(u64::from(self.allocator) << 32 | u64::from(self.node), out);
+        }
+        cbor::put_unsigned(self.service, out);
+    }
+}
+
+impl FromStr for Eid {
+    type Err = DecodeError;
+
+    /// Reads `dtn:none`, `dtn://node/demux`, `ipn:node.service`, `ipn:allocator.node.service` and `ipn:!.service`.
+    fn from_str(text: &str) -> Result<Self, DecodeError> {
+        if text == "dtn:none" {
+            Ok(Eid::Null)
+        } else if let Some(ssp) = text.strip_prefix("dtn:") {
+            DtnName::new(Bytes::copy_from_slice(ssp.as_bytes())).map(Eid::Dtn)
+        } else if let Some(ssp) = text.strip_prefix("ipn:") {
+            parse_ipn(ssp)
+        } else {
+            Err(DecodeError::invalid("an endpoint id that begins neither with dtn: nor with ipn:", EID))
+        }
+    }
+}
+
+fn parse_ipn(ssp: &str) -> Result<Eid, DecodeError> {
+    let mut parts = ssp.split('.');
+    let mut next = || parts.next();
+    let (allocator, node, service) = match (next(), next(), next(), next()) {
+        (Some("!"), Some(service), None, None) => (0, u32::MAX, service),
+        (Some(node), Some(service), None, None) => (0, parse_number(node)?, service),
+        (Some(allocator), Some(node), Some(service), None) => {
+            (parse_number(allocator)?, parse_number(node)?, service)
+        }
+        _ => {
+            return Err(DecodeError::invalid(
+                "an ipn endpoint id that is not two or three numbers",
+                IPN_TEXT,
+            ));
+        }
+    };
+    let service = parse_number(service)?;
+    Ok(Eid::Ipn(IpnNumbers { allocator, node, service, three_elements: false }))
+}
+
+/// Digits only, no leading zero.
+fn parse_number<T: FromStr>(text: &str) -> Result<T, DecodeError> {
+    let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let number = if canonical { text.parse().ok() } else { None };
+    number.ok_or(DecodeError::invalid("a number of an ipn endpoint id", IPN_TEXT))
+}
+
+impl fmt::Display for Eid {
+    /// The URI; an identifier of an unknown scheme as `eid:` with the scheme's number and the bytes of its item.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Eid::Null => f.write_str("dtn:none"),
+            Eid::Dtn(name) => write!(f, "dtn:{}", name.as_str()),
+            Eid::Ipn(ipn) => match (ipn.allocator, ipn.node) {
+                (0, u32::MAX) => write!(f, "ipn:!.{}", ipn.service),
+                (0, node) => write!(f, "ipn:{node}.{}", ipn.service),
+                (allocator, node) => write!(f, "ipn:{allocator}.{node}.{}", ipn.service),
+            },
+            Eid::Unknown { scheme, ssp } => {
+                write!(f, "eid:{scheme}:")?;
+                ssp.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Eid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<Eid> for String {
+    fn from(eid: Eid) -> String {
+        eid.to_string()
+    }
+}
+
+impl TryFrom<String> for Eid {
+    type Error = DecodeError;
+    fn try_from(text: String) -> Result<Self, DecodeError> {
+        text.parse()
+    }
+}
+
+impl PartialEq for Eid {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Eid {}
+
+impl PartialOrd for Eid {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Eid {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
+}
+
+impl Hash for Eid {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}

@@ -1,0 +1,496 @@
+//! Bundles as bytes (RFC 9171 4): the head in one go, the payload as a stream, the tail.
+//!
+//! A receiver collects bytes until [`decode_head`] no longer says `Incomplete`, feeds the payload's bytes to
+//! [`PayloadCrc::update`] as they come, and ends with [`PayloadCrc::decode_tail`]. A sender says
+//! [`Head::encode`], the payload's bytes, [`PayloadCrc::encode_tail`].
+
+use super::block::{Block, BlockFlags, BlockType, BundleFlags, CrcType, Fragment, PrimaryBlock};
+use super::bundle::{Head, PayloadHeader};
+use super::eid::Eid;
+use super::time::CreationTimestamp;
+use crate::codec::crc::{Running, crc16_x25, crc32c};
+use crate::codec::{DecodeError, cbor};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+
+const PRIMARY: &str = "RFC 9171 4.3.1";
+const CANONICAL: &str = "RFC 9171 4.3.2";
+const STRUCTURE: &str = "RFC 9171 4.1";
+
+/// What of the doubtful is accepted, and how much at the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Policy {
+    /// Accept a primary block that neither has a CRC nor is protected by a block integrity block. RFC 9171 4.3.1
+    /// forbids it; several implementations send it. Default false.
+    pub accept_primary_without_crc: bool,
+    /// Accept `ipn:!.n` as source or destination: for a node's own store, never for what a peer sends
+    /// (RFC 9758 5.4). Default false.
+    pub accept_local_node: bool,
+    /// The most blocks of a bundle besides primary and payload. Default 64. No specification has a limit.
+    pub extension_blocks_max: u32,
+    /// The most bytes before the payload. Default 65,536. No specification has a limit.
+    pub head_bytes_max: u32,
+}
+
+impl Policy {
+    /// What RFC 9171 says.
+    pub const STRICT: Policy = Policy {
+        accept_primary_without_crc: false,
+        accept_local_node: false,
+        extension_blocks_max: 64,
+        head_bytes_max: 65_536,
+    };
+    /// For what this node has checked before and stored.
+    pub const STORED: Policy =
+        Policy { accept_primary_without_crc: true, accept_local_node: true, ..Policy::STRICT };
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy::STRICT
+    }
+}
+
+/// Reads everything up to the payload's first byte, from the front of `input`, and checks all that can be checked
+/// without the payload. Returns the head and how many bytes it takes.
+///
+/// `Incomplete` asks for more bytes; it is not said once [`Policy::head_bytes_max`] bytes are there.
+pub fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), DecodeError> {
+    const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's head" };
+    let most = policy.head_bytes_max as usize;
+    let mut rest = input.clone();
+    let head = match read_head(&mut rest, policy) {
+        Ok(head) => head,
+        Err(DecodeError::Incomplete) if input.len() >= most => return Err(LIMIT),
+        Err(error) => return Err(error),
+    };
+    let length = input.len() - rest.len();
+    if length > most {
+        return Err(LIMIT);
+    }
+    head.check(policy)?;
+    Ok((head, length))
+}
+
+pub(super) fn read_head(input: &mut Bytes, policy: &Policy) -> Result<Head, DecodeError> {
+    if cbor::array(input, "a bundle", STRUCTURE)?.is_some() {
+        return Err(DecodeError::invalid("a bundle in an array of definite length", STRUCTURE));
+    }
+    let primary = PrimaryBlock::decode(input)?;
+    let mut blocks = Vec::new();
+    loop {
+        match decode_canonical(input)? {
+            Canonical::Extension(_) if blocks.len() >= policy.extension_blocks_max as usize => {
+                return Err(DecodeError::Limit { what: "the number of a bundle's blocks" });
+            }
+            Canonical::Extension(block) => {
+                if blocks.is_empty() {
+                    blocks.reserve(4);
+                }
+                blocks.push(block);
+            }
+            Canonical::Payload(payload) => return Ok(Head { primary, blocks, payload }),
+        }
+    }
+}
+
+impl PrimaryBlock {
+    /// Takes a primary block.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let whole = input.clone();
+        let items = array(input, "a primary block")?;
+        if cbor::unsigned(input, "the version of a bundle", PRIMARY)? != 7 {
+            return Err(DecodeError::invalid("the version of a bundle", PRIMARY));
+        }
+        let flags = cbor::unsigned(input, "bundle processing control flags", "RFC 9171 4.2.3")?;
+        let crc = CrcType::decode(input)?;
+        let is_fragment = flags & BundleFlags::FRAGMENT_BIT != 0;
+        let expected = 8 + if is_fragment { 2 } else { 0 } + u64::from(crc != CrcType::None);
+        if items != expected {
+            let what = "the number of items of a primary block, by its fragment flag and CRC type";
+            return Err(DecodeError::invalid(what, PRIMARY));
+        }
+        let primary = PrimaryBlock {
+            flags: BundleFlags(flags & !BundleFlags::FRAGMENT_BIT),
+            crc,
+            destination: Eid::decode(input)?,
+            source: Eid::decode(input)?,
+            report_to: Eid::decode(input)?,
+            timestamp: CreationTimestamp::decode(input)?,
+            lifetime_ms: cbor::unsigned(input, "a lifetime", PRIMARY)?,
+            fragment: if is_fragment { Some(Fragment::decode(input)?) } else { None },
+        };
+        check_crc(&whole, input, crc, "primary block")?;
+        Ok(primary)
+    }
+
+    /// Appends the primary block.
+    pub fn encode(&self, out: &mut BytesMut) {
+        let start = out.len();
+        cbor::put_array(self.items(), out);
+        cbor::put_unsigned(7, out);
+        let fragment_bit = if self.fragment.is_some() { BundleFlags::FRAGMENT_BIT } else { 0 };
+        cbor::put_unsigned(self.flags.0 | fragment_bit, out);
+        cbor::put_unsigned(self.crc.number(), out);
+        self.destination.encode(out);
+        self.source.encode(out);
+        self.report_to.encode(out);
+        self.timestamp.encode(out);
+        cbor::put_unsigned(self.lifetime_ms, out);
+        if let Some(fragment) = self.fragment {
+            cbor::put_unsigned(fragment.offset, out);
+            cbor::put_unsigned(fragment.total_length, out);
+        }
+        put_crc(start, self.crc, out);
+    }
+}
+
+impl Fragment {
+    fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        Ok(Fragment {
+            offset: cbor::unsigned(input, "a fragment offset", PRIMARY)?,
+            total_length: cbor::unsigned(input, "a total application data unit length", PRIMARY)?,
+        })
+    }
+}
+
+/// A canonical block: whole, or up to the payload's first byte.
+enum Canonical {
+    Extension(Block),
+    Payload(PayloadHeader),
+}
+
+fn decode_canonical(input: &mut Bytes) -> Result<Canonical, DecodeError> {
+    let whole = input.clone();
+    if input.first() == Some(&cbor::BREAK) {
+        return Err(DecodeError::invalid("a bundle without a payload block at its end", STRUCTURE));
+    }
+    let items = array(input, "a canonical block")?;
+    let block_type = cbor::unsigned(input, "a block type", CANONICAL)?;
+    let number = cbor::unsigned(input, "a block number", CANONICAL)?;
+    let flags = cbor::unsigned(input, "block processing control flags", "RFC 9171 4.2.4")?;
+    let (flags, crc) = (BlockFlags(flags), CrcType::decode(input)?);
+    if items != canonical_items(crc) {
+        return Err(DecodeError::invalid("the number of items of a block, by its CRC type", CANONICAL));
+    }
+    let block_type = BlockType::from_number(block_type);
+    if block_type == BlockType::Payload {
+        let length = decode_payload_length(input, number)?;
+        return Ok(Canonical::Payload(PayloadHeader { flags, crc, length }));
+    }
+    check_extension(block_type, number)?;
+    let data = cbor::byte_string(input, "block-type-specific data", CANONICAL)?;
+    check_crc(&whole, input, crc, "extension block")?;
+    Ok(Canonical::Extension(Block { block_type, number, flags, crc, data }))
+}
+
+fn decode_payload_length(input: &mut Bytes, number: u64) -> Result<u64, DecodeError> {
+    if number != 1 {
+        return Err(DecodeError::invalid("the number of a payload block", STRUCTURE));
+    }
+    match cbor::head(input)? {
+        (cbor::Major::ByteString, Some(length)) => Ok(length),
+        _ => Err(DecodeError::invalid("a payload that is not a byte string of definite length", CANONICAL)),
+    }
+}
+
+fn check_extension(block_type: BlockType, number: u64) -> Result<(), DecodeError> {
+    match (block_type, number) {
+        (BlockType::Unknown(0), _) => Err(DecodeError::invalid("the reserved block type", "RFC 9171 9.1")),
+        (_, 0 | 1) => Err(DecodeError::invalid("the block number of another block", STRUCTURE)),
+        _ => Ok(()),
+    }
+}
+
+const fn canonical_items(crc: CrcType) -> u64 {
+    match crc {
+        CrcType::None => 5,
+        CrcType::Crc16 | CrcType::Crc32c => 6,
+    }
+}
+
+fn array(input: &mut Bytes, what: &'static str) -> Result<u64, DecodeError> {
+    cbor::array(input, what, STRUCTURE)?.ok_or(DecodeError::Limit { what: "a block of indefinite length" })
+}
+
+/// Takes the CRC field of the block that began where `whole` begins, and checks it.
+fn check_crc(whole: &Bytes, input: &mut Bytes, crc: CrcType, what: &'static str) -> Result<(), DecodeError> {
+    if crc == CrcType::None {
+        return Ok(());
+    }
+    take_crc_head(input, crc)?;
+    let covered = &whole[..whole.len() - input.len()];
+    let expected = checksum(crc, covered);
+    take_crc(input, crc, expected, what)
+}
+
+/// Takes the head of the CRC field, once all of the field is there.
+fn take_crc_head(input: &mut Bytes, crc: CrcType) -> Result<(), DecodeError> {
+    match input.first() {
+        None => Err(DecodeError::Incomplete),
+        Some(&head) if head != 0x40 | crc.bytes() as u8 => {
+            Err(DecodeError::invalid("a CRC of another length than its type has", "RFC 9171 4.2.2"))
+        }
+        Some(_) if input.len() < crc.field_bytes() => Err(DecodeError::Incomplete),
+        Some(_) => {
+            input.advance(1);
+            Ok(())
+        }
+    }
+}
+
+fn take_crc(input: &mut Bytes, crc: CrcType, expected: u32, what: &'static str) -> Result<(), DecodeError> {
+    let found = match crc {
+        CrcType::None => return Ok(()),
+        CrcType::Crc16 => u32::from(input.get_u16()),
+        CrcType::Crc32c => input.get_u32(),
+    };
+    if found == expected { Ok(()) } else { Err(DecodeError::Checksum { what }) }
+}
+
+/// The CRC of a block whose bytes up to the CRC itself are `covered` (RFC 9171 4.3.1: the CRC counts as zeros).
+fn checksum(crc: CrcType, covered: &[u8]) -> u32 {
+    const SHORT: usize = 512;
+    let length = covered.len() + crc.bytes();
+    let mut short = [0; SHORT];
+    if length > SHORT {
+        let mut running = running(crc).expect("only blocks with a CRC are checked");
+        running.update(covered);
+        running.update(&short[..crc.bytes()]);
+        return running.value();
+    }
+    // One pass over a short copy is faster than the set-up of a running checksum.
+    short[..covered.len()].copy_from_slice(covered);
+    match crc {
+        CrcType::None => 0,
+        CrcType::Crc16 => u32::from(crc16_x25(&short[..length])),
+        CrcType::Crc32c => crc32c(&short[..length]),
+    }
+}
+
+fn running(crc: CrcType) -> Option<Running> {
+    match crc {
+        CrcType::None => None,
+        CrcType::Crc16 => Some(Running::crc16_x25()),
+        CrcType::Crc32c => Some(Running::crc32c()),
+    }
+}
+
+/// Appends the CRC of the block that began at `start`.
+fn put_crc(start: usize, crc: CrcType, out: &mut BytesMut) {
+    if crc != CrcType::None {
+        out.put_u8(0x40 | crc.bytes() as u8);
+        let value = checksum(crc, &out[start..]);
+        put_crc_value(crc, value, out);
+    }
+}
+
+fn put_crc_value(crc: CrcType, value: u32, out: &mut BytesMut) {
+    match crc {
+        CrcType::None => {}
+        CrcType::Crc16 => out.put_u16(value as u16),
+        CrcType::Crc32c => out.put_u32(value),
+    }
+}
+
+impl Block {
+    /// Appends the block.
+    pub fn encode(&self, out: &mut BytesMut) {
+        let start = out.len();
+        cbor::put_array(canonical_items(self.crc), out);
+        cbor::put_unsigned(self.block_type.number(), out);
+        cbor::put_unsigned(self.number, out);
+        cbor::put_unsigned(self.flags.0, out);
+        cbor::put_unsigned(self.crc.number(), out);
+        cbor::put_byte_string(&self.data, out);
+        put_crc(start, self.crc, out);
+    }
+}
+
+impl PayloadHeader {
+    /// Appends the payload block up to the payload's first byte.
+    pub fn encode(&self, out: &mut BytesMut) {
+        cbor::put_array(canonical_items(self.crc), out);
+        cbor::put_unsigned(BlockType::Payload.number(), out);
+        cbor::put_unsigned(1, out);
+        cbor::put_unsigned(self.flags.0, out);
+        cbor::put_unsigned(self.crc.number(), out);
+        cbor::put_head(cbor::Major::ByteString, self.length, out);
+    }
+}
+
+/// The checksum of a payload block whose payload comes in pieces, and the tail that ends the bundle with it.
+#[derive(Clone, Debug)]
+pub struct PayloadCrc {
+    crc: CrcType,
+    running: Option<Running>,
+}
+
+impl PayloadCrc {
+    /// Begins with the block's header, which the checksum covers, too.
+    pub fn new(header: &PayloadHeader) -> Self {
+        let mut running = running(header.crc);
+        if let Some(running) = &mut running {
+            let mut bytes = BytesMut::with_capacity(32);
+            header.encode(&mut bytes);
+            running.update(&bytes);
+        }
+        PayloadCrc { crc: header.crc, running }
+    }
+
+    /// Adds the next bytes of the payload.
+    pub fn update(&mut self, payload: &[u8]) {
+        if let Some(running) = &mut self.running {
+            running.update(payload);
+        }
+    }
+
+    /// How many bytes the tail has.
+    pub const fn tail_bytes(&self) -> usize {
+        self.crc.field_bytes() + 1
+    }
+
+    fn value(&self) -> u32 {
+        let Some(mut running) = self.running.clone() else { return 0 };
+        let field = [0x40 | self.crc.bytes() as u8, 0, 0, 0, 0];
+        running.update(&field[..self.crc.field_bytes()]);
+        running.value()
+    }
+
+    /// Appends what follows the payload: its CRC and the end of the bundle.
+    pub fn encode_tail(&self, out: &mut BytesMut) {
+        if self.crc != CrcType::None {
+            out.put_u8(0x40 | self.crc.bytes() as u8);
+            put_crc_value(self.crc, self.value(), out);
+        }
+        cbor::put_break(out);
+    }
+
+    /// Takes what follows the payload, and checks it.
+    pub fn decode_tail(&self, input: &mut Bytes) -> Result<(), DecodeError> {
+        if self.crc != CrcType::None {
+            take_crc_head(input, self.crc)?;
+            take_crc(input, self.crc, self.value(), "payload block")?;
+        }
+        if cbor::take_break(input)? {
+            Ok(())
+        } else {
+            Err(DecodeError::invalid("what follows the payload block inside a bundle", STRUCTURE))
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// What has to hold between the fields of a bundle.
+
+impl Head {
+    /// Checks every rule between the fields. [`decode_head`] does so; whoever builds a head may.
+    pub fn check(&self, policy: &Policy) -> Result<(), DecodeError> {
+        self.check_numbers()?;
+        self.check_flags()?;
+        self.check_endpoints(policy)?;
+        self.check_fragment()?;
+        self.check_blocks()?;
+        let covered = policy.accept_primary_without_crc
+            || self.primary.crc != CrcType::None
+            || self.integrity_covers_primary();
+        if covered { Ok(()) } else { Err(DecodeError::invalid("a primary block without a CRC", PRIMARY)) }
+    }
+
+    /// A block integrity block that is encrypted itself may have the primary block as a target: it cannot be read.
+    fn integrity_covers_primary(&self) -> bool {
+        let mut blocks = self.blocks.iter();
+        self.is_target(BlockType::BlockIntegrity, 0)
+            || blocks
+                .any(|block| block.block_type == BlockType::BlockIntegrity && self.is_encrypted(block.number))
+    }
+
+    fn check_numbers(&self) -> Result<(), DecodeError> {
+        for (index, block) in self.blocks.iter().enumerate() {
+            check_extension(block.block_type, block.number)?;
+            if self.blocks[..index].iter().any(|other| other.number == block.number) {
+                return Err(DecodeError::invalid("a block number that occurs twice", STRUCTURE));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_flags(&self) -> Result<(), DecodeError> {
+        let PrimaryBlock { flags, source, fragment, .. } = &self.primary;
+        let administrative = flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
+        let refuse = |what| Err(DecodeError::invalid(what, "RFC 9171 4.2.3"));
+        if administrative && flags.intersects(BundleFlags::REPORTS) {
+            return refuse("a request for reports on an administrative record");
+        }
+        if source.is_null() && flags.intersects(BundleFlags::REPORTS) {
+            return refuse("a request for reports on an anonymous bundle");
+        }
+        if source.is_null() && !flags.contains(BundleFlags::MUST_NOT_FRAGMENT) {
+            return refuse("an anonymous bundle that may be fragmented");
+        }
+        if source.is_null() && fragment.is_some() {
+            return refuse("an anonymous fragment");
+        }
+        let mut all = self.blocks.iter().map(|block| block.flags).chain([self.payload.flags]);
+        if (administrative || source.is_null()) && all.any(|flags| flags.contains(BlockFlags::REPORT)) {
+            let what = "a block's request for reports on an administrative record or an anonymous bundle";
+            return Err(DecodeError::invalid(what, "RFC 9171 4.2.4"));
+        }
+        Ok(())
+    }
+
+    fn check_endpoints(&self, policy: &Policy) -> Result<(), DecodeError> {
+        let PrimaryBlock { source, destination, .. } = &self.primary;
+        if !source.is_null() && !source.is_singleton() {
+            return Err(DecodeError::invalid("a source that is not a node", PRIMARY));
+        }
+        if !policy.accept_local_node && (source.is_local_node() || destination.is_local_node()) {
+            return Err(DecodeError::invalid("a LocalNode endpoint of another node", "RFC 9758 5.4"));
+        }
+        Ok(())
+    }
+
+    fn check_fragment(&self) -> Result<(), DecodeError> {
+        let Some(fragment) = self.primary.fragment else { return Ok(()) };
+        if self.payload.length == 0 {
+            return Err(DecodeError::invalid("a fragment without payload", "RFC 9171 5.8"));
+        }
+        let end = fragment.offset.checked_add(self.payload.length);
+        if end.is_none_or(|end| end > fragment.total_length) {
+            let what = "a fragment that ends behind its application data unit";
+            return Err(DecodeError::invalid(what, "RFC 9171 5.8"));
+        }
+        Ok(())
+    }
+
+    fn check_blocks(&self) -> Result<(), DecodeError> {
+        use BlockType::{BundleAge, HopCount, PreviousNode};
+        let count = |wanted| self.blocks.iter().filter(|block| block.block_type == wanted).count();
+        for (block_type, what, clause) in [
+            (PreviousNode, "a second previous node block", "RFC 9171 4.4.1"),
+            (BundleAge, "a second bundle age block", "RFC 9171 4.4.2"),
+            (HopCount, "a second hop count block", "RFC 9171 4.4.3"),
+        ] {
+            if count(block_type) > 1 {
+                return Err(DecodeError::invalid(what, clause));
+            }
+        }
+        if !self.primary.timestamp.time.is_known() && count(BundleAge) == 0 {
+            return Err(DecodeError::invalid(
+                "a bundle with neither creation time nor age",
+                "RFC 9171 4.4.2",
+            ));
+        }
+        for block in &self.blocks {
+            // What is encrypted has no content to check (RFC 9172 3.8).
+            if matches!(block.block_type, PreviousNode | BundleAge | HopCount)
+                && let Err(error) = block.content()
+                && !self.is_encrypted(block.number)
+            {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
