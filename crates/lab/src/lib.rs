@@ -3,9 +3,12 @@
 pub mod error;
 pub mod limit;
 pub mod link;
+pub mod progress;
 pub mod record;
+pub mod report;
 pub mod scenario;
 pub mod spread;
 pub mod stats;
 pub mod toml_text;
+pub mod trace;
 pub mod workload;

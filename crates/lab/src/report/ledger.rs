@@ -1,0 +1,220 @@
+//! Where the time went: one stacked bar a series, and the same numbers as a table.
+
+use super::format::figure;
+use super::html::escape;
+use super::plot::STYLES;
+use super::table::{Cell, Column, Table, Tone};
+use std::fmt::Write;
+
+/// Bars of shares.
+#[derive(Clone, Debug, Default)]
+pub struct LedgerChart {
+    /// What it shows.
+    pub title: String,
+    /// What to see in it.
+    pub caption: String,
+    /// The unit of all values, such as `s`.
+    pub unit: String,
+    /// The shares, in the order in which they are stacked.
+    pub shares: Vec<Share>,
+    /// The bars, from top to bottom.
+    pub bars: Vec<Bar>,
+}
+
+/// One of the things that time goes to.
+#[derive(Clone, Debug, Default)]
+pub struct Share {
+    /// Its name.
+    pub name: String,
+    /// What counts as it, in a few words.
+    pub meaning: String,
+    /// Nothing was sent: drawn empty.
+    pub idle: bool,
+}
+
+impl Share {
+    /// Time in which something was sent.
+    pub fn new(name: impl Into<String>, meaning: impl Into<String>) -> Share {
+        Share { name: name.into(), meaning: meaning.into(), idle: false }
+    }
+
+    /// Time in which nothing was.
+    pub fn idle(name: impl Into<String>, meaning: impl Into<String>) -> Share {
+        Share { name: name.into(), meaning: meaning.into(), idle: true }
+    }
+}
+
+/// One bar.
+#[derive(Clone, Debug, Default)]
+pub struct Bar {
+    /// Whose time it is.
+    pub name: String,
+    /// A value for each share.
+    pub values: Vec<f64>,
+    /// What the channel itself would need, marked on the bar.
+    pub limit: Option<f64>,
+}
+
+const WIDTH: f64 = 760.0;
+const LEFT: f64 = 172.0;
+const RIGHT: f64 = 690.0;
+const ROW: f64 = 38.0;
+const THICK: f64 = 22.0;
+
+impl LedgerChart {
+    fn total(bar: &Bar) -> f64 {
+        bar.values.iter().sum()
+    }
+
+    /// Shares that are there at all.
+    fn present(&self) -> Vec<usize> {
+        let any =
+            |share: &usize| self.bars.iter().any(|bar| bar.values.get(*share).is_some_and(|v| *v > 0.0));
+        (0..self.shares.len()).filter(any).collect()
+    }
+
+    /// Colour by turns; the second and third time round hatched and dotted.
+    fn fill(&self, share: usize) -> (usize, Option<&'static str>) {
+        let before = self.shares[..share].iter().filter(|s| !s.idle).count();
+        if self.shares[share].idle {
+            let idle_before = share - before;
+            return (0, [None, Some("hatch"), Some("dots")][idle_before.min(2)]);
+        }
+        // The last style is ink: it would hide the hatching.
+        let colours = STYLES - 1;
+        (before % colours, [None, Some("hatch"), Some("dots")][(before / colours).min(2)])
+    }
+
+    /// The picture.
+    pub(super) fn svg(&self) -> String {
+        let most =
+            self.bars.iter().flat_map(|b| [Self::total(b), b.limit.unwrap_or(0.0)]).fold(0.0, f64::max);
+        let height = ROW * self.bars.len() as f64 + 16.0;
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "<svg class=\"plot ledger\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}. The numbers \
+             are in the table below.\">",
+            escape(&self.title)
+        );
+        for (row, bar) in self.bars.iter().enumerate() {
+            self.bar(&mut out, bar, 8.0 + ROW * row as f64, if most > 0.0 { most } else { 1.0 });
+        }
+        out.push_str("</svg>\n");
+        out
+    }
+
+    fn bar(&self, out: &mut String, bar: &Bar, top: f64, most: f64) {
+        let scale = (RIGHT - LEFT) / most;
+        let middle = top + THICK / 2.0 + 4.5;
+        let _ = writeln!(
+            out,
+            "<text class=\"name\" x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>",
+            LEFT - 10.0,
+            escape(&bar.name)
+        );
+        let total = Self::total(bar);
+        let mut at = LEFT;
+        for (share, &value) in bar.values.iter().enumerate() {
+            let width = value * scale;
+            if width > 0.0 {
+                self.part(out, share, value, total, (at, top, width));
+            }
+            at += width;
+        }
+        let _ = writeln!(
+            out,
+            "<text class=\"total\" x=\"{:.1}\" y=\"{middle:.1}\">{} {}</text>",
+            at + 8.0,
+            figure(total),
+            escape(&self.unit)
+        );
+        if let Some(limit) = bar.limit {
+            let _ = writeln!(
+                out,
+                "<path class=\"limit\" d=\"M{:.1} {:.1}v{:.1}\"><title>{}: the channel itself needs {} {}</title></path>",
+                LEFT + limit * scale,
+                top - 4.0,
+                THICK + 8.0,
+                escape(&bar.name),
+                figure(limit),
+                escape(&self.unit)
+            );
+        }
+    }
+
+    fn part(&self, out: &mut String, share: usize, value: f64, total: f64, place: (f64, f64, f64)) {
+        let (x, y, width) = place;
+        let (style, pattern) = self.fill(share);
+        let idle = self.shares[share].idle;
+        let class = if idle { "idle".to_owned() } else { format!("s{style}") };
+        let shape = format!("x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{THICK}\"");
+        let _ = write!(
+            out,
+            "<g class=\"{class}\"><title>{}: {} {} ({:.1} %)</title><rect class=\"part\" {shape}/>",
+            escape(&self.shares[share].name),
+            figure(value),
+            escape(&self.unit),
+            value / total * 100.0
+        );
+        if let Some(pattern) = pattern {
+            let _ = write!(out, "<rect fill=\"url(#{pattern})\" {shape}/>");
+        }
+        if width > 42.0 {
+            let _ = write!(
+                out,
+                "<text class=\"share{}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{:.0} %</text>",
+                if idle { " on-paper" } else { "" },
+                x + width / 2.0,
+                y + THICK / 2.0 + 4.0,
+                value / total * 100.0
+            );
+        }
+        out.push_str("</g>\n");
+    }
+
+    /// The legend: a swatch, a name and its meaning for each share that is there.
+    pub(super) fn legend(&self) -> String {
+        let mut out = String::from("<ul class=\"legend\">");
+        for share in self.present() {
+            let (style, pattern) = self.fill(share);
+            let idle = self.shares[share].idle;
+            let class = if idle { "idle".to_owned() } else { format!("s{style}") };
+            let shape = "x=\"1\" y=\"1\" width=\"22\" height=\"12\"";
+            let over = pattern.map(|p| format!("<rect fill=\"url(#{p})\" {shape}/>")).unwrap_or_default();
+            let _ = write!(
+                out,
+                "<li title=\"{}\"><svg viewBox=\"0 0 24 14\" aria-hidden=\"true\"><g class=\"{class}\"><rect \
+                 class=\"part\" {shape}/>{over}</g></svg>{}</li>",
+                escape(&self.shares[share].meaning),
+                escape(&self.shares[share].name)
+            );
+        }
+        if self.bars.iter().any(|bar| bar.limit.is_some()) {
+            out.push_str(
+                "<li><svg viewBox=\"0 0 24 14\" aria-hidden=\"true\"><path class=\"limit\" d=\"M12 0V14\"/></svg>what \
+                 the channel itself needs</li>",
+            );
+        }
+        out.push_str("</ul>\n");
+        out
+    }
+
+    /// The same numbers: a row a share, a column a bar.
+    pub(super) fn table(&self) -> Table {
+        let columns = self.bars.iter().map(|bar| Column::number(&bar.name, &self.unit));
+        let first = [Column::text("share")].into_iter();
+        let mut table = Table::new(&self.title, first.chain(columns).chain([Column::text("what it is")]));
+        for share in self.present() {
+            let value = |bar: &Bar| Cell::number(bar.values.get(share).copied().unwrap_or(0.0));
+            let first = [Cell::text(&self.shares[share].name)].into_iter();
+            let meaning = Cell::text(&self.shares[share].meaning).toned(Tone::Faint);
+            table.row(first.chain(self.bars.iter().map(value)).chain([meaning]));
+        }
+        let total = |bar: &Bar| Cell::number(Self::total(bar)).toned(Tone::Strong);
+        let first = [Cell::text("elapsed").toned(Tone::Strong)].into_iter();
+        let meaning = Cell::text("the sum of the above").toned(Tone::Faint);
+        table.row(first.chain(self.bars.iter().map(total)).chain([meaning]));
+        table
+    }
+}

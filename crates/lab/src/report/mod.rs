@@ -1,0 +1,179 @@
+//! Reports: a small document model, written as one self-contained HTML file, its tables also for the terminal.
+//!
+//! An author fills [`Report`] with sections of blocks and knows nothing of HTML. Every plot and every table
+//! carries its own data: the page shows the table under the plot and offers both as CSV. Nothing in the page
+//! refers to anything outside it.
+
+mod format;
+mod html;
+mod ledger;
+mod plot;
+mod table;
+
+pub use format::{figure, with_error};
+pub use ledger::{Bar, LedgerChart, Share};
+pub use plot::{Axis, Plot, PlotSeries, Point, Shape};
+pub use table::{Cell, Column, Table, Tone};
+
+use crate::record::{Experiment, Record};
+
+/// A page for people.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// What it is about.
+    pub title: String,
+    /// The answer, in a sentence or two. Text between backticks is set as code, here and in all paragraphs.
+    pub lead: String,
+    /// The command that makes this page again.
+    pub command: String,
+    /// Facts for the head of the page, such as the seed and the number of runs.
+    pub facts: Vec<(String, String)>,
+    /// The body.
+    pub sections: Vec<Section>,
+    /// What was assumed, and what it does to the result.
+    pub assumptions: Vec<Assumption>,
+}
+
+/// A part of a page.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// Its heading.
+    pub heading: String,
+    /// Its content, in order.
+    pub blocks: Vec<Block>,
+}
+
+impl Section {
+    /// An empty section.
+    pub fn new(heading: impl Into<String>) -> Section {
+        Section { heading: heading.into(), blocks: Vec::new() }
+    }
+
+    /// With a block behind the others.
+    pub fn with(mut self, block: impl Into<Block>) -> Section {
+        self.blocks.push(block.into());
+        self
+    }
+}
+
+/// What sections are made of.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// A paragraph.
+    Text(String),
+    /// Source text, such as a node's configuration, with a caption.
+    Code {
+        /// What it is.
+        caption: String,
+        /// The text.
+        text: String,
+    },
+    /// A plot, with its table and its data.
+    Plot(Plot),
+    /// A table in full view.
+    Table(Table),
+    /// Where the time went.
+    Ledger(LedgerChart),
+}
+
+impl From<&str> for Block {
+    fn from(text: &str) -> Block {
+        Block::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Block {
+    fn from(text: String) -> Block {
+        Block::Text(text)
+    }
+}
+
+impl From<Plot> for Block {
+    fn from(plot: Plot) -> Block {
+        Block::Plot(plot)
+    }
+}
+
+impl From<Table> for Block {
+    fn from(table: Table) -> Block {
+        Block::Table(table)
+    }
+}
+
+impl From<LedgerChart> for Block {
+    fn from(chart: LedgerChart) -> Block {
+        Block::Ledger(chart)
+    }
+}
+
+/// Something that had to be assumed.
+#[derive(Clone, Debug, Default)]
+pub struct Assumption {
+    /// What was assumed, in a sentence.
+    pub text: String,
+    /// Why, or where from.
+    pub basis: String,
+    /// What the other choice changes: none if nobody looked; what it does in a few words otherwise.
+    pub effect: Option<String>,
+    /// True if the result hangs on it.
+    pub moves_result: bool,
+}
+
+impl Report {
+    /// The page. `experiment` is embedded whole, as JSON and as CSV.
+    pub fn html(&self, experiment: &Experiment) -> String {
+        html::page(self, experiment)
+    }
+}
+
+/// Ours beside the published, a row a record that has a reference: within `tolerance` (0.1 is 10 %) or not.
+/// `tolerance` gives a record's own; none: only the ratio is shown.
+pub fn verdicts(
+    caption: impl Into<String>,
+    records: &[Record],
+    tolerance: impl Fn(&Record) -> Option<f64>,
+) -> Table {
+    let mut table = Table::new(
+        caption,
+        [
+            Column::text("figure"),
+            Column::text("at"),
+            Column::number("ours", ""),
+            Column::number("published", ""),
+            Column::text("unit"),
+            Column::number("ours / published", ""),
+            Column::text("within"),
+            Column::text("kind"),
+            Column::text("source"),
+        ],
+    );
+    for record in records {
+        let Some(reference) = record.reference else { continue };
+        let ratio = (reference != 0.0).then(|| record.mean / reference);
+        table.row([
+            Cell::text(format!("{} {}", record.series, record.metric)),
+            Cell::text(record.params.to_string()),
+            Cell::summary(&record.summary()),
+            Cell::number(reference),
+            Cell::text(&record.unit),
+            ratio.map_or_else(Cell::empty, |ratio| Cell::precise(ratio, 2)),
+            verdict(record.mean, reference, tolerance(record)),
+            Cell::text(record.kind.to_string()),
+            Cell::text(record.source.clone().unwrap_or_default()),
+        ]);
+    }
+    table
+}
+
+fn verdict(ours: f64, reference: f64, tolerance: Option<f64>) -> Cell {
+    let Some(tolerance) = tolerance else { return Cell::empty() };
+    let bound = crate::record::number(tolerance * 100.0);
+    if (ours - reference).abs() <= tolerance * reference.abs() {
+        Cell::text(format!("yes, {bound} %")).toned(Tone::Good)
+    } else {
+        Cell::text(format!("NO, {bound} %")).toned(Tone::Bad)
+    }
+}
+
+#[cfg(test)]
+mod tests;

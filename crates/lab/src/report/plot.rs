@@ -1,0 +1,624 @@
+//! Plots as inline SVG.
+//!
+//! Series differ by colour, marker and dash, so that print and colour blindness lose nothing. Colours are
+//! classes (`s0` to `s6`) that the page's style gives their values, for light, dark and paper. A series is one
+//! path however many points it has; markers name their values when pointed at.
+
+use super::format::figure;
+use super::html::escape;
+use super::table::{Cell, Column, Table};
+use crate::record::{Record, number};
+use crate::stats::Summary;
+use std::fmt::Write;
+
+/// A plot.
+#[derive(Clone, Debug, Default)]
+pub struct Plot {
+    /// What it shows.
+    pub title: String,
+    /// What to see in it, below it.
+    pub caption: String,
+    /// From left to right.
+    pub x: Axis,
+    /// From bottom to top.
+    pub y: Axis,
+    /// What is drawn, in order.
+    pub series: Vec<PlotSeries>,
+    /// The table under it; none: made from the points.
+    pub table: Option<Table>,
+}
+
+/// An axis.
+#[derive(Clone, Debug, Default)]
+pub struct Axis {
+    /// What it measures.
+    pub label: String,
+    /// Its unit; empty: none.
+    pub unit: String,
+    /// Powers of ten at equal distances; points that are not positive are left out.
+    pub log: bool,
+    /// Begins at zero.
+    pub from_zero: bool,
+}
+
+impl Axis {
+    /// A linear axis around its points.
+    pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Axis {
+        Axis { label: label.into(), unit: unit.into(), log: false, from_zero: false }
+    }
+
+    /// A logarithmic one.
+    pub fn log(mut self) -> Axis {
+        self.log = true;
+        self
+    }
+
+    /// One that begins at zero.
+    pub fn from_zero(mut self) -> Axis {
+        self.from_zero = true;
+        self
+    }
+
+    fn head(&self) -> String {
+        if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }
+    }
+}
+
+/// What belongs together in a plot.
+#[derive(Clone, Debug, Default)]
+pub struct PlotSeries {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, from left to right.
+    pub points: Vec<Point>,
+    /// How they are drawn.
+    pub shape: Shape,
+    /// From the publication: hollow markers on top of the others.
+    pub published: bool,
+    /// Colour, marker and dash, by number; none: the next ones.
+    pub style: Option<usize>,
+}
+
+/// How points are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// Markers on a line.
+    #[default]
+    Line,
+    /// Markers alone.
+    Points,
+    /// A line alone: a trace.
+    Trace,
+    /// A line that keeps a value until the next.
+    Steps,
+    /// A vertical stroke from each point to its `until`.
+    Spans,
+    /// A broken faint line: a limit.
+    Bound,
+}
+
+/// A point.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// From left to right.
+    pub x: f64,
+    /// From bottom to top.
+    pub y: f64,
+    /// Half the height of its error bar.
+    pub error: Option<f64>,
+    /// The other end of a span.
+    pub until: Option<f64>,
+}
+
+impl Point {
+    /// A point without an error bar.
+    pub fn new(x: f64, y: f64) -> Point {
+        Point { x, y, error: None, until: None }
+    }
+
+    /// A record's mean with its interval.
+    pub fn of(x: f64, record: &Record) -> Point {
+        Point { x, y: record.mean, error: record.ci95, until: None }
+    }
+
+    /// A vertical stroke.
+    pub fn span(x: f64, from: f64, until: f64) -> Point {
+        Point { x, y: from, error: None, until: Some(until) }
+    }
+
+    fn reach(&self) -> [f64; 2] {
+        match self.until {
+            Some(until) => [self.y.min(until), self.y.max(until)],
+            None => [self.y - self.error.unwrap_or(0.0), self.y + self.error.unwrap_or(0.0)],
+        }
+    }
+}
+
+impl PlotSeries {
+    /// Markers on a line, in the next style.
+    pub fn new(name: impl Into<String>, points: Vec<Point>) -> PlotSeries {
+        PlotSeries { name: name.into(), points, ..PlotSeries::default() }
+    }
+
+    /// Drawn so.
+    pub fn shaped(mut self, shape: Shape) -> PlotSeries {
+        self.shape = shape;
+        self
+    }
+
+    /// From the publication: markers alone.
+    pub fn published(mut self) -> PlotSeries {
+        self.published = true;
+        self.shape = Shape::Points;
+        self
+    }
+
+    /// In the style with this number, so that two series that belong together look it.
+    pub fn styled(mut self, style: usize) -> PlotSeries {
+        self.style = Some(style);
+        self
+    }
+}
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 400.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 744.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 346.0;
+/// How many different styles there are.
+pub(super) const STYLES: usize = 7;
+const DASHES: [&str; STYLES] = ["", "7 3", "2 3", "10 3 2 3", "14 4", "5 2 1 2 1 2", "1 2"];
+/// More points than this in a series: no markers' names, and a thinner trace.
+const MANY: usize = 400;
+/// More rows than this are not a table for people.
+const ROWS_MAX: usize = 60;
+
+impl Plot {
+    /// An empty plot.
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Plot {
+        Plot { title: title.into(), x, y, ..Plot::default() }
+    }
+
+    /// With a series on top of the others.
+    pub fn with(mut self, series: PlotSeries) -> Plot {
+        self.series.push(series);
+        self
+    }
+
+    /// With words below it.
+    pub fn captioned(mut self, caption: impl Into<String>) -> Plot {
+        self.caption = caption.into();
+        self
+    }
+
+    fn styles(&self) -> Vec<usize> {
+        let mut next = 0;
+        let style = |series: &PlotSeries| {
+            series.style.unwrap_or_else(|| {
+                next += usize::from(series.shape != Shape::Bound);
+                next.saturating_sub(1)
+            }) % STYLES
+        };
+        self.series.iter().map(style).collect()
+    }
+
+    /// The picture.
+    pub(super) fn svg(&self) -> String {
+        let xs =
+            Scale::of(&self.x, self.series.iter().flat_map(|s| s.points.iter().map(|p| p.x)), LEFT, RIGHT);
+        let reach = self.series.iter().flat_map(|s| s.points.iter().flat_map(Point::reach));
+        let ys = Scale::of(&self.y, reach, BOTTOM, TOP);
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}: {} over {}. The \
+             numbers are in the table below.\">",
+            escape(&self.title),
+            escape(&self.y.head()),
+            escape(&self.x.head())
+        );
+        self.axes(&mut out, &xs, &ys);
+        let order = |published: bool| {
+            self.series.iter().zip(self.styles()).filter(move |s| s.0.published == published)
+        };
+        for (series, style) in order(false).chain(order(true)) {
+            draw(&mut out, series, style, &xs, &ys);
+        }
+        out.push_str("</svg>\n");
+        out
+    }
+
+    fn axes(&self, out: &mut String, xs: &Scale, ys: &Scale) {
+        for (tick, label) in ys.ticks(7) {
+            let y = ys.place(tick);
+            let _ = writeln!(
+                out,
+                "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{RIGHT}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" \
+                 text-anchor=\"end\">{label}</text>",
+                LEFT - 8.0,
+                y + 4.0
+            );
+        }
+        for (tick, label) in xs.ticks(10) {
+            let x = xs.place(tick);
+            let _ = writeln!(
+                out,
+                "<path class=\"axis\" d=\"M{x:.1} {BOTTOM}v5\"/><text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" \
+                 text-anchor=\"middle\">{label}</text>",
+                BOTTOM + 20.0
+            );
+        }
+        let _ = writeln!(
+            out,
+            "<path class=\"axis\" d=\"M{LEFT} {TOP}V{BOTTOM}H{RIGHT}\"/>\
+             <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\
+             <text class=\"label\" x=\"{RIGHT}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            LEFT - 62.0,
+            TOP - 16.0,
+            escape(&self.y.head()),
+            BOTTOM + 44.0,
+            escape(&self.x.head())
+        );
+    }
+
+    /// The legend: a swatch and a name for each series.
+    pub(super) fn legend(&self) -> String {
+        let mut out = String::from("<ul class=\"legend\">");
+        for (series, style) in self.series.iter().zip(self.styles()) {
+            let _ = write!(
+                out,
+                "<li><svg viewBox=\"0 0 34 14\" aria-hidden=\"true\">{}</svg>{}{}</li>",
+                swatch(series, style),
+                escape(&series.name),
+                if series.published { " <i>(published)</i>" } else { "" }
+            );
+        }
+        out.push_str("</ul>\n");
+        out
+    }
+
+    /// The numbers for people: those of the author, or a row for each x, or a row for each series where there
+    /// are too many.
+    pub(super) fn table(&self) -> Table {
+        if let Some(table) = &self.table {
+            return table.clone();
+        }
+        let mut all: Vec<f64> = self.series.iter().flat_map(|s| s.points.iter().map(|p| p.x)).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        if all.len() > ROWS_MAX { self.table_of_series() } else { self.table_of_points(&all) }
+    }
+
+    fn table_of_points(&self, all: &[f64]) -> Table {
+        let heads = self.series.iter().map(|s| Column::number(&s.name, &self.y.unit));
+        let first = Column::number(&self.x.label, &self.x.unit);
+        let mut table = Table::new(&self.title, [first].into_iter().chain(heads));
+        for &x in all {
+            let cells = self.series.iter().map(|series| {
+                let mut here = series.points.iter().filter(|p| p.x == x);
+                let cell = here.next().map_or_else(Cell::empty, |p| {
+                    let summary = Summary { n: 0, mean: p.y, ci95: p.error, min: p.y, max: p.y };
+                    Cell::summary(&summary)
+                });
+                if here.next().is_some() { Cell::text("several") } else { cell }
+            });
+            table.row([Cell::number(x)].into_iter().chain(cells));
+        }
+        table
+    }
+
+    fn table_of_series(&self) -> Table {
+        let unit = |name: &str| Column::number(name, &self.y.unit);
+        let heads = [Column::text("series"), Column::number("points", "")];
+        let x = ["first", "last"].map(|end| Column::number(format!("{end} {}", self.x.label), &self.x.unit));
+        let mut table =
+            Table::new(&self.title, heads.into_iter().chain(x).chain(["least", "greatest"].map(unit)));
+        for series in &self.series {
+            let Some((first, last)) = series.points.first().zip(series.points.last()) else { continue };
+            let low = series.points.iter().map(|p| p.reach()[0]).fold(f64::INFINITY, f64::min);
+            let high = series.points.iter().map(|p| p.reach()[1]).fold(f64::NEG_INFINITY, f64::max);
+            let count = Cell::precise(series.points.len() as f64, 0);
+            let ends = [first.x, last.x, low, high].map(Cell::number);
+            table.row([Cell::text(&series.name), count].into_iter().chain(ends));
+        }
+        table
+    }
+
+    /// Every point, as CSV.
+    pub(super) fn csv(&self) -> String {
+        let columns = ["series", "published"].map(Column::text).into_iter();
+        let numbers = [self.x.head(), self.y.head(), "ci95".into(), "until".into()];
+        let mut table =
+            Table::new(&self.title, columns.chain(numbers.into_iter().map(|name| Column::number(name, ""))));
+        for series in &self.series {
+            for point in &series.points {
+                let optional = |value: Option<f64>| value.map_or_else(Cell::empty, |v| Cell::text(number(v)));
+                table.row([
+                    Cell::text(&series.name),
+                    Cell::text(if series.published { "yes" } else { "no" }),
+                    Cell::text(number(point.x)),
+                    Cell::text(number(point.y)),
+                    optional(point.error),
+                    optional(point.until),
+                ]);
+            }
+        }
+        table.csv()
+    }
+}
+
+fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Scale) {
+    let visible = |p: &&Point| xs.takes(p.x) && ys.takes(p.y);
+    let points: Vec<Point> = series.points.iter().filter(visible).copied().collect();
+    let name = escape(&series.name);
+    let _ = writeln!(out, "<g class=\"s{style}{}\">", if series.published { " published" } else { "" });
+    match series.shape {
+        Shape::Line | Shape::Trace | Shape::Bound => {
+            let class = if series.shape == Shape::Bound { "bound" } else { "line" };
+            let dash = if series.shape == Shape::Line { DASHES[style] } else { "" };
+            let path = line(&points, xs, ys);
+            let _ = writeln!(
+                out,
+                "<path class=\"{class}\" stroke-dasharray=\"{dash}\" d=\"{path}\"><title>{name}</title></path>"
+            );
+        }
+        Shape::Steps => {
+            let _ = writeln!(
+                out,
+                "<path class=\"line\" d=\"{}\"><title>{name}</title></path>",
+                steps(&points, xs, ys)
+            );
+        }
+        Shape::Spans => {
+            let mut path = String::new();
+            for p in &points {
+                let until = p.until.filter(|&y| ys.takes(y)).unwrap_or(p.y);
+                // A span of no height is still there.
+                let (from, to) = (ys.place(p.y), ys.place(until).min(ys.place(p.y) - 1.0));
+                let _ = write!(path, "M{:.1} {from:.1}V{to:.1}", xs.place(p.x));
+            }
+            let _ = writeln!(out, "<path class=\"span\" d=\"{path}\"><title>{name}</title></path>");
+        }
+        Shape::Points => {}
+    }
+    if matches!(series.shape, Shape::Line | Shape::Points) {
+        error_bars(out, &points, xs, ys);
+        markers(out, series, &points, style, xs, ys);
+    }
+    out.push_str("</g>\n");
+}
+
+fn error_bars(out: &mut String, points: &[Point], xs: &Scale, ys: &Scale) {
+    let mut path = String::new();
+    for p in points {
+        let Some(error) = p.error.filter(|&error| error > 0.0) else { continue };
+        let low = if ys.takes(p.y - error) { ys.place(p.y - error) } else { BOTTOM };
+        let (x, high) = (xs.place(p.x), ys.place(p.y + error));
+        let _ =
+            write!(path, "M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8M{:.1} {high:.1}h8", x - 4.0, x - 4.0);
+    }
+    if !path.is_empty() {
+        let _ = writeln!(out, "<path class=\"error\" d=\"{path}\"/>");
+    }
+}
+
+fn markers(out: &mut String, series: &PlotSeries, points: &[Point], style: usize, xs: &Scale, ys: &Scale) {
+    let size = if series.published {
+        6.5
+    } else if points.len() > MANY {
+        2.0
+    } else {
+        4.2
+    };
+    let shape = |p: &Point| marker(style, xs.place(p.x), ys.place(p.y), size);
+    if points.len() > MANY {
+        let path: String = points.iter().map(shape).collect();
+        let _ = writeln!(out, "<path class=\"mark\" d=\"{path}\"/>");
+        return;
+    }
+    for p in points {
+        let error = p.error.map(|error| format!(" ± {}", figure(error))).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "<path class=\"mark\" d=\"{}\"><title>{}: {}{error} at {}</title></path>",
+            shape(p),
+            escape(&series.name),
+            figure(p.y),
+            figure(p.x)
+        );
+    }
+}
+
+fn swatch(series: &PlotSeries, style: usize) -> String {
+    let mut out = format!("<g class=\"s{style}{}\">", if series.published { " published" } else { "" });
+    let _ = match series.shape {
+        Shape::Line => {
+            write!(out, "<path class=\"line\" stroke-dasharray=\"{}\" d=\"M1 7H33\"/>", DASHES[style])
+        }
+        Shape::Trace | Shape::Steps => write!(out, "<path class=\"line\" d=\"M1 7H33\"/>"),
+        Shape::Bound => write!(out, "<path class=\"bound\" d=\"M1 7H33\"/>"),
+        Shape::Spans => write!(out, "<path class=\"span\" d=\"M9 12V3M17 10V1M25 8V0\"/>"),
+        Shape::Points => Ok(()),
+    };
+    if matches!(series.shape, Shape::Line | Shape::Points) {
+        let size = if series.published { 5.5 } else { 4.2 };
+        let _ = write!(out, "<path class=\"mark\" d=\"{}\"/>", marker(style, 17.0, 7.0, size));
+    }
+    out + "</g>"
+}
+
+/// The outline of a marker around a place.
+fn marker(style: usize, x: f64, y: f64, r: f64) -> String {
+    let d = 2.0 * r;
+    match style {
+        0 => format!("M{:.1} {y:.1}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z", x - r),
+        1 => {
+            let r = r * 0.9;
+            format!("M{:.1} {:.1}h{2:.1}v{2:.1}h-{2:.1}z", x - r, y - r, 2.0 * r)
+        }
+        2 => format!(
+            "M{:.1} {:.1}L{:.1} {3:.1}H{4:.1}z",
+            x,
+            y - r * 1.2,
+            x + r * 1.15,
+            y + r * 0.85,
+            x - r * 1.15
+        ),
+        3 => {
+            let r = r * 1.25;
+            format!("M{x:.1} {:.1}l{r:.1} {r:.1}l-{r:.1} {r:.1}l-{r:.1} -{r:.1}z", y - r)
+        }
+        4 => format!(
+            "M{:.1} {:.1}L{:.1} {3:.1}H{4:.1}z",
+            x,
+            y + r * 1.2,
+            x + r * 1.15,
+            y - r * 0.85,
+            x - r * 1.15
+        ),
+        5 => {
+            let (a, b) = (r * 0.4, r * 1.1);
+            format!(
+                "M{:.1} {:.1}h{3:.1}v{4:.1}h{4:.1}v{3:.1}h-{4:.1}v{4:.1}h-{3:.1}v-{4:.1}h-{4:.1}v-{3:.1}h{4:.1}z{2}",
+                x - a,
+                y - b,
+                "",
+                2.0 * a,
+                b - a
+            )
+        }
+        _ => format!(
+            "M{:.1} {:.1}l{2:.1} {3:.1}l-{4:.1} {5:.1}h-{6:.1}l-{4:.1} -{5:.1}z",
+            x,
+            y - r * 1.1,
+            r * 1.1,
+            r * 0.85,
+            r * 0.42,
+            r * 1.25,
+            r * 1.36
+        ),
+    }
+}
+
+fn line(points: &[Point], xs: &Scale, ys: &Scale) -> String {
+    let places: Vec<(f64, f64)> = points.iter().map(|p| (xs.place(p.x), ys.place(p.y))).collect();
+    let mut out = String::new();
+    for (index, (x, y)) in thinned(&places).into_iter().enumerate() {
+        let _ = write!(out, "{}{x:.1} {y:.1}", if index == 0 { "M" } else { "L" });
+    }
+    out
+}
+
+fn steps(points: &[Point], xs: &Scale, ys: &Scale) -> String {
+    let mut out = String::new();
+    for (index, p) in points.iter().enumerate() {
+        let (x, y) = (xs.place(p.x), ys.place(p.y));
+        let _ = if index == 0 { write!(out, "M{x:.1} {y:.1}") } else { write!(out, "H{x:.1}V{y:.1}") };
+    }
+    out
+}
+
+/// Of each column of pixels the first, lowest, highest and last place: the picture stays the same.
+fn thinned(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if places.len() <= 4 * WIDTH as usize {
+        return places.to_vec();
+    }
+    let mut out = Vec::new();
+    for column in places.chunk_by(|a, b| a.0.floor() == b.0.floor()) {
+        let lowest = (0..column.len()).min_by(|&a, &b| column[a].1.total_cmp(&column[b].1)).unwrap_or(0);
+        let highest = (0..column.len()).max_by(|&a, &b| column[a].1.total_cmp(&column[b].1)).unwrap_or(0);
+        let mut kept = [0, lowest, highest, column.len() - 1];
+        kept.sort_unstable();
+        out.extend(
+            kept.iter().enumerate().filter(|&(i, k)| i == 0 || kept[i - 1] != *k).map(|(_, &k)| column[k]),
+        );
+    }
+    out
+}
+
+/// From values to places.
+struct Scale {
+    log: bool,
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Scale {
+    fn of(axis: &Axis, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale {
+        let mut scale = Scale { log: axis.log, low: f64::INFINITY, high: f64::NEG_INFINITY, from, to };
+        for value in values {
+            if scale.takes(value) {
+                scale.low = scale.low.min(value);
+                scale.high = scale.high.max(value);
+            }
+        }
+        if scale.low > scale.high {
+            (scale.low, scale.high) = if axis.log { (1.0, 10.0) } else { (0.0, 1.0) };
+        }
+        if axis.log {
+            scale.whole_decades()
+        } else {
+            scale.room(axis.from_zero)
+        }
+        scale
+    }
+
+    fn whole_decades(&mut self) {
+        self.low = 10f64.powi(libm::floor(libm::log10(self.low) + 1e-9) as i32);
+        self.high = 10f64.powi(libm::ceil(libm::log10(self.high) - 1e-9) as i32);
+        if self.low == self.high {
+            self.high = self.low * 10.0;
+        }
+    }
+
+    fn room(&mut self, from_zero: bool) {
+        if from_zero {
+            (self.low, self.high) = (self.low.min(0.0), self.high.max(0.0));
+        }
+        if self.low == self.high {
+            (self.low, self.high) = (self.low - 0.5, self.high + 0.5);
+        }
+        let space = (self.high - self.low) * 0.04;
+        self.high += space;
+        if !(from_zero && self.low == 0.0) {
+            self.low -= space;
+        }
+    }
+
+    fn takes(&self, value: f64) -> bool {
+        value.is_finite() && (!self.log || value > 0.0)
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        let share = if self.log {
+            libm::log10(value / self.low) / libm::log10(self.high / self.low)
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        self.from + share * (self.to - self.from)
+    }
+
+    /// Round values about `count` apart, with their labels.
+    fn ticks(&self, count: usize) -> Vec<(f64, String)> {
+        if self.log {
+            return self.log_ticks();
+        }
+        let rough = (self.high - self.low) / count as f64;
+        let power = 10f64.powi(libm::floor(libm::log10(rough)) as i32);
+        let step =
+            [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|&s| s >= rough).unwrap_or(power);
+        let (first, last) = ((self.low / step).ceil() as i64, (self.high / step).floor() as i64);
+        (first..=last).map(|i| i as f64 * step).map(|tick| (tick, figure(tick))).collect()
+    }
+
+    fn log_ticks(&self) -> Vec<(f64, String)> {
+        let decades = libm::round(libm::log10(self.high / self.low)) as i32;
+        let steps: &[f64] = if decades <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let ticks = (0..=decades).flat_map(|d| steps.iter().map(move |s| s * 10f64.powi(d)));
+        let inside = ticks.map(|tick| tick * self.low).filter(|&tick| tick <= self.high * 1.000_001);
+        inside.map(|tick| (tick, figure(tick))).collect()
+    }
+}

@@ -1,0 +1,273 @@
+use super::*;
+use crate::record::{Params, Run};
+
+/// A page with every kind of block, and every kind of number, name and point.
+pub(crate) fn sample() -> (Report, Experiment) {
+    let delays = [1280.0, 1500.0, 2000.0, 2500.0, 3000.0, 3500.0, 4000.0, 4500.0, 5000.0];
+    let mut experiment = Experiment { experiment: "cislunar".into(), seed: 1, ..Experiment::default() };
+    let mut plot = Plot::new(
+        "Goodput over delay",
+        Axis::new("one-way delay", "ms"),
+        Axis::new("goodput", "byte/s").from_zero(),
+    )
+    .captioned("Means of four runs with 95 % intervals; hollow markers are the paper's. `ber` is per bit.");
+    for (style, (ber, top, published)) in
+        [(0.0, 9000.0, 5400.0), (1e-6, 5200.0, 2550.0), (1e-5, 1900.0, 776.0)].into_iter().enumerate()
+    {
+        let mut points = Vec::new();
+        for &delay in &delays {
+            let params = Params::new().with("delay_ms", delay).with("ber", ber);
+            let middle = top * libm::exp(-delay / 4000.0);
+            let samples: Vec<f64> = (0..4).map(|i| middle * (1.0 + ber * 4e3 * f64::from(i - 2))).collect();
+            for (number, value) in (0u32..).zip(&samples) {
+                let values = vec![("goodput_byte_per_s".to_owned(), *value)];
+                let (series, seed) = ("tcpcl3".to_owned(), u64::from(number));
+                experiment.runs.push(Run { series, params: params.clone(), run: number, seed, values });
+            }
+            let mut record = Record::of("tcpcl3", params, "goodput_byte_per_s", "byte/s", &samples);
+            if delay == 2000.0 {
+                record = record.with_reference(published, "section III.A");
+            }
+            points.push(Point::of(delay, &record));
+            experiment.records.push(record);
+        }
+        plot = plot.with(PlotSeries::new(format!("BER {}", crate::record::number(ber)), points));
+        let point = vec![Point::new(2000.0, published)];
+        let name = format!("BER {}", crate::record::number(ber));
+        plot = plot.with(PlotSeries::new(name, point).published().styled(style));
+    }
+    let limit = delays.map(|delay| Point::new(delay, 6800.0)).to_vec();
+    plot = plot.with(PlotSeries::new("limit of store and forward", limit).shaped(Shape::Bound));
+    let mut ranking = Table::new(
+        "What was compared",
+        [
+            Column::number("rank", ""),
+            Column::text("stack"),
+            Column::number("time", "s"),
+            Column::number("goodput", "byte/s"),
+            Column::number("of the limit", ""),
+        ],
+    );
+    for (rank, (name, time)) in [
+        ("tcpcl4, 64 KiB segments", 105.31),
+        ("tcpcl3 <as deployed>", 185.25),
+        ("tcp & nothing else", 1289.0),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let tone = if rank == 0 { Tone::Strong } else { Tone::Plain };
+        ranking.row([
+            Cell::precise(rank as f64 + 1.0, 0).toned(tone),
+            Cell::text(name).toned(tone),
+            Cell::summary(&crate::stats::Summary::of(&[time, time * 1.02, time * 0.97])).toned(tone),
+            Cell::number(1e6 / time).toned(tone),
+            Cell::percent(76.0 / time).toned(tone),
+        ]);
+    }
+    let ledger = LedgerChart {
+        title: "Where the time went".into(),
+        caption: "Moon to orbiter, all runs' mean.".into(),
+        unit: "s".into(),
+        shares: [
+            ("payload", "the file's bytes, sent for the first time"),
+            ("headers", "IP, TCP and bundle headers of those"),
+            ("repeated", "whatever was sent again"),
+            ("acknowledgement", "frames that do nothing else"),
+            ("control", "opening, closing, keep-alives"),
+            ("repair", "redundancy"),
+            ("framing", "what the link adds"),
+        ]
+        .map(|(name, meaning)| Share::new(name, meaning))
+        .into_iter()
+        .chain([
+            Share::idle("idle", "nothing to send, or no window"),
+            Share::idle("outage", "the link was away"),
+        ])
+        .collect(),
+        bars: vec![
+            Bar {
+                name: "tcpcl4, 64 KiB".into(),
+                values: vec![69.4, 3.1, 0.0, 0.2, 0.3, 1.4, 1.1, 30.0, 0.0],
+                limit: Some(73.0),
+            },
+            Bar {
+                name: "tcpcl3".into(),
+                values: vec![69.4, 5.1, 22.0, 1.2, 0.3, 0.0, 1.2, 56.0, 30.0],
+                limit: Some(73.0),
+            },
+            Bar { name: "nothing".into(), values: vec![], limit: None },
+        ],
+    };
+    let trace: Vec<Point> = (0..9000)
+        .map(|i| (f64::from(i), libm::sin(f64::from(i) / 300.0)))
+        .map(|(x, y)| Point::new(x / 50.0, 4000.0 + 3000.0 * y))
+        .collect();
+    let spans =
+        (0..700).map(|i| Point::span(f64::from(i) / 4.0, f64::from(i) * 1448.0, f64::from(i + 1) * 1448.0));
+    let records = experiment.records.clone();
+    let report = Report {
+        title: "Cislunar: which protocol, how long, how sure".into(),
+        lead: "`tcpcl4` with 64 KiB segments moves 1,000,000 bytes in 105 s, 1.4 times what the channel itself needs."
+            .into(),
+        command: "longwire compare FILE --link cislunar --seed 1".into(),
+        facts: [("file", "1,000,000 bytes"), ("runs", "4 a point"), ("seed", "1"), ("limit", "73.4 s")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+        sections: vec![
+            Section::new("Ranking").with("From the fastest.").with(ranking).with(ledger),
+            Section::new("Beside the paper")
+                .with(verdicts("Ours and the paper's", &records, |_| Some(0.15)))
+                .with(plot),
+            Section::new("Traces")
+                .with(
+                    Plot::new("Time and sequence", Axis::new("time", "s"), Axis::new("sequence number", "byte"))
+                        .with(PlotSeries::new("data", spans.collect()).shaped(Shape::Spans)),
+                )
+                .with(
+                    Plot::new("Goodput", Axis::new("time", "s"), Axis::new("goodput", "byte/s").from_zero())
+                        .with(PlotSeries::new("each second", trace).shaped(Shape::Trace)),
+                ),
+            Section::new("Markers").with(
+                (0..7).fold(
+                    Plot::new("Every style", Axis::new("frame", "byte").log(), Axis::new("error rate", "").log()),
+                    |plot, style| {
+                        let points = [100.0, 300.0, 1500.0].map(|x| Point::new(x, x * x * 1e-8 * f64::from(style + 1)));
+                        plot.with(PlotSeries::new(format!("style {style}"), points.to_vec()))
+                            .with(
+                                PlotSeries::new("theirs", vec![Point::new(600.0, 4e-3 * f64::from(style + 1))])
+                                    .published()
+                                    .styled(style as usize),
+                            )
+                    },
+                ),
+            ),
+            Section::new("Configuration").with(Block::Code {
+                caption: "`node.toml` for the winner".into(),
+                text: "[link.moon]\nprotocol = \"tcpcl4\"\n".into(),
+            }),
+        ],
+        assumptions: vec![
+            Assumption {
+                text: "The outage begins 30 s after the transfer.".into(),
+                basis: "not stated".into(),
+                effect: Some("an outage after the last byte costs nothing".into()),
+                moves_result: true,
+            },
+            Assumption {
+                text: "Headers are those of IPv4.".into(),
+                basis: "section II".into(),
+                ..Assumption::default()
+            },
+        ],
+    };
+    (report, experiment)
+}
+
+#[test]
+fn the_page_refers_to_nothing_outside_itself() {
+    let (report, experiment) = sample();
+    let page = report.html(&experiment);
+    for forbidden in ["http:", "https:", "//", "<script", "<link", "@import", "url(h", "src=\""] {
+        let outside = page.replace("'unsafe-inline'", "");
+        assert!(!outside.contains(forbidden), "the page contains {forbidden}");
+    }
+    for part in page.split("href=\"").skip(1) {
+        assert!(part.starts_with("data:") || part.starts_with('#'), "{}", &part[..40]);
+    }
+    for part in page.split("url(").skip(1) {
+        assert!(part.starts_with('#'), "{}", &part[..20]);
+    }
+}
+
+#[test]
+fn the_page_is_balanced_and_escapes_what_it_is_given() {
+    let (report, experiment) = sample();
+    let page = report.html(&experiment);
+    for element in [
+        "main", "section", "figure", "table", "thead", "tbody", "tr", "td", "th", "svg", "g", "details", "p",
+        "ul", "li",
+    ] {
+        let opened =
+            page.matches(&format!("<{element}>")).count() + page.matches(&format!("<{element} ")).count();
+        assert_eq!(opened, page.matches(&format!("</{element}>")).count(), "{element}");
+    }
+    assert!(page.contains("tcpcl3 &lt;as deployed&gt;") && !page.contains("<as deployed>"));
+    assert!(!page.contains("NaN") && !page.contains("inf\""), "a plot has a place without a number");
+    assert_eq!(page, report.html(&experiment), "the same report is the same page");
+}
+
+#[test]
+fn a_verdict_says_in_words_whether_ours_is_within() {
+    let params = Params::new().with("ber", 1e-6);
+    let near =
+        Record::of("ours", params.clone(), "goodput", "byte/s", &[2600.0]).with_reference(2550.0, "III.A");
+    let far =
+        Record::of("ours", params.clone(), "goodput", "byte/s", &[3600.0]).with_reference(2550.0, "III.A");
+    let alone = Record::of("ours", params, "goodput", "byte/s", &[1.0]);
+    let table = verdicts("", &[near, far, alone], |_| Some(0.1));
+    let expected = "\
+figure        at        ours   published  unit    ours / published  within    kind       source
+------------  --------  -----  ---------  ------  ----------------  --------  ---------  ------
+ours goodput  ber=1e-6  2,600      2,550  byte/s              1.02  yes, 10 %  predicted  III.A
+ours goodput  ber=1e-6  3,600      2,550  byte/s              1.41  NO, 10 %   predicted  III.A
+";
+    let squeeze = |text: &str| {
+        text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).skip(2).collect::<Vec<_>>()
+    };
+    assert_eq!(squeeze(&table.terminal(120, false)), squeeze(expected));
+}
+
+#[test]
+fn a_table_fits_the_terminal_and_needs_no_colour() {
+    let (report, _) = sample();
+    let Block::Table(table) = &report.sections[0].blocks[1] else { panic!("the ranking is a table") };
+    let wide = table.terminal(100, false);
+    let expected = "\
+rank  stack                       time (s)  goodput (byte/s)  of the limit
+----  -----------------------  -----------  ----------------  ------------
+   1  tcpcl4, 64 KiB segments  105.0 ± 6.6             9,496        72.2 %
+   2  tcpcl3 <as deployed>        185 ± 12             5,398        41.0 %
+   3  tcp & nothing else        1,285 ± 81             775.8         5.9 %
+";
+    assert_eq!(wide, expected);
+    assert!(wide.lines().all(|line| line == line.trim_end()), "no blanks at line ends");
+    let narrow = table.terminal(66, false);
+    assert!(narrow.lines().all(|line| line.chars().count() <= 66), "{narrow}");
+    assert!(narrow.contains('…'), "{narrow}");
+    let coloured = table.terminal(100, true);
+    assert!(coloured.contains("\x1b[1m") && !wide.contains('\x1b'));
+}
+
+#[test]
+fn numbers_have_the_digits_they_are_worth() {
+    let table = [
+        (0.0, "0"),
+        (5412.3, "5,412"),
+        (1_000_000.0, "1,000,000"),
+        (185.26, "185.3"),
+        (73.4, "73.4"),
+        (0.042_17, "0.04217"),
+        (1e-6, "1e-6"),
+        (-1234.0, "-1,234"),
+        (9_999.96, "10,000"),
+    ];
+    for (value, expected) in table {
+        assert_eq!(figure(value), expected);
+    }
+    let summary = |mean, ci95| crate::stats::Summary { n: 4, mean, ci95, min: mean, max: mean };
+    assert_eq!(with_error(&summary(185.254, Some(1.234))), "185.3 ± 1.2");
+    assert_eq!(with_error(&summary(5412.3, Some(128.0))), "5,412 ± 128");
+    assert_eq!(with_error(&summary(5.0, Some(0.0))), "5 ± 0");
+    assert_eq!(with_error(&summary(5.0, None)), "5");
+}
+
+/// `cargo test -p longwire-lab sample_page -- --ignored` writes the page where people can look at it.
+#[test]
+#[ignore = "writes a file"]
+fn sample_page() {
+    let (report, experiment) = sample();
+    let path = std::env::temp_dir().join("longwire-sample.html");
+    std::fs::write(&path, report.html(&experiment)).unwrap();
+    println!("{}", path.display());
+}
