@@ -26,22 +26,13 @@ where
 {
     /// `upper` over `lower`.
     pub fn new(upper: U, lower: L) -> Self {
-        let mut stack = Stack { upper, lower, now: Instant::ZERO };
-        stack.settle();
-        stack
+        Stack::starting(Instant::ZERO, upper, lower)
     }
 
-    /// Carries indications up and requests down inside the stack until the joint is quiet.
-    fn settle(&mut self) {
-        loop {
-            while let Some(indication) = self.lower.poll_indication() {
-                self.upper.handle_indication(self.now, indication);
-            }
-            match self.upper.poll_request(self.now) {
-                Some(request) => self.lower.handle_request(self.now, request),
-                None => return,
-            }
-        }
+    /// `upper` over `lower`, made at `now`: for engines that speak before they are spoken to, in a node that
+    /// starts later than the run.
+    pub fn starting(now: Instant, upper: U, lower: L) -> Self {
+        Stack { upper, lower, now }
     }
 }
 
@@ -56,42 +47,41 @@ where
     fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
         self.now = now;
         self.upper.handle_request(now, request);
-        self.settle();
     }
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
         self.now = now;
         self.lower.handle_indication(now, indication);
-        self.settle();
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         if self.lower.poll_timeout().is_some_and(|at| at <= now) {
             self.lower.handle_timeout(now);
-            self.settle();
         }
         if self.upper.poll_timeout().is_some_and(|at| at <= now) {
             self.upper.handle_timeout(now);
-            self.settle();
         }
     }
 
+    /// Carries everything across the joint, in the order that the contract gives each of the two: what the lower
+    /// engine says rises first, then what the upper one says, and only then the upper one's next request goes down.
     fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        let indication = self.upper.poll_indication();
-        if indication.is_some() {
-            self.settle();
+        loop {
+            while let Some(indication) = self.lower.poll_indication() {
+                self.upper.handle_indication(self.now, indication);
+            }
+            if let Some(indication) = self.upper.poll_indication() {
+                return Some(indication);
+            }
+            let request = self.upper.poll_request(self.now)?;
+            self.lower.handle_request(self.now, request);
         }
-        indication
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
         self.now = now;
-        let request = self.lower.poll_request(now);
-        if request.is_some() {
-            self.settle();
-        }
-        request
+        self.lower.poll_request(now)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -321,8 +311,12 @@ impl<A: Engine, B: Engine> Engine for Beside<A, B> {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.first.handle_timeout(now);
-        self.second.handle_timeout(now);
+        if self.first.poll_timeout().is_some_and(|at| at <= now) {
+            self.first.handle_timeout(now);
+        }
+        if self.second.poll_timeout().is_some_and(|at| at <= now) {
+            self.second.handle_timeout(now);
+        }
     }
 
     fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
@@ -391,3 +385,6 @@ impl<S: crate::engine::Service> Engine for Through<S> {
         self.up.is_empty() && self.down.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;

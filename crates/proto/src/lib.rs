@@ -13,3 +13,4 @@ pub mod rng;
 pub mod service;
 pub mod tcp;
 pub mod time;
+pub mod wrap;

@@ -1,0 +1,216 @@
+//! [`Tap`]: shows every crossing to a sink; [`Timeline`]: a sink that writes a line for each.
+
+use crate::engine::{Engine, Indication, Request, Service};
+use crate::time::Instant;
+use core::fmt;
+use std::sync::mpsc;
+
+/// Something that passes an engine's edge.
+pub enum Crossing<'a, A: Service, B: Service> {
+    /// The engine hears its user.
+    RequestIn(&'a A::Request),
+    /// The engine hears its provider.
+    IndicationIn(&'a B::Indication),
+    /// The engine hears that the time has come.
+    Timeout,
+    /// The engine speaks to its user.
+    IndicationOut(&'a A::Indication),
+    /// The engine speaks to its provider.
+    RequestOut(&'a B::Request),
+}
+
+impl<A: Service, B: Service> Crossing<'_, A, B> {
+    /// Who hears what from where, in seven letters: `hears v` is a request from above, `says  ^` an indication
+    /// to it.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Crossing::RequestIn(_) => "hears v",
+            Crossing::IndicationIn(_) => "hears ^",
+            Crossing::Timeout => "timeout",
+            Crossing::IndicationOut(_) => "says  ^",
+            Crossing::RequestOut(_) => "says  v",
+        }
+    }
+
+    /// What passes.
+    pub fn message(&self) -> &dyn fmt::Debug {
+        match self {
+            Crossing::RequestIn(message) => message,
+            Crossing::IndicationIn(message) => message,
+            Crossing::Timeout => &(),
+            Crossing::IndicationOut(message) => message,
+            Crossing::RequestOut(message) => message,
+        }
+    }
+}
+
+impl<A: Service, B: Service> fmt::Display for Crossing<'_, A, B> {
+    /// The label, and the message where there is one.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())?;
+        match self {
+            Crossing::Timeout => Ok(()),
+            _ => write!(f, " {:?}", self.message()),
+        }
+    }
+}
+
+/// Looks on while an engine works. Any closure that takes a time and a [`Crossing`] is one.
+pub trait Sink<A: Service, B: Service> {
+    /// Sees one crossing.
+    fn cross(&mut self, at: Instant, crossing: Crossing<'_, A, B>);
+}
+
+impl<A: Service, B: Service, F: FnMut(Instant, Crossing<'_, A, B>)> Sink<A, B> for F {
+    fn cross(&mut self, at: Instant, crossing: Crossing<'_, A, B>) {
+        self(at, crossing);
+    }
+}
+
+/// An engine whose every crossing a sink sees. It changes nothing.
+#[derive(Debug)]
+pub struct Tap<E, F> {
+    /// The engine.
+    pub engine: E,
+    /// Who looks on.
+    pub sink: F,
+    /// The time last told: the time of what the engine says to its user.
+    now: Instant,
+}
+
+impl<E: Engine, F: Sink<E::Above, E::Below>> Tap<E, F> {
+    /// `engine`, watched by `sink`.
+    pub fn new(engine: E, sink: F) -> Self {
+        Tap { engine, sink, now: Instant::ZERO }
+    }
+}
+
+impl<E: Engine, F: Sink<E::Above, E::Below>> Engine for Tap<E, F> {
+    type Above = E::Above;
+    type Below = E::Below;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
+        self.now = now;
+        self.sink.cross(now, Crossing::RequestIn(&request));
+        self.engine.handle_request(now, request);
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
+        self.now = now;
+        self.sink.cross(now, Crossing::IndicationIn(&indication));
+        self.engine.handle_indication(now, indication);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
+        self.sink.cross(now, Crossing::Timeout);
+        self.engine.handle_timeout(now);
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        let indication = self.engine.poll_indication()?;
+        self.sink.cross(self.now, Crossing::IndicationOut(&indication));
+        Some(indication)
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        self.now = now;
+        let request = self.engine.poll_request(now)?;
+        self.sink.cross(now, Crossing::RequestOut(&request));
+        Some(request)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.engine.poll_timeout()
+    }
+
+    fn finished(&self) -> bool {
+        self.engine.finished()
+    }
+}
+
+/// What several engines say to each other, one line a crossing, in the order in which it happened.
+///
+/// ```
+/// use longwire_proto::engine::Engine;
+/// use longwire_proto::joint::Through;
+/// use longwire_proto::service::{Frames, FramesRequest};
+/// use longwire_proto::time::Instant;
+/// use longwire_proto::wrap::{Tap, Timeline};
+/// let mut timeline = Timeline::new();
+/// let mut earth = Tap::new(Through::<Frames>::new(), timeline.teller("earth"));
+/// earth.handle_request(Instant::from_secs(1), FramesRequest::Join);
+/// assert_eq!(timeline.text(), "     1.000000 earth hears v Join\n");
+/// ```
+#[derive(Debug)]
+pub struct Timeline {
+    sender: mpsc::Sender<String>,
+    receiver: mpsc::Receiver<String>,
+}
+
+impl Timeline {
+    /// The most lines that one teller writes: what a person can still search.
+    pub const LINES_MAX: usize = 20_000;
+    /// The most characters of a line; the rest is cut off.
+    pub const LINE_CHARACTERS_MAX: usize = 180;
+
+    /// An empty timeline.
+    pub fn new() -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Timeline { sender, receiver }
+    }
+
+    /// A sink that writes here on behalf of the engine called `name`.
+    pub fn teller(&self, name: &str) -> Teller {
+        Teller { name: name.to_owned(), sender: self.sender.clone(), told: 0 }
+    }
+
+    /// Takes the lines written since the last call.
+    pub fn lines(&mut self) -> Vec<String> {
+        self.receiver.try_iter().collect()
+    }
+
+    /// Takes the lines written since the last call, as one text that ends in a line feed.
+    pub fn text(&mut self) -> String {
+        self.lines().into_iter().map(|line| line + "\n").collect()
+    }
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Writes one engine's lines of a [`Timeline`].
+#[derive(Clone, Debug)]
+pub struct Teller {
+    name: String,
+    sender: mpsc::Sender<String>,
+    told: usize,
+}
+
+impl Teller {
+    /// Writes a line of the teller's own: a remark, an event in the world.
+    pub fn tell(&mut self, at: Instant, what: impl fmt::Display) {
+        if self.told == Timeline::LINES_MAX {
+            return;
+        }
+        self.told += 1;
+        let mut line = format!("{at:>13} {} {what}", self.name);
+        if let Some((cut, _)) = line.char_indices().nth(Timeline::LINE_CHARACTERS_MAX) {
+            line.truncate(cut);
+            line.push_str("..");
+        }
+        // Nobody listens any more: then nobody misses the line.
+        let _ = self.sender.send(line);
+    }
+}
+
+impl<A: Service, B: Service> Sink<A, B> for Teller {
+    fn cross(&mut self, at: Instant, crossing: Crossing<'_, A, B>) {
+        if self.told < Timeline::LINES_MAX {
+            self.tell(at, crossing);
+        }
+    }
+}
