@@ -11,4 +11,5 @@ pub mod spread;
 pub mod stats;
 pub mod toml_text;
 pub mod trace;
+pub mod witness;
 pub mod workload;

@@ -34,9 +34,10 @@ pub struct LinkProfile {
     /// One-way delay on the way back, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back_delay_ms: Option<f64>,
-    /// Changes of the delay, both ways: from so many seconds on, so many milliseconds. In order of time.
+    /// The delay as it changes, both ways: straight lines between these points, in order of time. If there are any,
+    /// `delay-ms` does not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub delay_schedule: Vec<DelayChange>,
+    pub delay_schedule: Vec<DelayPoint>,
     /// The probability that a bit is flipped. Default 0.
     pub ber: f64,
     /// The same on the way back.
@@ -77,13 +78,13 @@ impl Default for LinkProfile {
     }
 }
 
-/// A change of a link's delay.
+/// A link's delay at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct DelayChange {
+pub struct DelayPoint {
     /// Seconds since the run began.
-    pub from_s: f64,
-    /// The one-way delay from then on, milliseconds.
+    pub at_s: f64,
+    /// The one-way delay then, milliseconds.
     pub delay_ms: f64,
 }
 
@@ -163,7 +164,7 @@ impl LinkProfile {
             return wrong("ber", "must be from 0 to 0.5");
         }
         let delays = [self.delay_ms, self.back_delay_ms.unwrap_or(0.0)];
-        if !delays.into_iter().chain(self.delay_schedule.iter().map(|change| change.delay_ms)).all(is_time) {
+        if !delays.into_iter().chain(self.delay_schedule.iter().map(|point| point.delay_ms)).all(is_time) {
             return wrong("delay-ms", "must be from 0 to 1e9");
         }
         if self.queue_bytes < u64::from(self.mtu_bytes) {
@@ -174,9 +175,9 @@ impl LinkProfile {
 
     /// The slowest round trip without queues, seconds.
     pub fn round_trip_s(&self) -> f64 {
-        let scheduled = self.delay_schedule.iter().map(|change| 2.0 * change.delay_ms);
         let constant = self.delay_ms + self.back_delay_ms.unwrap_or(self.delay_ms);
-        scheduled.fold(constant, f64::max) / 1e3
+        let scheduled = self.delay_schedule.iter().map(|point| 2.0 * point.delay_ms);
+        scheduled.reduce(f64::max).unwrap_or(constant) / 1e3
     }
 
     /// What fits into the link both ways while a byte and its acknowledgement travel, bytes.
@@ -197,7 +198,8 @@ impl LinkProfile {
 
     /// The hop forward as the limit sees it, with these outages.
     pub fn hop(&self, outages: Vec<(f64, f64)>) -> limit::Hop {
-        let soonest = self.delay_schedule.iter().map(|change| change.delay_ms).fold(self.delay_ms, f64::min);
+        let scheduled = self.delay_schedule.iter().map(|point| point.delay_ms);
+        let soonest = scheduled.reduce(f64::min).unwrap_or(self.delay_ms);
         limit::Hop {
             rate_bps: self.rate_bps as f64,
             delay_s: soonest / 1e3,
