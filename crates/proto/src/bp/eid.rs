@@ -404,3 +404,6 @@ impl Hash for Eid {
         self.identity().hash(state);
     }
 }
+
+#[cfg(test)]
+mod tests;

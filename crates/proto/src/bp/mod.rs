@@ -42,6 +42,7 @@ pub mod admin;
 pub mod block;
 pub mod bundle;
 pub mod eid;
+pub mod generate;
 pub mod time;
 pub mod wire;
 

@@ -103,7 +103,7 @@ impl PrimaryBlock {
         if cbor::unsigned(input, "the version of a bundle", PRIMARY)? != 7 {
             return Err(DecodeError::invalid("the version of a bundle", PRIMARY));
         }
-        let flags = cbor::unsigned(input, "bundle processing control flags", "RFC 9171 4.2.3")?;
+        let flags = cbor::unsigned(input, "the bundle processing control flags field", "RFC 9171 4.2.3")?;
         let crc = CrcType::decode(input)?;
         let is_fragment = flags & BundleFlags::FRAGMENT_BIT != 0;
         let expected = 8 + if is_fragment { 2 } else { 0 } + u64::from(crc != CrcType::None);
@@ -169,7 +169,7 @@ fn decode_canonical(input: &mut Bytes) -> Result<Canonical, DecodeError> {
     let items = array(input, "a canonical block")?;
     let block_type = cbor::unsigned(input, "a block type", CANONICAL)?;
     let number = cbor::unsigned(input, "a block number", CANONICAL)?;
-    let flags = cbor::unsigned(input, "block processing control flags", "RFC 9171 4.2.4")?;
+    let flags = cbor::unsigned(input, "the block processing control flags field", "RFC 9171 4.2.4")?;
     let (flags, crc) = (BlockFlags(flags), CrcType::decode(input)?);
     if items != canonical_items(crc) {
         return Err(DecodeError::invalid("the number of items of a block, by its CRC type", CANONICAL));
