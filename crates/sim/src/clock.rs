@@ -1,0 +1,61 @@
+//! What a node believes the time to be.
+
+use crate::units::seconds;
+use longwire_proto::time::Instant;
+use serde::{Deserialize, Serialize};
+
+/// True DTN time when a run begins: 2026-01-01 00:00:00 UTC, in milliseconds since 2000-01-01 (RFC 9171 4.2.6).
+pub const EPOCH_DTN_MS: u64 = 820_540_800_000;
+
+/// A node's clock. The default is right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClockConfig {
+    /// False: the node has no clock at all. Default: true.
+    pub present: bool,
+    /// How far ahead of true time it starts, milliseconds (negative: behind). Default: 0.
+    pub offset_ms: i64,
+    /// How much too fast it runs, nanoseconds a second (negative: too slow). Default: 0.
+    pub drift_ppb: i64,
+    /// Jumps, in order of time. Default: none.
+    pub jumps: Vec<Jump>,
+}
+
+/// A clock is set, or loses its mind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Jump {
+    /// When, seconds since the run began.
+    #[serde(rename = "at-s", with = "seconds")]
+    pub at: Instant,
+    /// How far, milliseconds (negative: back).
+    pub by_ms: i64,
+}
+
+impl Default for ClockConfig {
+    fn default() -> Self {
+        ClockConfig { present: true, offset_ms: 0, drift_ppb: 0, jumps: Vec::new() }
+    }
+}
+
+impl ClockConfig {
+    /// The node has no clock.
+    pub fn none() -> Self {
+        ClockConfig { present: false, ..Self::default() }
+    }
+
+    /// What the clock shows: DTN time in milliseconds; none where there is no clock. Never below 1, since a zero
+    /// in a bundle says that there is no clock.
+    pub fn dtn_ms(&self, now: Instant) -> Option<u64> {
+        if !self.present {
+            return None;
+        }
+        let elapsed = i128::from(now.as_nanos());
+        let drifted = elapsed + elapsed * i128::from(self.drift_ppb) / 1_000_000_000;
+        let jumps: i128 =
+            self.jumps.iter().filter(|jump| jump.at <= now).map(|jump| i128::from(jump.by_ms)).sum();
+        let shown =
+            i128::from(EPOCH_DTN_MS) + drifted.div_euclid(1_000_000) + i128::from(self.offset_ms) + jumps;
+        Some(u64::try_from(shown.max(1)).unwrap_or(u64::MAX))
+    }
+}

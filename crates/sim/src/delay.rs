@@ -1,0 +1,80 @@
+//! One-way delays that change with time.
+
+use crate::units::{millis, seconds};
+use longwire_proto::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
+
+/// A time that depends on the moment: constant, or a line through points.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delay {
+    /// Always the same, milliseconds.
+    #[serde(rename = "constant-ms")]
+    Constant(#[serde(with = "millis")] Duration),
+    /// Straight lines between points in order of time; before the first and after the last it stays.
+    Schedule(Vec<DelayPoint>),
+}
+
+/// A point of a [`Delay::Schedule`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DelayPoint {
+    /// When, seconds since the run began.
+    #[serde(rename = "at-s", with = "seconds")]
+    pub at: Instant,
+    /// The one-way delay of what leaves then, milliseconds.
+    #[serde(rename = "delay-ms", with = "millis")]
+    pub delay: Duration,
+}
+
+impl Default for Delay {
+    fn default() -> Self {
+        Delay::Constant(Duration::ZERO)
+    }
+}
+
+impl Delay {
+    /// Always `millis` milliseconds.
+    pub const fn constant_ms(millis: u64) -> Self {
+        Delay::Constant(Duration::from_millis(millis))
+    }
+
+    /// The delay of a bit that leaves at `now`.
+    pub fn at(&self, now: Instant) -> Duration {
+        match self {
+            Delay::Constant(delay) => *delay,
+            Delay::Schedule(points) => interpolate(points, now),
+        }
+    }
+
+    /// The shortest delay there ever is.
+    pub fn min(&self) -> Duration {
+        match self {
+            Delay::Constant(delay) => *delay,
+            Delay::Schedule(points) => points.iter().map(|point| point.delay).min().unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn check(&self) {
+        if let Delay::Schedule(points) = self {
+            let ordered = points.windows(2).all(|pair| pair[0].at <= pair[1].at);
+            assert!(ordered, "the points of a delay schedule are in order of time");
+        }
+    }
+}
+
+fn interpolate(points: &[DelayPoint], now: Instant) -> Duration {
+    let after = points.partition_point(|point| point.at <= now);
+    match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
+        (Some(a), Some(b)) => {
+            // Rounded down on the whole line, so that a delay that shrinks no faster than time passes never
+            // lets a later bit overtake an earlier one.
+            let (from, to) = (a.delay.as_nanos() as i128, b.delay.as_nanos() as i128);
+            let (passed, span) =
+                (i128::from(now.as_nanos() - a.at.as_nanos()), i128::from(b.at.as_nanos() - a.at.as_nanos()));
+            Duration::from_nanos((from + ((to - from) * passed).div_euclid(span)) as u64)
+        }
+        (Some(only), None) | (None, Some(only)) => only.delay,
+        (None, None) => Duration::ZERO,
+    }
+}

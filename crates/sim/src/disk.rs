@@ -1,0 +1,349 @@
+//! A simulated disk: it takes time, it fills up, and a crash loses what was not synced.
+//!
+//! ```text
+//!   Append, Remove -> written one after the other -> one sync for all of them -> Stored, Removed
+//!   Read, List     -> read one after the other, beside the writes              -> Data, Listed
+//! ```
+//!
+//! **Group commit.** While a batch is written and synced, what comes in waits for the next batch, which takes all
+//! of it (or, without group commit, one write). A batch takes `write_latency` and the transfer time for each
+//! write, then `sync_latency` once.
+//!
+//! **A crash** leaves what was answered, and of the rest a random prefix in the order of the requests, the last
+//! append of which may be cut short.
+//!
+//! Payloads are shared, not copied; only a read across two appends has to put bytes together.
+
+use crate::units::millis;
+use bytes::{Bytes, BytesMut};
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
+use longwire_proto::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A disk. The default is perfect: everything is durable at once, and it never fills.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DiskConfig {
+    /// Time before each write begins, milliseconds. Default: 0.
+    #[serde(rename = "write-latency-ms", with = "millis")]
+    pub write_latency: Duration,
+    /// Time of each sync, milliseconds. Default: 0.
+    #[serde(rename = "sync-latency-ms", with = "millis")]
+    pub sync_latency: Duration,
+    /// Time before each read begins, milliseconds. Default: 0.
+    #[serde(rename = "read-latency-ms", with = "millis")]
+    pub read_latency: Duration,
+    /// Bytes a second, read or written. Default: 0, without limit.
+    pub throughput_bytes_per_s: u64,
+    /// How many bytes fit. Default: without limit.
+    pub capacity_bytes: u64,
+    /// Whether one sync serves all that waits. Default: true.
+    pub group_commit: bool,
+}
+
+impl Default for DiskConfig {
+    fn default() -> Self {
+        DiskConfig {
+            write_latency: Duration::ZERO,
+            sync_latency: Duration::ZERO,
+            read_latency: Duration::ZERO,
+            throughput_bytes_per_s: 0,
+            capacity_bytes: u64::MAX,
+            group_commit: true,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    /// Each append with where it begins.
+    chunks: Vec<(u64, Bytes)>,
+    length: u64,
+    /// It survives a crash, and so much of it.
+    synced: Option<u64>,
+    removing: bool,
+    damaged: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Write {
+    Append { record: RecordId, bytes: u64 },
+    Remove { record: RecordId },
+}
+
+/// The disk at work.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    config: DiskConfig,
+    records: BTreeMap<RecordId, Record>,
+    used_bytes: u64,
+    waiting: VecDeque<Write>,
+    batch: Vec<Write>,
+    batch_done: Option<Instant>,
+    reads: VecDeque<(Instant, StorageIndication)>,
+    answers: VecDeque<StorageIndication>,
+    /// Records that were told `Full` and have not heard it yet.
+    refused: BTreeSet<RecordId>,
+    failing: bool,
+}
+
+impl Disk {
+    pub(crate) fn new(config: DiskConfig) -> Self {
+        Disk {
+            config,
+            records: BTreeMap::new(),
+            used_bytes: 0,
+            waiting: VecDeque::new(),
+            batch: Vec::new(),
+            batch_done: None,
+            reads: VecDeque::new(),
+            answers: VecDeque::new(),
+            refused: BTreeSet::new(),
+            failing: false,
+        }
+    }
+
+    pub(crate) fn handle_request(&mut self, now: Instant, request: StorageRequest) {
+        match request {
+            StorageRequest::Append { record, data } => self.append(now, record, data),
+            StorageRequest::Remove { record } => self.remove(now, record),
+            StorageRequest::Read { record, offset, length } => self.read(now, record, offset, length),
+            StorageRequest::List => {
+                let records = self.list();
+                self.answer_read(now, 0, StorageIndication::Listed { records });
+            }
+        }
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.batch_done.is_some_and(|at| at <= now) {
+            self.commit();
+            self.begin_batch(now);
+        }
+        while self.reads.front().is_some_and(|read| read.0 <= now) {
+            self.answers.extend(self.reads.pop_front().map(|read| read.1));
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        longwire_proto::joint::earlier(self.batch_done, self.reads.front().map(|read| read.0))
+    }
+
+    pub(crate) fn poll_indication(&mut self) -> Option<StorageIndication> {
+        let answer = self.answers.pop_front()?;
+        if let StorageIndication::Full { record } = &answer {
+            self.refused.remove(record);
+        }
+        Some(answer)
+    }
+
+    /// The node has crashed.
+    pub(crate) fn crash(&mut self, rng: &mut Rng) {
+        let unsynced: Vec<Write> = self.batch.drain(..).chain(self.waiting.drain(..)).collect();
+        let survivors = rng.below(unsynced.len() as u64 + 1) as usize;
+        for write in &unsynced[..survivors] {
+            self.make_durable(*write);
+        }
+        if let Some(&Write::Append { record, bytes }) = unsynced.get(survivors) {
+            let part = rng.below(bytes + 1);
+            self.make_durable(Write::Append { record, bytes: part });
+        }
+        self.records.retain(|_, record| record.synced.is_some());
+        for record in self.records.values_mut() {
+            record.forget_unsynced();
+        }
+        self.used_bytes = self.records.values().map(|record| record.length).sum();
+        self.batch_done = None;
+        self.reads.clear();
+        self.answers.clear();
+        self.refused.clear();
+    }
+
+    /// From now on reads of this record fail; true if it exists.
+    pub(crate) fn damage(&mut self, record: RecordId) -> bool {
+        let found = self.records.get_mut(&record);
+        found.map(|record| record.damaged = true).is_some()
+    }
+
+    /// While failing, the device answers every append, read and removal with a failure.
+    pub(crate) fn set_failing(&mut self, failing: bool) {
+        self.failing = failing;
+    }
+
+    /// The records that would survive a crash, with their durable lengths.
+    pub(crate) fn list(&self) -> Vec<(RecordId, u64)> {
+        let durable = self.records.iter().filter(|(_, record)| !record.removing);
+        durable.filter_map(|(id, record)| Some((*id, record.synced?))).collect()
+    }
+
+    /// Bytes in use, and writes and reads that wait.
+    pub(crate) fn backlog(&self) -> (u64, usize, usize) {
+        (self.used_bytes, self.waiting.len() + self.batch.len(), self.reads.len())
+    }
+
+    fn append(&mut self, now: Instant, record: RecordId, data: Bytes) {
+        if self.refused.contains(&record) {
+            return;
+        }
+        let bytes = data.len() as u64;
+        if self.failing {
+            return self.fail(record, StorageFailure::Device);
+        }
+        if self.records.get(&record).is_some_and(|found| found.removing) {
+            return self.fail(record, StorageFailure::Missing);
+        }
+        if self.used_bytes.saturating_add(bytes) > self.config.capacity_bytes {
+            self.refused.insert(record);
+            self.answers.push_back(StorageIndication::Full { record });
+            return;
+        }
+        self.used_bytes += bytes;
+        let entry = self.records.entry(record).or_default();
+        if bytes > 0 {
+            entry.chunks.push((entry.length, data));
+        }
+        entry.length += bytes;
+        self.write(now, Write::Append { record, bytes });
+    }
+
+    fn remove(&mut self, now: Instant, record: RecordId) {
+        if self.failing {
+            return self.fail(record, StorageFailure::Device);
+        }
+        if let Some(found) = self.records.get_mut(&record) {
+            found.removing = true;
+        }
+        self.write(now, Write::Remove { record });
+    }
+
+    fn read(&mut self, now: Instant, record: RecordId, offset: u64, length: u32) {
+        let failed = |failure| StorageIndication::Failed { record, failure };
+        let found = self.records.get(&record).filter(|found| !found.removing);
+        let answer = match found {
+            _ if self.failing => failed(StorageFailure::Device),
+            None => failed(StorageFailure::Missing),
+            Some(found) if found.damaged => failed(StorageFailure::Damaged),
+            Some(found) => {
+                let data = found.range(offset, length);
+                StorageIndication::Data { record, offset, data }
+            }
+        };
+        let bytes = if let StorageIndication::Data { data, .. } = &answer { data.len() } else { 0 };
+        self.answer_read(now, bytes as u64, answer);
+    }
+
+    fn fail(&mut self, record: RecordId, failure: StorageFailure) {
+        self.answers.push_back(StorageIndication::Failed { record, failure });
+    }
+
+    fn transfer_time(&self, bytes: u64) -> Duration {
+        match self.config.throughput_bytes_per_s {
+            0 => Duration::ZERO,
+            rate => Duration::from_nanos(crate::airtime::scale(bytes, 1_000_000_000, rate)),
+        }
+    }
+
+    fn answer_read(&mut self, now: Instant, bytes: u64, answer: StorageIndication) {
+        let begin = self.reads.back().map_or(now, |read| read.0.max(now));
+        let done = begin + self.config.read_latency + self.transfer_time(bytes);
+        if done <= now {
+            self.answers.push_back(answer);
+        } else {
+            self.reads.push_back((done, answer));
+        }
+    }
+
+    fn write(&mut self, now: Instant, write: Write) {
+        self.waiting.push_back(write);
+        if self.batch_done.is_none() {
+            self.begin_batch(now);
+        }
+    }
+
+    fn begin_batch(&mut self, now: Instant) {
+        while self.batch_done.is_none() && !self.waiting.is_empty() {
+            let count = if self.config.group_commit { self.waiting.len() } else { 1 };
+            self.batch.extend(self.waiting.drain(..count));
+            let mut time = self.config.sync_latency;
+            for write in &self.batch {
+                let bytes = if let Write::Append { bytes, .. } = write { *bytes } else { 0 };
+                time += self.config.write_latency + self.transfer_time(bytes);
+            }
+            self.batch_done = Some(now + time);
+            if time.is_zero() {
+                self.commit();
+            }
+        }
+    }
+
+    fn commit(&mut self) {
+        self.batch_done = None;
+        for write in core::mem::take(&mut self.batch) {
+            let up_to = self.make_durable(write);
+            match write {
+                Write::Remove { record } => self.answers.push_back(StorageIndication::Removed { record }),
+                Write::Append { record, .. } => match self.answers.back_mut() {
+                    Some(StorageIndication::Stored { record: last, up_to: said }) if *last == record => {
+                        *said = up_to;
+                    }
+                    _ => self.answers.push_back(StorageIndication::Stored { record, up_to }),
+                },
+            }
+        }
+    }
+
+    /// The record's durable length after this write.
+    fn make_durable(&mut self, write: Write) -> u64 {
+        match write {
+            Write::Append { record, bytes } => {
+                let found = self.records.get_mut(&record).expect("an append makes its record");
+                let synced = found.synced.unwrap_or(0) + bytes;
+                found.synced = Some(synced);
+                synced
+            }
+            Write::Remove { record } => {
+                if let Some(gone) = self.records.remove(&record) {
+                    self.used_bytes -= gone.length;
+                }
+                0
+            }
+        }
+    }
+}
+
+impl Record {
+    fn range(&self, offset: u64, length: u32) -> Bytes {
+        let end = offset.saturating_add(u64::from(length)).min(self.length);
+        if offset >= end {
+            return Bytes::new();
+        }
+        let first = self.chunks.partition_point(|chunk| chunk.0 <= offset) - 1;
+        let (start, chunk) = &self.chunks[first];
+        let from = (offset - start) as usize;
+        if end - start <= chunk.len() as u64 {
+            return chunk.slice(from..(end - start) as usize);
+        }
+        let mut joined = BytesMut::with_capacity((end - offset) as usize);
+        joined.extend_from_slice(&chunk[from..]);
+        for (start, chunk) in &self.chunks[first + 1..] {
+            if *start >= end {
+                break;
+            }
+            joined.extend_from_slice(&chunk[..chunk.len().min((end - start) as usize)]);
+        }
+        joined.freeze()
+    }
+
+    fn forget_unsynced(&mut self) {
+        self.removing = false;
+        self.length = self.synced.unwrap_or(0);
+        while self.chunks.last().is_some_and(|chunk| chunk.0 >= self.length) {
+            self.chunks.pop();
+        }
+        if let Some((start, chunk)) = self.chunks.last_mut() {
+            chunk.truncate((self.length - *start) as usize);
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! One direction of a channel at work. [`crate::channel`] says what it does.
+
+use crate::airtime::{Airtime, spoken_for};
+use crate::channel::{Counters, LineConfig};
+use crate::noise::Noise;
+use crate::trace::{End, Fate};
+use bytes::Bytes;
+use longwire_proto::rng::Rng;
+use longwire_proto::service::Shares;
+use longwire_proto::time::Instant;
+use std::collections::VecDeque;
+
+/// A frame as handed to the line.
+#[derive(Clone, Debug)]
+pub(crate) struct Handed {
+    pub(crate) bytes: Bytes,
+    pub(crate) token: Option<u64>,
+    pub(crate) shares: Shares,
+    pub(crate) at: Instant,
+}
+
+/// The frame on the transmitter.
+#[derive(Debug)]
+struct Sending {
+    frame: Handed,
+    started: Instant,
+    first_slot: u64,
+    /// An outage fell on it.
+    spoiled: bool,
+    /// Nanoseconds of it that lay outside outages, so far.
+    clear_nanos: u64,
+}
+
+/// A frame that has left.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) frame: Handed,
+    pub(crate) started: Instant,
+    pub(crate) left: Instant,
+    pub(crate) damaged: Option<Bytes>,
+    /// What becomes of it if its receiver listens.
+    pub(crate) fate: Fate,
+}
+
+/// What handing a frame over led to.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    /// It waits.
+    Waits,
+    /// Its first bit leaves now, its last one then.
+    Starts(Instant),
+    /// It is dropped.
+    Dropped(Handed, Fate),
+}
+
+/// Bit slots of a line: the time axis in units of one bit, counted so that bits sent back to back never drift.
+#[derive(Debug)]
+struct BitClock {
+    rate_bps: u64,
+    /// The present busy period: when it began, in which slot, and how many bits it has had.
+    began: Instant,
+    began_slot: u64,
+    bits: u64,
+    /// Its end.
+    end: Instant,
+}
+
+const NANOS: u64 = 1_000_000_000;
+
+impl BitClock {
+    fn new(rate_bps: u64) -> Self {
+        BitClock { rate_bps, began: Instant::ZERO, began_slot: 0, bits: 0, end: Instant::ZERO }
+    }
+
+    /// Sends `bits` from `now` on: the first slot and the end. Slots are never used twice: a busy period that
+    /// begins later than the last one ended begins in a later slot.
+    fn send(&mut self, now: Instant, bits: u64) -> (u64, Instant) {
+        debug_assert!(now >= self.end, "one frame at a time");
+        if now > self.end || self.bits == 0 {
+            let slots = u128::from(now.as_nanos()) * u128::from(self.rate_bps) / u128::from(NANOS);
+            (self.began, self.began_slot, self.bits) = (now, slots as u64, 0);
+        }
+        let first = self.began_slot + self.bits;
+        self.bits += bits;
+        let nanos = match self.bits.checked_mul(NANOS) {
+            Some(product) => product.div_ceil(self.rate_bps),
+            None => (u128::from(self.bits) * u128::from(NANOS)).div_ceil(u128::from(self.rate_bps)) as u64,
+        };
+        self.end = Instant::from_nanos(self.began.as_nanos().saturating_add(nanos));
+        (first, self.end)
+    }
+}
+
+/// Room of a line that takes everything: more than is ever handed over between two renewals.
+const BOUNDLESS: u32 = 1 << 30;
+
+/// One direction of a channel.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) config: LineConfig,
+    pub(crate) from: End,
+    pub(crate) to: End,
+    /// The sender has joined.
+    pub(crate) joined: bool,
+    /// The room that the sender believes in.
+    pub(crate) told: u32,
+    queue: VecDeque<Handed>,
+    queued_bytes: u64,
+    sending: Option<Sending>,
+    clock: BitClock,
+    noise: Noise,
+    cut: bool,
+    scheduled_out: bool,
+    turns: VecDeque<(Instant, bool)>,
+    airtime: Airtime,
+    /// Up to when the airtime is accounted.
+    accounted: Instant,
+    /// The bytes that flags, preamble and check add to each frame.
+    framing_bytes: u32,
+    counters: Counters,
+}
+
+impl Line {
+    pub(crate) fn new(config: LineConfig, from: End, to: End, now: Instant, rng: &Rng) -> Self {
+        config.check();
+        let mut line = Line {
+            from,
+            to,
+            joined: false,
+            told: 0,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            sending: None,
+            clock: BitClock::new(config.rate_bps),
+            noise: Noise::new(&config.errors, rng),
+            cut: false,
+            scheduled_out: false,
+            turns: config.turns().into(),
+            airtime: Airtime::default(),
+            accounted: Instant::ZERO,
+            framing_bytes: config.fcs.bytes() + config.framing_bytes,
+            counters: Counters::default(),
+            config,
+        };
+        while line.turns.front().is_some_and(|turn| turn.0 <= now) {
+            line.scheduled_out = line.turns.pop_front().is_some_and(|turn| !turn.1);
+        }
+        line
+    }
+
+    /// When the schedule next changes.
+    pub(crate) fn next_turn(&self) -> Option<Instant> {
+        self.turns.front().map(|turn| turn.0)
+    }
+
+    /// The scheduled change has come.
+    pub(crate) fn turn(&mut self, now: Instant) {
+        let (at, up) = self.turns.pop_front().expect("a turn falls due once");
+        assert_eq!(at, now, "turns fall due in order");
+        self.account(now);
+        self.scheduled_out = !up;
+        self.spoil(now);
+    }
+
+    pub(crate) fn set_cut(&mut self, now: Instant, cut: bool) {
+        self.account(now);
+        self.cut = cut;
+        self.spoil(now);
+    }
+
+    /// True while there is no line.
+    pub(crate) fn is_out(&self) -> bool {
+        self.cut || self.scheduled_out
+    }
+
+    /// True unless the sender knows that there is no line.
+    pub(crate) fn carrier(&self) -> bool {
+        !(self.config.announced && self.is_out())
+    }
+
+    /// An outage takes the frame on the transmitter, unless its last bit leaves at this very moment.
+    fn spoil(&mut self, now: Instant) {
+        if self.is_out()
+            && let Some(sending) = &mut self.sending
+            && self.clock.end > now
+        {
+            sending.spoiled = true;
+        }
+    }
+
+    /// How many frames the sender may hand over.
+    pub(crate) fn room(&self) -> u32 {
+        if !self.joined || !self.carrier() {
+            return 0;
+        }
+        if !self.config.backpressure {
+            // Renewed when half of it is spent.
+            return if self.told > BOUNDLESS / 2 { self.told } else { BOUNDLESS };
+        }
+        let free = self.config.queue_bytes - self.queued_bytes;
+        let waiting = (free / u64::from(self.config.mtu_bytes)).min(u64::from(BOUNDLESS)) as u32;
+        waiting + u32::from(self.sending.is_none() && self.queue.is_empty())
+    }
+
+    /// Takes a frame from the sender.
+    ///
+    /// # Panics
+    /// If the sender had no room for it, or says more about its bytes than it has.
+    pub(crate) fn hand(&mut self, now: Instant, frame: Handed) -> Taken {
+        assert!(self.told > 0, "{:?} was sent a frame without room", self.from);
+        assert!(
+            spoken_for(&frame.shares) <= frame.bytes.len() as u64,
+            "the shares exceed the frame: {frame:?}"
+        );
+        self.told -= 1;
+        self.counters.handed += 1;
+        self.counters.in_flight += 1;
+        let length = frame.bytes.len() as u64;
+        if length > u64::from(self.config.mtu_bytes) {
+            return Taken::Dropped(frame, Fate::TooLong);
+        }
+        if self.sending.is_none() && self.carrier() {
+            debug_assert!(self.queue.is_empty(), "an idle transmitter leaves nothing waiting");
+            return Taken::Starts(self.start(now, frame));
+        }
+        if self.queued_bytes + length > self.config.queue_bytes {
+            return Taken::Dropped(frame, Fate::QueueFull);
+        }
+        self.queued_bytes += length;
+        self.queue.push_back(frame);
+        Taken::Waits
+    }
+
+    fn start(&mut self, now: Instant, frame: Handed) -> Instant {
+        self.account(now);
+        let bits = 8 * (frame.bytes.len() as u64 + u64::from(self.framing_bytes));
+        let (first_slot, end) = self.clock.send(now, bits);
+        self.sending =
+            Some(Sending { frame, started: now, first_slot, spoiled: self.is_out(), clear_nanos: 0 });
+        end
+    }
+
+    /// Starts the next waiting frame, if the transmitter is free: when its last bit will leave.
+    pub(crate) fn start_next(&mut self, now: Instant) -> Option<Instant> {
+        if self.sending.is_some() || !self.carrier() {
+            return None;
+        }
+        let frame = self.queue.pop_front()?;
+        self.queued_bytes -= frame.bytes.len() as u64;
+        Some(self.start(now, frame))
+    }
+
+    /// The last bit of the frame on the transmitter leaves.
+    pub(crate) fn leave(&mut self, now: Instant) -> Left {
+        self.account(now);
+        let sending = self.sending.take().expect("a frame leaves that was being sent");
+        debug_assert_eq!(self.clock.end, now, "it leaves when it should");
+        let frame = sending.frame;
+        let length = frame.bytes.len() as u32;
+        self.airtime.add_frame(sending.clear_nanos, length, self.framing_bytes, &frame.shares);
+        let (fate, damaged) = if sending.spoiled {
+            (Fate::Outage, None)
+        } else {
+            self.damage(sending.first_slot, &frame.bytes)
+        };
+        Left { frame, started: sending.started, left: now, damaged, fate }
+    }
+
+    /// Flips the bits that the noise falls on.
+    fn damage(&mut self, first_slot: u64, bytes: &Bytes) -> (Fate, Option<Bytes>) {
+        let first = first_slot + 8 * u64::from(self.config.framing_bytes);
+        let end = first + 8 * (bytes.len() as u64 + u64::from(self.config.fcs.bytes()));
+        let Some(mut slot) = self.noise.find(first, end) else {
+            return (Fate::Delivered, None);
+        };
+        let mut damaged = Vec::with_capacity(bytes.len() + 4);
+        damaged.extend_from_slice(bytes);
+        self.config.fcs.append(&mut damaged);
+        loop {
+            // Lowest bit first, as HDLC and Ethernet send: the order for which their checks are good at bursts.
+            let bit = slot - first;
+            damaged[(bit / 8) as usize] ^= 1 << (bit % 8);
+            match self.noise.find(slot + 1, end) {
+                Some(next) => slot = next,
+                None => break,
+            }
+        }
+        let good = self.config.fcs.strip(&mut damaged);
+        let fate = match (self.config.fcs.bytes(), good) {
+            (0, _) | (_, true) => Fate::Damaged,
+            (_, false) => Fate::CheckFailed,
+        };
+        (fate, Some(damaged.into()))
+    }
+
+    /// The sender has crashed: what waited is gone. The transmitter finishes what it has begun.
+    pub(crate) fn abandon(&mut self) -> Vec<Handed> {
+        self.joined = false;
+        self.told = 0;
+        self.queued_bytes = 0;
+        if let Some(sending) = &mut self.sending {
+            sending.frame.token = None;
+        }
+        self.queue.drain(..).collect()
+    }
+
+    /// Writes the time since the last account to where it went.
+    fn account(&mut self, now: Instant) {
+        let nanos = now.as_nanos() - self.accounted.as_nanos();
+        self.accounted = now;
+        if self.is_out() {
+            self.airtime.outage += nanos;
+        } else if let Some(sending) = &mut self.sending {
+            sending.clear_nanos += nanos;
+        } else {
+            self.airtime.idle += nanos;
+        }
+    }
+
+    /// Where the time up to `now` went.
+    pub(crate) fn airtime(&self, now: Instant) -> Airtime {
+        let mut airtime = self.airtime;
+        let nanos = now.as_nanos() - self.accounted.as_nanos();
+        let mut clear_nanos = 0;
+        match &self.sending {
+            _ if self.is_out() => airtime.outage += nanos,
+            Some(_) => clear_nanos = nanos,
+            None => airtime.idle += nanos,
+        }
+        if let Some(sending) = &self.sending {
+            let (length, shares) = (sending.frame.bytes.len() as u32, &sending.frame.shares);
+            airtime.add_frame(sending.clear_nanos + clear_nanos, length, self.framing_bytes, shares);
+        }
+        assert_eq!(airtime.total(), now.as_nanos(), "the airtime sums to the time elapsed");
+        airtime
+    }
+
+    /// Counts a frame whose fate is known.
+    pub(crate) fn count(&mut self, fate: Fate) {
+        let counters = &mut self.counters;
+        counters.in_flight -= 1;
+        *match fate {
+            Fate::Delivered => &mut counters.delivered,
+            Fate::Damaged => {
+                counters.undetected += 1;
+                &mut counters.delivered
+            }
+            Fate::CheckFailed => &mut counters.check_failed,
+            Fate::Outage => &mut counters.outage,
+            Fate::QueueFull => &mut counters.queue_full,
+            Fate::TooLong => &mut counters.too_long,
+            Fate::SenderCrashed => &mut counters.sender_crashed,
+            Fate::Unheard => &mut counters.unheard,
+        } += 1;
+    }
+
+    /// What became of its frames.
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Frames and bytes that wait, and whether one is being sent.
+    pub(crate) fn backlog(&self) -> (usize, u64, bool) {
+        (self.queue.len(), self.queued_bytes, self.sending.is_some())
+    }
+}

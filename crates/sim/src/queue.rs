@@ -1,0 +1,181 @@
+//! What happens next: a heap of events and, beside it, one wake-up for each node.
+//!
+//! Events that came about first go first among those of the same instant, except that the world (outages,
+//! faults, plans) always moves before the frames and nodes in it, and wake-ups come last: a frame that arrives at
+//! the very instant of a timeout is in time.
+
+use longwire_proto::time::Instant;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Something that will happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The last bit of the frame on this line's transmitter leaves.
+    Leaves(u32),
+    /// The last bit of this flight arrives.
+    Arrives(u32),
+    /// The next scheduled outage of this line begins or ends.
+    Turns(u32),
+    /// A plan falls due.
+    Planned(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    at: Instant,
+    order: u64,
+    event: Event,
+}
+
+impl Ord for Entry {
+    /// The earliest is the greatest, as `BinaryHeap` wants it.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Events in the order in which they happen.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    heap: BinaryHeap<Entry>,
+    pushed: u64,
+}
+
+/// Set in the order of every event that is not the world's.
+const AFTER_THE_WORLD: u64 = 1 << 63;
+
+impl EventQueue {
+    pub(crate) fn push(&mut self, at: Instant, event: Event) {
+        let class = match event {
+            Event::Turns(_) | Event::Planned(_) => 0,
+            Event::Leaves(_) | Event::Arrives(_) => AFTER_THE_WORLD,
+        };
+        self.heap.push(Entry { at, order: self.pushed | class, event });
+        self.pushed += 1;
+    }
+
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.heap.peek().map(|entry| entry.at)
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        self.heap.pop().map(|entry| entry.event)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+}
+
+/// One deadline for each node, changed in place: a tree in which each parent holds the earlier of its children.
+#[derive(Debug, Default)]
+pub(crate) struct Wakes {
+    leaves: usize,
+    tree: Vec<Instant>,
+}
+
+/// No deadline.
+const NEVER: Instant = Instant::FAR_FUTURE;
+
+impl Wakes {
+    /// Makes room for node `count - 1`.
+    pub(crate) fn grow(&mut self, count: usize) {
+        if count <= self.leaves {
+            return;
+        }
+        let old = self.tree.get(self.leaves..).unwrap_or_default().to_vec();
+        self.leaves = count.next_power_of_two();
+        self.tree = vec![NEVER; 2 * self.leaves];
+        for (node, at) in old.into_iter().enumerate() {
+            self.set(node, at);
+        }
+    }
+
+    /// Sets a node's deadline; [`Instant::FAR_FUTURE`] is none.
+    pub(crate) fn set(&mut self, node: usize, at: Instant) {
+        let mut place = self.leaves + node;
+        if self.tree[place] == at {
+            return;
+        }
+        self.tree[place] = at;
+        while place > 1 {
+            let earlier = self.tree[place].min(self.tree[place ^ 1]);
+            place /= 2;
+            if self.tree[place] == earlier {
+                return;
+            }
+            self.tree[place] = earlier;
+        }
+    }
+
+    /// A node's deadline.
+    pub(crate) fn get(&self, node: usize) -> Option<Instant> {
+        Some(self.tree[self.leaves + node]).filter(|at| *at != NEVER)
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.tree.get(1).copied().filter(|at| *at != NEVER)
+    }
+
+    /// The node with the earliest deadline; the first of several.
+    pub(crate) fn first(&self) -> usize {
+        let mut place = 1;
+        while place < self.leaves {
+            place *= 2;
+            if self.tree[place] > self.tree[place + 1] {
+                place += 1;
+            }
+        }
+        place - self.leaves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_proto::rng::Rng;
+
+    #[test]
+    fn events_come_by_time_then_world_then_age() {
+        let mut queue = EventQueue::default();
+        let at = Instant::from_secs;
+        queue.push(at(2), Event::Leaves(1));
+        queue.push(at(1), Event::Arrives(2));
+        queue.push(at(1), Event::Leaves(3));
+        queue.push(at(1), Event::Turns(4));
+        let order: Vec<Event> = core::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(order, [Event::Turns(4), Event::Arrives(2), Event::Leaves(3), Event::Leaves(1)]);
+    }
+
+    #[test]
+    fn the_tree_of_wakes_agrees_with_a_plain_search() {
+        let mut rng = Rng::new(5);
+        let mut wakes = Wakes::default();
+        let mut plain: Vec<Instant> = Vec::new();
+        for _ in 0..2000 {
+            if plain.len() < 37 && rng.chance(0.05) {
+                plain.push(NEVER);
+                wakes.grow(plain.len());
+            }
+            if !plain.is_empty() {
+                let node = rng.below(plain.len() as u64) as usize;
+                let at = if rng.chance(0.2) { NEVER } else { Instant::from_secs(rng.below(20)) };
+                plain[node] = at;
+                wakes.set(node, at);
+                let earliest = plain.iter().min().copied().filter(|at| *at != NEVER);
+                assert_eq!(wakes.next_at(), earliest);
+                if let Some(earliest) = earliest {
+                    assert_eq!(Some(wakes.first()), plain.iter().position(|at| *at == earliest));
+                }
+            }
+        }
+    }
+}

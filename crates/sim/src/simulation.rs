@@ -1,0 +1,752 @@
+//! The simulation: nodes, channels and faults on one virtual clock.
+
+use crate::airtime::Airtime;
+use crate::channel::{ChannelConfig, ChannelId, Counters, Direction};
+use crate::clock::ClockConfig;
+use crate::disk::{Disk, DiskConfig};
+use crate::fault::Fault;
+use crate::line::{Handed, Left, Line, Taken};
+use crate::node::{Boot, Factory, Node, NodeId, Port, Tidings, find};
+use crate::queue::{Event, EventQueue, Wakes};
+use crate::trace::{End, Fate, FrameRecord, FrameSink};
+use crate::world::Told;
+use longwire_proto::engine::{Engine, Service, drain};
+use longwire_proto::joint::earlier;
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{FramesIndication, FramesRequest, InterfaceId, RecordId};
+use longwire_proto::service::{Port as Side, StorageIndication};
+use longwire_proto::time::Instant;
+use std::collections::VecDeque;
+
+/// Events at one instant, or rounds within one event, beyond which nodes are taken to run in a circle.
+const CIRCLE_EVENTS_MAX: u64 = 4_000_000;
+
+/// A frame on its way.
+#[derive(Debug)]
+struct Flight {
+    line: u32,
+    frame: Left,
+}
+
+/// Something planned.
+enum Plan<A: Service> {
+    Fault(Fault),
+    Request(NodeId, A::Request),
+}
+
+/// Why a run paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// The condition no longer holds.
+    Condition,
+    /// The limit is reached.
+    Limit,
+    /// Nothing will ever happen again by itself.
+    Quiet,
+}
+
+/// The lines, what is on them, and who watches: all that a node's requests can touch.
+struct Ether {
+    now: Instant,
+    queue: EventQueue,
+    lines: Vec<Line>,
+    flights: Vec<Option<Flight>>,
+    free_flights: Vec<u32>,
+    trace: Option<FrameSink>,
+}
+
+/// A world in virtual time. The same seed and the same calls give the same run, to the byte.
+pub struct Simulation<A: Service> {
+    rng: Rng,
+    ether: Ether,
+    nodes: Vec<Node<A>>,
+    wakes: Wakes,
+    unstarted: VecDeque<NodeId>,
+    plans: Vec<Option<Plan<A>>>,
+    free_plans: Vec<u32>,
+    indications: VecDeque<Told<A>>,
+    events: u64,
+    events_of_this_instant: u64,
+}
+
+impl<A: Service> Simulation<A> {
+    /// An empty world.
+    pub fn new(seed: u64) -> Self {
+        Simulation {
+            rng: Rng::new(seed),
+            ether: Ether {
+                now: Instant::ZERO,
+                queue: EventQueue::default(),
+                lines: Vec::new(),
+                flights: Vec::new(),
+                free_flights: Vec::new(),
+                trace: None,
+            },
+            nodes: Vec::new(),
+            wakes: Wakes::default(),
+            unstarted: VecDeque::new(),
+            plans: Vec::new(),
+            free_plans: Vec::new(),
+            indications: VecDeque::new(),
+            events: 0,
+            events_of_this_instant: 0,
+        }
+    }
+
+    /// Adds a node. It starts when time first passes or something is asked of a node, so that its channels can be
+    /// added before.
+    ///
+    /// # Panics
+    /// If there is a node of this name: randomness is told apart by names.
+    pub fn add_node(
+        &mut self,
+        name: &str,
+        disk: DiskConfig,
+        clock: ClockConfig,
+        factory: Factory<A>,
+    ) -> NodeId {
+        assert!(self.nodes.iter().all(|node| node.name != name), "there are two nodes called {name}");
+        let id = NodeId(self.nodes.len() as u32);
+        self.nodes.push(Node {
+            name: name.to_owned(),
+            factory,
+            engine: None,
+            boots: 0,
+            disk: Disk::new(disk),
+            clock,
+            ports: Vec::new(),
+            tidings: VecDeque::new(),
+        });
+        self.wakes.grow(self.nodes.len());
+        self.unstarted.push_back(id);
+        id
+    }
+
+    /// Adds a channel between an interface of one node and one of another (or of the same).
+    ///
+    /// # Panics
+    /// If an interface already has a channel, or the configuration makes no sense.
+    pub fn add_channel(
+        &mut self,
+        a: (NodeId, InterfaceId),
+        b: (NodeId, InterfaceId),
+        config: ChannelConfig,
+    ) -> ChannelId {
+        let index = self.ether.lines.len() as u32;
+        let ends = [a, b].map(|(node, interface)| End { node, interface });
+        for (end, out) in [(ends[0], index), (ends[1], index + 1)] {
+            let ports = &mut self.nodes[end.node.0 as usize].ports;
+            let place = ports.binary_search_by_key(&end.interface, |port| port.interface);
+            let place = place.err().unwrap_or_else(|| panic!("{end:?} has a channel already"));
+            ports.insert(place, Port { interface: end.interface, out });
+        }
+        let name = ends.map(|end| format!("{}/{}", self.nodes[end.node.0 as usize].name, end.interface.0));
+        for (line, config, (from, to)) in
+            [(index, config.forward, (0, 1)), (index + 1, config.backward, (1, 0))]
+        {
+            let rng = self.rng.fork(&format!("line {} to {}", name[from], name[to]));
+            let line_at_work = Line::new(config, ends[from], ends[to], self.ether.now, &rng);
+            if let Some(at) = line_at_work.next_turn() {
+                self.ether.queue.push(at, Event::Turns(line));
+            }
+            self.ether.lines.push(line_at_work);
+        }
+        ChannelId(index / 2)
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.ether.now
+    }
+
+    /// How many events have been processed.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Asks a node for something, now; false if it is down and did not hear.
+    pub fn request(&mut self, node: NodeId, request: A::Request) -> bool {
+        self.start_nodes();
+        let now = self.ether.now;
+        let Some(engine) = &mut self.nodes[node.0 as usize].engine else {
+            return false;
+        };
+        engine.handle_request(now, request);
+        self.settle(node, true);
+        true
+    }
+
+    /// Asks a node for something later; lost if it is down then.
+    pub fn request_at(&mut self, at: Instant, node: NodeId, request: A::Request) {
+        self.plan(at, Plan::Request(node, request));
+    }
+
+    /// Lets the world do something later.
+    pub fn fault_at(&mut self, at: Instant, fault: Fault) {
+        self.plan(at, Plan::Fault(fault));
+    }
+
+    fn plan(&mut self, at: Instant, plan: Plan<A>) {
+        assert!(at >= self.ether.now, "{at} has passed");
+        let index = match self.free_plans.pop() {
+            Some(index) => {
+                self.plans[index as usize] = Some(plan);
+                index
+            }
+            None => {
+                self.plans.push(Some(plan));
+                self.plans.len() as u32 - 1
+            }
+        };
+        self.ether.queue.push(at, Event::Planned(index));
+    }
+
+    /// Takes what nodes have said to their users, in order of time.
+    pub fn take_indications(&mut self) -> Vec<Told<A>> {
+        self.indications.drain(..).collect()
+    }
+
+    /// Takes the oldest of what nodes have said to their users.
+    pub fn pop_indication(&mut self) -> Option<Told<A>> {
+        self.indications.pop_front()
+    }
+
+    /// Hears of every frame from now on.
+    pub fn set_trace(&mut self, sink: FrameSink) {
+        self.ether.trace = Some(sink);
+    }
+
+    /// What a node's clock shows: milliseconds since 2000-01-01; none: it has no clock.
+    pub fn dtn_ms(&self, node: NodeId) -> Option<u64> {
+        self.nodes[node.0 as usize].clock.dtn_ms(self.ether.now)
+    }
+
+    /// A node's name.
+    pub fn name(&self, node: NodeId) -> &str {
+        &self.nodes[node.0 as usize].name
+    }
+
+    /// True while a node runs.
+    pub fn is_running(&self, node: NodeId) -> bool {
+        self.nodes[node.0 as usize].engine.is_some()
+    }
+
+    /// What is on a node's disk: each record with its durable length in bytes.
+    pub fn records(&self, node: NodeId) -> Vec<(RecordId, u64)> {
+        self.nodes[node.0 as usize].disk.list()
+    }
+
+    /// Where the time of one direction of a channel went, up to now. Sums to the time elapsed.
+    pub fn airtime(&self, channel: ChannelId, direction: Direction) -> Airtime {
+        self.line(channel, direction).airtime(self.ether.now)
+    }
+
+    /// What became of the frames of one direction of a channel.
+    pub fn counters(&self, channel: ChannelId, direction: Direction) -> Counters {
+        self.line(channel, direction).counters()
+    }
+
+    fn line(&self, channel: ChannelId, direction: Direction) -> &Line {
+        &self.ether.lines[line_index(channel, direction) as usize]
+    }
+
+    // -----------------------------------------------------------------------------------------------------------
+    // Time
+
+    /// When the next event is due, if anything will ever happen by itself.
+    pub fn next_event_at(&self) -> Option<Instant> {
+        earlier(self.ether.queue.next_at(), self.wakes.next_at())
+    }
+
+    /// Processes one event; false if nothing will ever happen by itself.
+    pub fn step(&mut self) -> bool {
+        self.start_nodes();
+        self.step_by(Instant::FAR_FUTURE)
+    }
+
+    /// Lets time pass until `until`, events of that instant included.
+    pub fn run_until(&mut self, until: Instant) {
+        self.start_nodes();
+        while self.step_by(until) {}
+        self.ether.now = self.ether.now.max(until);
+    }
+
+    /// Runs while `condition` holds, which is asked after each event and may act on the world, but not beyond
+    /// `limit`. When the world has gone quiet the time stays at the last event.
+    pub fn run_while(&mut self, limit: Instant, mut condition: impl FnMut(&mut Self) -> bool) -> Pause {
+        self.start_nodes();
+        while condition(self) {
+            self.start_nodes();
+            if !self.step_by(limit) {
+                if self.next_event_at().is_none() {
+                    return Pause::Quiet;
+                }
+                self.ether.now = self.ether.now.max(limit);
+                return Pause::Limit;
+            }
+        }
+        Pause::Condition
+    }
+
+    /// Processes the next event if it is due by `limit`.
+    fn step_by(&mut self, limit: Instant) -> bool {
+        let (event_at, wake_at) = (self.ether.queue.next_at(), self.wakes.next_at());
+        let Some(at) = earlier(event_at, wake_at) else {
+            return false;
+        };
+        if at > limit {
+            return false;
+        }
+        self.advance(at);
+        // At one instant events come before wake-ups.
+        if event_at == Some(at) {
+            match self.ether.queue.pop().expect("an event is due") {
+                Event::Leaves(line) => self.leaves(line),
+                Event::Arrives(flight) => self.arrives(flight),
+                Event::Turns(line) => self.turns(line),
+                Event::Planned(plan) => self.falls_due(plan),
+            }
+        } else {
+            self.wakes_up(NodeId(self.wakes.first() as u32));
+        }
+        true
+    }
+
+    fn advance(&mut self, at: Instant) {
+        assert!(at >= self.ether.now, "time ran backwards");
+        if at > self.ether.now {
+            self.ether.now = at;
+            self.events_of_this_instant = 0;
+        }
+        self.events += 1;
+        self.events_of_this_instant += 1;
+        if self.events_of_this_instant > CIRCLE_EVENTS_MAX {
+            panic!("time stands still\n{}", self.status());
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------------------------
+    // Events
+
+    fn leaves(&mut self, index: u32) {
+        let now = self.ether.now;
+        let line = &mut self.ether.lines[index as usize];
+        let left = line.leave(now);
+        let next = line.start_next(now);
+        let sender = line.from;
+        let arrival = now + line.config.delay.at(now);
+        let token = left.frame.token;
+        if let Some(end) = next {
+            self.ether.queue.push(end, Event::Leaves(index));
+        }
+        if left.fate == Fate::Outage {
+            self.ether.end_frame(index, left, None);
+        } else {
+            self.ether.fly(index, left, arrival);
+        }
+        let tidings = &mut self.nodes[sender.node.0 as usize].tidings;
+        if let Some(token) = token {
+            tidings.push_back(Tidings::Transmitted(sender.interface, token));
+        }
+        tidings.push_back(Tidings::Room(sender.interface, index));
+        self.settle(sender.node, false);
+    }
+
+    fn arrives(&mut self, index: u32) {
+        let flight = self.ether.flights[index as usize].take().expect("a flight arrives once");
+        self.ether.free_flights.push(index);
+        let Flight { line, mut frame } = flight;
+        let to = self.ether.lines[line as usize].to;
+        // The other direction's sender is this one's receiver.
+        let heard = self.ether.lines[(line ^ 1) as usize].joined;
+        let passes = matches!(frame.fate, Fate::Delivered | Fate::Damaged);
+        if passes && !heard {
+            frame.fate = Fate::Unheard;
+        }
+        let bytes = frame.damaged.as_ref().unwrap_or(&frame.frame.bytes).clone();
+        let now = self.ether.now;
+        self.ether.end_frame(line, frame, Some(now));
+        if passes && heard {
+            let engine = self.nodes[to.node.0 as usize].engine.as_mut().expect("who joined runs");
+            let indication = Side::Second((to.interface, FramesIndication::Frame(bytes)));
+            engine.handle_indication(now, indication);
+            self.settle(to.node, true);
+        }
+    }
+
+    fn turns(&mut self, index: u32) {
+        let now = self.ether.now;
+        let line = &mut self.ether.lines[index as usize];
+        let carrier = line.carrier();
+        line.turn(now);
+        if let Some(at) = line.next_turn() {
+            self.ether.queue.push(at, Event::Turns(index));
+        }
+        self.carrier_changed(index, carrier);
+    }
+
+    /// Tells the sender if the carrier is no longer what it was.
+    fn carrier_changed(&mut self, index: u32, before: bool) {
+        let now = self.ether.now;
+        let line = &mut self.ether.lines[index as usize];
+        let carrier = line.carrier();
+        if let Some(end) = line.start_next(now) {
+            self.ether.queue.push(end, Event::Leaves(index));
+        }
+        if carrier == before || !line.joined {
+            return;
+        }
+        let End { node, interface } = line.from;
+        // Room goes before the carrier does and comes after it.
+        let mut tidings = [Tidings::Carrier(interface, carrier), Tidings::Room(interface, index)];
+        if !carrier {
+            tidings.reverse();
+        }
+        self.nodes[node.0 as usize].tidings.extend(tidings);
+        self.settle(node, false);
+    }
+
+    fn falls_due(&mut self, index: u32) {
+        let plan = self.plans[index as usize].take().expect("a plan falls due once");
+        self.free_plans.push(index);
+        match plan {
+            Plan::Fault(fault) => self.apply(fault),
+            Plan::Request(node, request) => {
+                self.request(node, request);
+            }
+        }
+    }
+
+    fn wakes_up(&mut self, id: NodeId) {
+        let now = self.ether.now;
+        let node = &mut self.nodes[id.0 as usize];
+        let engine = node.engine.as_mut().expect("only running nodes are woken");
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if due(node.disk.poll_timeout()) {
+            node.disk.handle_timeout(now);
+        }
+        let engine_due = due(engine.poll_timeout());
+        if engine_due {
+            engine.handle_timeout(now);
+        }
+        self.settle(id, engine_due);
+    }
+
+    // -----------------------------------------------------------------------------------------------------------
+    // Faults
+
+    /// Does something to the world, now.
+    pub fn apply(&mut self, fault: Fault) {
+        match fault {
+            Fault::Cut(channel) => self.set_cut(channel, true),
+            Fault::Heal(channel) => self.set_cut(channel, false),
+            Fault::Crash(node) => self.crash(node),
+            Fault::Restart(node) => self.restart(node),
+            Fault::Clock(node, clock) => self.nodes[node.0 as usize].clock = clock,
+            Fault::Delay(channel, direction, delay) => {
+                delay.check();
+                let line = line_index(channel, direction);
+                self.ether.lines[line as usize].config.delay = delay;
+            }
+            Fault::DiskFails(node, failing) => self.nodes[node.0 as usize].disk.set_failing(failing),
+            Fault::DamageRecord(node, record) => {
+                self.nodes[node.0 as usize].disk.damage(record);
+            }
+            Fault::DamageAnyRecord(node) => self.damage_any(node),
+        }
+    }
+
+    /// The channel is gone, both ways.
+    pub fn cut(&mut self, channel: ChannelId) {
+        self.set_cut(channel, true);
+    }
+
+    /// The channel is back.
+    pub fn heal(&mut self, channel: ChannelId) {
+        self.set_cut(channel, false);
+    }
+
+    fn set_cut(&mut self, channel: ChannelId, cut: bool) {
+        self.start_nodes();
+        for direction in Direction::BOTH {
+            let index = line_index(channel, direction);
+            let line = &mut self.ether.lines[index as usize];
+            let carrier = line.carrier();
+            line.set_cut(self.ether.now, cut);
+            self.carrier_changed(index, carrier);
+        }
+    }
+
+    /// The node loses everything but what its disk has synced.
+    pub fn crash(&mut self, id: NodeId) {
+        self.start_nodes();
+        let node = &mut self.nodes[id.0 as usize];
+        if node.engine.take().is_none() {
+            return;
+        }
+        node.tidings.clear();
+        let mut rng = self.rng.fork(&format!("crash {} of {}", node.boots, node.name));
+        node.disk.crash(&mut rng);
+        self.wakes.set(id.0 as usize, Instant::FAR_FUTURE);
+        for port in node.ports.clone() {
+            for frame in self.ether.lines[port.out as usize].abandon() {
+                self.ether.drop_frame(port.out, frame, Fate::SenderCrashed);
+            }
+        }
+    }
+
+    /// The node starts anew.
+    pub fn restart(&mut self, id: NodeId) {
+        self.start_nodes();
+        self.start(id);
+    }
+
+    fn damage_any(&mut self, id: NodeId) {
+        let node = &mut self.nodes[id.0 as usize];
+        let records = node.disk.list();
+        if !records.is_empty() {
+            let mut rng = self.rng.fork(&format!("damage to {} at {}", node.name, self.ether.now.as_nanos()));
+            let (record, _) = records[rng.below(records.len() as u64) as usize];
+            node.disk.damage(record);
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------------------------
+    // Nodes
+
+    fn start_nodes(&mut self) {
+        while let Some(id) = self.unstarted.pop_front() {
+            self.start(id);
+        }
+    }
+
+    fn start(&mut self, id: NodeId) {
+        let now = self.ether.now;
+        let node = &mut self.nodes[id.0 as usize];
+        if node.engine.is_some() {
+            return;
+        }
+        let boot = Boot {
+            node: id,
+            name: node.name.clone(),
+            boot: node.boots,
+            rng: self.rng.fork(&format!("boot {} of {}", node.boots, node.name)),
+            now,
+            dtn_ms: node.clock.dtn_ms(now),
+        };
+        node.boots += 1;
+        node.engine = Some((node.factory)(boot));
+        self.settle(id, true);
+    }
+
+    /// Lets a node hear and say everything until it is quiet, then notes when it wants to be woken. `stirred`
+    /// says that it has heard something and was not drained since.
+    fn settle(&mut self, id: NodeId, mut stirred: bool) {
+        let Simulation { ether, nodes, indications, wakes, .. } = self;
+        let now = ether.now;
+        let Node { engine, disk, ports, tidings, name, .. } = &mut nodes[id.0 as usize];
+        let Some(engine) = engine else {
+            tidings.clear();
+            return;
+        };
+        let mut rounds = 0;
+        loop {
+            if core::mem::take(&mut stirred) {
+                drain(
+                    engine,
+                    now,
+                    |indication| indications.push_back((now, id, indication)),
+                    |request| match request {
+                        Side::First(request) => disk.handle_request(now, request),
+                        Side::Second((interface, request)) => {
+                            ether.frames_request(ports, interface, request, tidings);
+                        }
+                    },
+                );
+            }
+            let indication = match tidings.pop_front() {
+                Some(Tidings::Transmitted(interface, token)) => {
+                    Side::Second((interface, FramesIndication::Transmitted(token)))
+                }
+                Some(Tidings::Carrier(interface, carrier)) => {
+                    Side::Second((interface, FramesIndication::Carrier(carrier)))
+                }
+                Some(Tidings::Room(interface, line)) => match ether.changed_room(line) {
+                    Some(room) => Side::Second((interface, FramesIndication::Room(room))),
+                    None => continue,
+                },
+                None => match disk.poll_indication() {
+                    Some(answer) => Side::First::<StorageIndication, _>(answer),
+                    None => break,
+                },
+            };
+            engine.handle_indication(now, indication);
+            stirred = true;
+            rounds += 1;
+            assert!(rounds < CIRCLE_EVENTS_MAX, "{name} talks to its disk or lines in a circle at {now}");
+        }
+        let wake = earlier(engine.poll_timeout(), disk.poll_timeout());
+        // What was wanted earlier happens now.
+        wakes.set(id.0 as usize, wake.unwrap_or(Instant::FAR_FUTURE).max(now));
+    }
+
+    // -----------------------------------------------------------------------------------------------------------
+    // Looking
+
+    /// What is going on, for a person who wonders why nothing is: nodes, lines, what is pending.
+    pub fn status(&self) -> String {
+        use core::fmt::Write;
+        let mut text = String::new();
+        let next = self.next_event_at().map_or("nothing pending".into(), |at| format!("next at {at} s"));
+        let (now, queued) = (self.ether.now, self.ether.queue.len());
+        let _ = writeln!(text, "at {now} s: {} events done, {queued} queued, {next}", self.events);
+        for (index, node) in self.nodes.iter().enumerate() {
+            let state = match (&node.engine, self.wakes.get(index)) {
+                (None, _) => "down".to_owned(),
+                (Some(_), None) => "sleeps".to_owned(),
+                (Some(_), Some(at)) => format!("wakes at {at} s"),
+            };
+            let (used, writes, reads) = node.disk.backlog();
+            let _ = writeln!(
+                text,
+                "  node {} {}: {state}, boot {}; disk {used} bytes, {writes} writes and {reads} reads waiting",
+                index, node.name, node.boots
+            );
+        }
+        for line in &self.ether.lines {
+            let (frames, bytes, sending) = line.backlog();
+            let name = |end: End| format!("{}/{}", self.nodes[end.node.0 as usize].name, end.interface.0);
+            let _ = writeln!(
+                text,
+                "  line {} -> {}: {}{}, {}, room {}, {frames} frames ({bytes} bytes) waiting\n    {:?}",
+                name(line.from),
+                name(line.to),
+                if line.is_out() { "out" } else { "there" },
+                if line.joined { "" } else { " (not joined)" },
+                if sending { "sending" } else { "idle" },
+                line.told,
+                line.counters()
+            );
+        }
+        text
+    }
+}
+
+/// The line of one direction of a channel.
+fn line_index(channel: ChannelId, direction: Direction) -> u32 {
+    2 * channel.0 + u32::from(direction == Direction::Backward)
+}
+
+impl Ether {
+    /// Carries out what a node asks of an interface.
+    fn frames_request(
+        &mut self,
+        ports: &[Port],
+        interface: InterfaceId,
+        request: FramesRequest,
+        tidings: &mut VecDeque<Tidings>,
+    ) {
+        let Some(index) = find(ports, interface) else {
+            match request {
+                // An interface with no channel has no carrier.
+                FramesRequest::Join => tidings.push_back(Tidings::Carrier(interface, false)),
+                FramesRequest::Frame { .. } => panic!("a frame for {interface:?}, which has no channel"),
+            }
+            return;
+        };
+        let line = &mut self.lines[index as usize];
+        match request {
+            FramesRequest::Join => {
+                line.joined = true;
+                tidings.push_back(Tidings::Carrier(interface, line.carrier()));
+                tidings.push_back(Tidings::Room(interface, index));
+            }
+            FramesRequest::Frame { bytes, token, shares, .. } => {
+                let frame = Handed { bytes, token, shares, at: self.now };
+                match line.hand(self.now, frame) {
+                    Taken::Waits => {}
+                    Taken::Starts(end) => self.queue.push(end, Event::Leaves(index)),
+                    Taken::Dropped(frame, fate) => {
+                        tidings.extend(token.map(|token| Tidings::Transmitted(interface, token)));
+                        tidings.push_back(Tidings::Room(interface, index));
+                        self.drop_frame(index, frame, fate);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The room of a line, if its sender believes something else.
+    fn changed_room(&mut self, line: u32) -> Option<u32> {
+        let line = &mut self.lines[line as usize];
+        let room = line.room();
+        (core::mem::replace(&mut line.told, room) != room).then_some(room)
+    }
+
+    fn fly(&mut self, line: u32, frame: Left, arrival: Instant) {
+        let flight = Some(Flight { line, frame });
+        let index = match self.free_flights.pop() {
+            Some(index) => {
+                self.flights[index as usize] = flight;
+                index
+            }
+            None => {
+                self.flights.push(flight);
+                self.flights.len() as u32 - 1
+            }
+        };
+        self.queue.push(arrival, Event::Arrives(index));
+    }
+
+    /// The fate of a frame that left is known.
+    fn end_frame(&mut self, index: u32, left: Left, received: Option<Instant>) {
+        let line = &mut self.lines[index as usize];
+        line.count(left.fate);
+        if let Some(trace) = &mut self.trace {
+            let (channel, direction) = way(index);
+            trace(FrameRecord {
+                channel,
+                direction,
+                from: line.from,
+                to: line.to,
+                handed: left.frame.at,
+                started: Some(left.started),
+                left: Some(left.left),
+                received,
+                bytes: left.frame.bytes,
+                damaged: left.damaged,
+                shares: left.frame.shares,
+                fate: left.fate,
+            });
+        }
+    }
+
+    /// A frame is dropped that never began to leave.
+    fn drop_frame(&mut self, index: u32, frame: Handed, fate: Fate) {
+        let line = &mut self.lines[index as usize];
+        line.count(fate);
+        if let Some(trace) = &mut self.trace {
+            let (channel, direction) = way(index);
+            trace(FrameRecord {
+                channel,
+                direction,
+                from: line.from,
+                to: line.to,
+                handed: frame.at,
+                started: None,
+                left: None,
+                received: None,
+                bytes: frame.bytes,
+                damaged: None,
+                shares: frame.shares,
+                fate,
+            });
+        }
+    }
+}
+
+/// Which way a line leads.
+fn way(index: u32) -> (ChannelId, Direction) {
+    let direction = if index.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
+    (ChannelId(index / 2), direction)
+}
