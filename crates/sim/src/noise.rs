@@ -181,3 +181,113 @@ impl Bursts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODEL: GilbertElliott =
+        GilbertElliott { good_bits_mean: 20_000.0, bad_bits_mean: 200.0, good_ber: 1e-5, bad_ber: 0.1 };
+
+    fn noise(errors: Errors, seed: u64) -> Noise {
+        Noise::new(&errors, &Rng::new(seed))
+    }
+
+    /// All errors in a stretch, asked for in one piece.
+    fn errors(noise: &mut Noise, mut from: u64, to: u64) -> Vec<u64> {
+        let mut found = Vec::new();
+        while let Some(slot) = noise.find(from, to) {
+            found.push(slot);
+            from = slot + 1;
+        }
+        found
+    }
+
+    #[test]
+    fn even_errors_come_at_the_rate_that_was_set() {
+        for rate in [1e-6, 1e-5, 1e-3, 0.1, 0.5] {
+            let expected = 10_000.0;
+            let slots = (expected / rate) as u64;
+            let count = errors(&mut noise(Errors::Ber(rate), 7), 0, slots).len() as f64;
+            // A binomial count strays by more than four standard deviations once in 16,000 draws.
+            let deviation = libm::sqrt(expected * (1.0 - rate));
+            assert!((count - expected).abs() < 4.0 * deviation, "rate {rate}: {count} errors");
+        }
+    }
+
+    #[test]
+    fn gaps_between_even_errors_are_geometric() {
+        let rate = 0.01;
+        let found = errors(&mut noise(Errors::Ber(rate), 8), 0, 4_000_000);
+        let gaps: Vec<f64> = found.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum::<f64>() / gaps.len() as f64;
+        let expected = (1.0 - rate) / (rate * rate);
+        assert!((variance / expected - 1.0).abs() < 0.06, "variance {variance}, expected {expected}");
+    }
+
+    #[test]
+    fn no_errors_at_rate_zero_and_all_at_rate_one() {
+        assert_eq!(noise(Errors::Ber(0.0), 1).find(0, u64::MAX), None);
+        assert_eq!(errors(&mut noise(Errors::Ber(1.0), 1), 5, 9), [5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn noise_depends_on_the_time_and_not_on_who_asks() {
+        for model in [Errors::Ber(3e-4), Errors::Ber(0.02), Errors::GilbertElliott(MODEL)] {
+            for seed in 0..20 {
+                let end = 5_000_000;
+                let all = errors(&mut noise(model, seed), 0, end);
+                let mut sparse = noise(model, seed);
+                let mut rng = Rng::new(seed);
+                let mut at = 0;
+                while at < end {
+                    let from = at + rng.below(400_000);
+                    let to = from + 1 + rng.below(12_000);
+                    let expected: Vec<u64> =
+                        all.iter().copied().filter(|slot| (from..to).contains(slot)).collect();
+                    if to <= end {
+                        assert_eq!(errors(&mut sparse, from, to), expected);
+                    }
+                    at = to;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bursts_have_the_mean_rate_of_their_model() {
+        // Bursts make counts stray more than independent errors do: the runs are averaged, and their own
+        // spread is the yardstick.
+        let (runs, slots) = (200, 500_000u64);
+        let rates: Vec<f64> = (0..runs)
+            .map(|seed| errors(&mut noise(Errors::GilbertElliott(MODEL), seed), 0, slots).len() as f64)
+            .map(|count| count / slots as f64)
+            .collect();
+        let mean = rates.iter().sum::<f64>() / f64::from(runs as u32);
+        let spread = rates.iter().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>();
+        let error = libm::sqrt(spread) / f64::from(runs as u32);
+        let expected = MODEL.mean_ber();
+        assert!((mean - expected).abs() < 4.0 * error, "mean {mean}, expected {expected}, error {error}");
+        assert!(error < 0.05 * expected, "the runs say enough: {error}");
+    }
+
+    #[test]
+    fn bursts_cluster() {
+        let found = errors(&mut noise(Errors::GilbertElliott(MODEL), 3), 0, 20_000_000);
+        let close = found.windows(2).filter(|pair| pair[1] - pair[0] < 100).count();
+        assert!(
+            close * 10 > found.len() * 8,
+            "{close} of {} errors follow another within 100 bits",
+            found.len()
+        );
+    }
+
+    #[test]
+    fn a_rare_error_costs_no_search() {
+        let mut rare = noise(Errors::Ber(1e-12), 1);
+        for frame in 0..10_000u64 {
+            rare.find(frame * 100_000_000, frame * 100_000_000 + 12_000);
+        }
+    }
+}

@@ -4,29 +4,23 @@ use crate::airtime::Airtime;
 use crate::channel::{ChannelConfig, ChannelId, Counters, Direction};
 use crate::clock::ClockConfig;
 use crate::disk::{Disk, DiskConfig};
+use crate::ether::{Ether, Flight};
 use crate::fault::Fault;
-use crate::line::{Handed, Left, Line, Taken};
-use crate::node::{Boot, Factory, Node, NodeId, Port, Tidings, find};
-use crate::queue::{Event, EventQueue, Wakes};
-use crate::trace::{End, Fate, FrameRecord, FrameSink};
+use crate::line::Line;
+use crate::node::{Boot, Factory, Node, NodeId, Port, Tidings};
+use crate::queue::{Event, Wakes};
+use crate::trace::{End, Fate, FrameSink};
 use crate::world::Told;
 use longwire_proto::engine::{Engine, Service, drain};
 use longwire_proto::joint::earlier;
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{FramesIndication, FramesRequest, InterfaceId, RecordId};
+use longwire_proto::service::{FramesIndication, InterfaceId, RecordId};
 use longwire_proto::service::{Port as Side, StorageIndication};
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
 /// Events at one instant, or rounds within one event, beyond which nodes are taken to run in a circle.
 const CIRCLE_EVENTS_MAX: u64 = 4_000_000;
-
-/// A frame on its way.
-#[derive(Debug)]
-struct Flight {
-    line: u32,
-    frame: Left,
-}
 
 /// Something planned.
 enum Plan<A: Service> {
@@ -43,16 +37,6 @@ pub enum Pause {
     Limit,
     /// Nothing will ever happen again by itself.
     Quiet,
-}
-
-/// The lines, what is on them, and who watches: all that a node's requests can touch.
-struct Ether {
-    now: Instant,
-    queue: EventQueue,
-    lines: Vec<Line>,
-    flights: Vec<Option<Flight>>,
-    free_flights: Vec<u32>,
-    trace: Option<FrameSink>,
 }
 
 /// A world in virtual time. The same seed and the same calls give the same run, to the byte.
@@ -74,14 +58,7 @@ impl<A: Service> Simulation<A> {
     pub fn new(seed: u64) -> Self {
         Simulation {
             rng: Rng::new(seed),
-            ether: Ether {
-                now: Instant::ZERO,
-                queue: EventQueue::default(),
-                lines: Vec::new(),
-                flights: Vec::new(),
-                free_flights: Vec::new(),
-                trace: None,
-            },
+            ether: Ether::default(),
             nodes: Vec::new(),
             wakes: Wakes::default(),
             unstarted: VecDeque::new(),
@@ -353,9 +330,7 @@ impl<A: Service> Simulation<A> {
     }
 
     fn arrives(&mut self, index: u32) {
-        let flight = self.ether.flights[index as usize].take().expect("a flight arrives once");
-        self.ether.free_flights.push(index);
-        let Flight { line, mut frame } = flight;
+        let Flight { line, mut frame } = self.ether.land(index);
         let to = self.ether.lines[line as usize].to;
         // The other direction's sender is this one's receiver.
         let heard = self.ether.lines[(line ^ 1) as usize].joined;
@@ -635,118 +610,4 @@ impl<A: Service> Simulation<A> {
 /// The line of one direction of a channel.
 fn line_index(channel: ChannelId, direction: Direction) -> u32 {
     2 * channel.0 + u32::from(direction == Direction::Backward)
-}
-
-impl Ether {
-    /// Carries out what a node asks of an interface.
-    fn frames_request(
-        &mut self,
-        ports: &[Port],
-        interface: InterfaceId,
-        request: FramesRequest,
-        tidings: &mut VecDeque<Tidings>,
-    ) {
-        let Some(index) = find(ports, interface) else {
-            match request {
-                // An interface with no channel has no carrier.
-                FramesRequest::Join => tidings.push_back(Tidings::Carrier(interface, false)),
-                FramesRequest::Frame { .. } => panic!("a frame for {interface:?}, which has no channel"),
-            }
-            return;
-        };
-        let line = &mut self.lines[index as usize];
-        match request {
-            FramesRequest::Join => {
-                line.joined = true;
-                tidings.push_back(Tidings::Carrier(interface, line.carrier()));
-                tidings.push_back(Tidings::Room(interface, index));
-            }
-            FramesRequest::Frame { bytes, token, shares, .. } => {
-                let frame = Handed { bytes, token, shares, at: self.now };
-                match line.hand(self.now, frame) {
-                    Taken::Waits => {}
-                    Taken::Starts(end) => self.queue.push(end, Event::Leaves(index)),
-                    Taken::Dropped(frame, fate) => {
-                        tidings.extend(token.map(|token| Tidings::Transmitted(interface, token)));
-                        tidings.push_back(Tidings::Room(interface, index));
-                        self.drop_frame(index, frame, fate);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The room of a line, if its sender believes something else.
-    fn changed_room(&mut self, line: u32) -> Option<u32> {
-        let line = &mut self.lines[line as usize];
-        let room = line.room();
-        (core::mem::replace(&mut line.told, room) != room).then_some(room)
-    }
-
-    fn fly(&mut self, line: u32, frame: Left, arrival: Instant) {
-        let flight = Some(Flight { line, frame });
-        let index = match self.free_flights.pop() {
-            Some(index) => {
-                self.flights[index as usize] = flight;
-                index
-            }
-            None => {
-                self.flights.push(flight);
-                self.flights.len() as u32 - 1
-            }
-        };
-        self.queue.push(arrival, Event::Arrives(index));
-    }
-
-    /// The fate of a frame that left is known.
-    fn end_frame(&mut self, index: u32, left: Left, received: Option<Instant>) {
-        let line = &mut self.lines[index as usize];
-        line.count(left.fate);
-        if let Some(trace) = &mut self.trace {
-            let (channel, direction) = way(index);
-            trace(FrameRecord {
-                channel,
-                direction,
-                from: line.from,
-                to: line.to,
-                handed: left.frame.at,
-                started: Some(left.started),
-                left: Some(left.left),
-                received,
-                bytes: left.frame.bytes,
-                damaged: left.damaged,
-                shares: left.frame.shares,
-                fate: left.fate,
-            });
-        }
-    }
-
-    /// A frame is dropped that never began to leave.
-    fn drop_frame(&mut self, index: u32, frame: Handed, fate: Fate) {
-        let line = &mut self.lines[index as usize];
-        line.count(fate);
-        if let Some(trace) = &mut self.trace {
-            let (channel, direction) = way(index);
-            trace(FrameRecord {
-                channel,
-                direction,
-                from: line.from,
-                to: line.to,
-                handed: frame.at,
-                started: None,
-                left: None,
-                received: None,
-                bytes: frame.bytes,
-                damaged: None,
-                shares: frame.shares,
-                fate,
-            });
-        }
-    }
-}
-
-/// Which way a line leads.
-fn way(index: u32) -> (ChannelId, Direction) {
-    let direction = if index.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
-    (ChannelId(index / 2), direction)
 }

@@ -1,0 +1,140 @@
+//! The lines of a world, what is on them, and who watches: all that a node's requests can touch.
+
+use crate::channel::{ChannelId, Direction};
+use crate::line::{Handed, Left, Line, Taken};
+use crate::node::{Port, Tidings, find};
+use crate::queue::{Event, EventQueue};
+use crate::trace::{Fate, FrameRecord, FrameSink};
+use longwire_proto::service::{FramesRequest, InterfaceId};
+use longwire_proto::time::Instant;
+use std::collections::VecDeque;
+
+/// A frame on its way.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) line: u32,
+    pub(crate) frame: Left,
+}
+
+/// The lines, what is on them, and who watches: all that a node's requests can touch.
+#[derive(Default)]
+pub(crate) struct Ether {
+    pub(crate) now: Instant,
+    pub(crate) queue: EventQueue,
+    pub(crate) lines: Vec<Line>,
+    flights: Vec<Option<Flight>>,
+    free_flights: Vec<u32>,
+    pub(crate) trace: Option<FrameSink>,
+}
+
+impl Ether {
+    /// Carries out what a node asks of an interface.
+    pub(crate) fn frames_request(
+        &mut self,
+        ports: &[Port],
+        interface: InterfaceId,
+        request: FramesRequest,
+        tidings: &mut VecDeque<Tidings>,
+    ) {
+        let Some(index) = find(ports, interface) else {
+            match request {
+                // An interface with no channel has no carrier.
+                FramesRequest::Join => tidings.push_back(Tidings::Carrier(interface, false)),
+                FramesRequest::Frame { .. } => panic!("a frame for {interface:?}, which has no channel"),
+            }
+            return;
+        };
+        let line = &mut self.lines[index as usize];
+        match request {
+            FramesRequest::Join => {
+                line.joined = true;
+                tidings.push_back(Tidings::Carrier(interface, line.carrier()));
+                tidings.push_back(Tidings::Room(interface, index));
+            }
+            FramesRequest::Frame { bytes, token, shares, .. } => {
+                let frame = Handed { bytes, token, shares, at: self.now };
+                match line.hand(self.now, frame) {
+                    Taken::Waits => {}
+                    Taken::Starts(end) => self.queue.push(end, Event::Leaves(index)),
+                    Taken::Dropped(frame, fate) => {
+                        tidings.extend(token.map(|token| Tidings::Transmitted(interface, token)));
+                        tidings.push_back(Tidings::Room(interface, index));
+                        self.drop_frame(index, frame, fate);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The room of a line, if its sender believes something else.
+    pub(crate) fn changed_room(&mut self, line: u32) -> Option<u32> {
+        let line = &mut self.lines[line as usize];
+        let room = line.room();
+        (core::mem::replace(&mut line.told, room) != room).then_some(room)
+    }
+
+    /// The frame that arrives.
+    pub(crate) fn land(&mut self, index: u32) -> Flight {
+        self.free_flights.push(index);
+        self.flights[index as usize].take().expect("a flight arrives once")
+    }
+
+    /// A frame has left, and arrives then.
+    pub(crate) fn fly(&mut self, line: u32, frame: Left, arrival: Instant) {
+        let flight = Some(Flight { line, frame });
+        let index = match self.free_flights.pop() {
+            Some(index) => {
+                self.flights[index as usize] = flight;
+                index
+            }
+            None => {
+                self.flights.push(flight);
+                self.flights.len() as u32 - 1
+            }
+        };
+        self.queue.push(arrival, Event::Arrives(index));
+    }
+
+    /// The fate of a frame that left is known.
+    pub(crate) fn end_frame(&mut self, index: u32, left: Left, received: Option<Instant>) {
+        let line = &mut self.lines[index as usize];
+        line.count(left.fate);
+        if let Some(trace) = &mut self.trace {
+            trace(FrameRecord {
+                started: Some(left.started),
+                left: Some(left.left),
+                received,
+                damaged: left.damaged,
+                ..record(index, line, left.frame, left.fate)
+            });
+        }
+    }
+
+    /// A frame is dropped that never began to leave.
+    pub(crate) fn drop_frame(&mut self, index: u32, frame: Handed, fate: Fate) {
+        let line = &mut self.lines[index as usize];
+        line.count(fate);
+        if let Some(trace) = &mut self.trace {
+            trace(record(index, line, frame, fate));
+        }
+    }
+}
+
+/// The record of a frame that did not leave.
+fn record(index: u32, line: &Line, frame: Handed, fate: Fate) -> FrameRecord {
+    let direction = if index.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
+    FrameRecord {
+        channel: ChannelId(index / 2),
+        direction,
+        from: line.from,
+        to: line.to,
+        handed: frame.at,
+        started: None,
+        left: None,
+        received: None,
+        bytes: frame.bytes,
+        damaged: None,
+        shares: frame.shares,
+        fate,
+    }
+}

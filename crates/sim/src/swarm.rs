@@ -1,0 +1,168 @@
+//! Worlds and misfortunes drawn from a seed.
+//!
+//! A suite that runs one world under many faults finds what fails in that world. Here the seed draws the world as
+//! well: rates from a kilobit to ten megabits a second, delays from nothing to ten seconds, queues, checks,
+//! noise, disks, clocks. What is drawn stays within what a patient protocol survives: every line
+//! carries most of its shorter frames, every fault ends, no disk is too small.
+
+use crate::channel::{ChannelConfig, ChannelId, Errors, Fcs, GilbertElliott, LineConfig};
+use crate::clock::ClockConfig;
+use crate::delay::{Delay, DelayPoint};
+use crate::disk::DiskConfig;
+use crate::fault::Fault;
+use crate::node::NodeId;
+use longwire_proto::rng::Rng;
+use longwire_proto::time::{Duration, Instant};
+
+/// A number between `low` and `high`, all orders of magnitude alike.
+fn spread(rng: &mut Rng, low: f64, high: f64) -> f64 {
+    low * libm::exp(rng.unit() * libm::log(high / low))
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::from_nanos((seconds * 1e9) as u64)
+}
+
+/// A channel; its two directions share rate and delay or do not.
+pub fn channel(rng: &mut Rng) -> ChannelConfig {
+    let forward = line(rng);
+    let backward = if rng.chance(0.5) { forward.clone() } else { line(rng) };
+    ChannelConfig { forward, backward }
+}
+
+/// One direction of a channel, without scheduled outages: those are [`faults`].
+pub fn line(rng: &mut Rng) -> LineConfig {
+    let backpressure = rng.chance(0.7);
+    // A router with no queue at all would drop most of every burst.
+    let queue_bytes_min = if backpressure { 0 } else { 8_000 };
+    LineConfig {
+        rate_bps: spread(rng, 1e3, 1e7) as u64,
+        delay: delay(rng),
+        queue_bytes: queue_bytes_min + rng.below(4) * rng.below(20_000),
+        backpressure,
+        mtu_bytes: 576 + rng.below(925) as u32,
+        errors: errors(rng),
+        fcs: [Fcs::None, Fcs::Crc16, Fcs::Crc32][rng.below(3) as usize],
+        framing_bytes: rng.below(3) as u32 * rng.below(10) as u32,
+        announced: rng.chance(0.3),
+        ..LineConfig::default()
+    }
+}
+
+fn delay(rng: &mut Rng) -> Delay {
+    let once = |rng: &mut Rng| duration(if rng.chance(0.2) { 0.0 } else { spread(rng, 1e-4, 10.0) });
+    if rng.chance(0.8) {
+        return Delay::Constant(once(rng));
+    }
+    let mut at = Instant::ZERO;
+    let mut points = Vec::new();
+    for _ in 0..2 + rng.below(4) {
+        points.push(DelayPoint { at, delay: once(rng) });
+        // The next point is further off than any delay: no frame overtakes another.
+        at += Duration::from_secs(11 + rng.below(600));
+    }
+    Delay::Schedule(points)
+}
+
+fn errors(rng: &mut Rng) -> Errors {
+    match rng.below(3) {
+        0 => Errors::None,
+        1 => Errors::Ber(spread(rng, 1e-8, 3e-5)),
+        _ => Errors::GilbertElliott(GilbertElliott {
+            good_bits_mean: spread(rng, 1e5, 1e7),
+            bad_bits_mean: spread(rng, 1e1, 1e4),
+            good_ber: 0.0,
+            bad_ber: spread(rng, 1e-3, 0.5),
+        }),
+    }
+}
+
+/// A disk, never too small.
+pub fn disk(rng: &mut Rng) -> DiskConfig {
+    if rng.chance(0.3) {
+        return DiskConfig::default();
+    }
+    DiskConfig {
+        write_latency: duration(spread(rng, 1e-6, 1e-2)),
+        sync_latency: duration(spread(rng, 1e-5, 0.2)),
+        read_latency: duration(spread(rng, 1e-6, 2e-2)),
+        throughput_bytes_per_s: spread(rng, 1e5, 1e9) as u64,
+        group_commit: rng.chance(0.8),
+        ..DiskConfig::default()
+    }
+}
+
+/// A clock: right, somewhat wrong, or none.
+pub fn clock(rng: &mut Rng) -> ClockConfig {
+    match rng.below(4) {
+        0 | 1 => ClockConfig::default(),
+        2 => ClockConfig {
+            offset_ms: rng.below(20_000) as i64 - 10_000,
+            drift_ppb: rng.below(200_000) as i64 - 100_000,
+            ..ClockConfig::default()
+        },
+        _ => ClockConfig::none(),
+    }
+}
+
+/// What may befall a world, and how often.
+#[derive(Clone, Debug)]
+pub struct Misfortune {
+    /// The channels that may be cut.
+    pub channels: Vec<ChannelId>,
+    /// The nodes that may crash.
+    pub nodes: Vec<NodeId>,
+    /// When the first fault may come.
+    pub from: Instant,
+    /// When the last one is mended: from then on every channel, node and disk works.
+    pub until: Instant,
+    /// How many cuts at the most, over all channels.
+    pub cuts_max: u32,
+    /// How many crashes at the most, over all nodes.
+    pub crashes_max: u32,
+    /// How many spells at the most in which a disk fails, over all nodes.
+    pub disk_failures_max: u32,
+    /// How many records at the most are damaged, over all nodes. What is damaged stays so.
+    pub damages_max: u32,
+}
+
+/// Draws faults, in order of time. Spells of one kind may overlap on one victim; the first to end then ends both.
+pub fn faults(rng: &mut Rng, misfortune: &Misfortune) -> Vec<(Instant, Fault)> {
+    let mut plan = Vec::new();
+    let mut spells = |rng: &mut Rng, count_max: u32, victims: usize, make: &dyn Fn(usize, bool) -> Fault| {
+        let count = if victims == 0 { 0 } else { rng.below(u64::from(count_max) + 1) };
+        for _ in 0..count {
+            let victim = rng.below(victims as u64) as usize;
+            let (begin, end) = spell(rng, misfortune.from, misfortune.until);
+            plan.push((begin, make(victim, true)));
+            plan.push((end, make(victim, false)));
+        }
+    };
+    let (channels, nodes) = (&misfortune.channels, &misfortune.nodes);
+    spells(rng, misfortune.cuts_max, channels.len(), &|victim, begins| match begins {
+        true => Fault::Cut(channels[victim]),
+        false => Fault::Heal(channels[victim]),
+    });
+    spells(rng, misfortune.crashes_max, nodes.len(), &|victim, begins| match begins {
+        true => Fault::Crash(nodes[victim]),
+        false => Fault::Restart(nodes[victim]),
+    });
+    spells(rng, misfortune.disk_failures_max, nodes.len(), &|victim, begins| {
+        Fault::DiskFails(nodes[victim], begins)
+    });
+    for _ in 0..if nodes.is_empty() { 0 } else { rng.below(u64::from(misfortune.damages_max) + 1) } {
+        let victim = nodes[rng.below(nodes.len() as u64) as usize];
+        plan.push((spell(rng, misfortune.from, misfortune.until).0, Fault::DamageAnyRecord(victim)));
+    }
+    plan.sort_by_key(|planned| planned.0);
+    plan
+}
+
+/// A stretch within the given one, short more often than long.
+fn spell(rng: &mut Rng, from: Instant, until: Instant) -> (Instant, Instant) {
+    let span = until.saturating_since(from).as_nanos() as u64;
+    let begin = rng.below(span.max(1));
+    let length = ((span - begin) as f64 * spread(rng, 1e-4, 1.0)) as u64;
+    let at = |nanos| from + Duration::from_nanos(nanos);
+    (at(begin), at((begin + length).min(span)))
+}
