@@ -91,6 +91,12 @@ pub enum Shape {
     Trace,
     /// A line that keeps a value until the next.
     Steps,
+    /// The same, thin and faint: an outer bound that moves.
+    FaintSteps,
+    /// A narrow bar from zero to each point.
+    Bars,
+    /// A letter at each point.
+    Letter(char),
     /// A vertical stroke from each point to its `until`.
     Spans,
     /// A broken faint line: a limit.
@@ -363,12 +369,10 @@ fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Sc
                 "<path class=\"{class}\" stroke-dasharray=\"{dash}\" d=\"{path}\"><title>{name}</title></path>"
             );
         }
-        Shape::Steps => {
-            let _ = writeln!(
-                out,
-                "<path class=\"line\" d=\"{}\"><title>{name}</title></path>",
-                steps(&points, xs, ys)
-            );
+        Shape::Steps | Shape::FaintSteps => {
+            let class = if series.shape == Shape::Steps { "step" } else { "faint-step" };
+            let path = steps(&points, xs, ys);
+            let _ = writeln!(out, "<path class=\"{class}\" d=\"{path}\"><title>{name}</title></path>");
         }
         Shape::Spans => {
             let mut path = String::new();
@@ -379,6 +383,17 @@ fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Sc
                 let _ = write!(path, "M{:.1} {from:.1}V{to:.1}", xs.place(p.x));
             }
             let _ = writeln!(out, "<path class=\"span\" d=\"{path}\"><title>{name}</title></path>");
+        }
+        Shape::Bars => {
+            let places = points.iter().map(|p| (xs.place(p.x), ys.place(p.y)));
+            let path: String = places.map(|(x, y)| format!("M{x:.1} {BOTTOM}V{y:.1}")).collect();
+            let _ = writeln!(out, "<path class=\"bar\" d=\"{path}\"><title>{name}</title></path>");
+        }
+        Shape::Letter(letter) => {
+            for p in &points {
+                let (x, y) = (xs.place(p.x), ys.place(p.y) - 3.0);
+                let _ = write!(out, "<text class=\"letter\" x=\"{x:.1}\" y=\"{y:.1}\">{letter}</text>");
+            }
         }
         Shape::Points => {}
     }
@@ -436,7 +451,11 @@ fn swatch(series: &PlotSeries, style: usize) -> String {
         Shape::Line => {
             write!(out, "<path class=\"line\" stroke-dasharray=\"{}\" d=\"M1 7H33\"/>", DASHES[style])
         }
-        Shape::Trace | Shape::Steps => write!(out, "<path class=\"line\" d=\"M1 7H33\"/>"),
+        Shape::Steps => write!(out, "<path class=\"step\" d=\"M1 12H12V7H23V2H33\"/>"),
+        Shape::FaintSteps => write!(out, "<path class=\"faint-step\" d=\"M1 12H12V7H23V2H33\"/>"),
+        Shape::Bars => write!(out, "<path class=\"bar\" d=\"M11 14V4M17 14V0M23 14V7\"/>"),
+        Shape::Letter(letter) => write!(out, "<text class=\"letter\" x=\"17\" y=\"11\">{letter}</text>"),
+        Shape::Trace => write!(out, "<path class=\"line\" d=\"M1 7H33\"/>"),
         Shape::Bound => write!(out, "<path class=\"bound\" d=\"M1 7H33\"/>"),
         Shape::Spans => write!(out, "<path class=\"span\" d=\"M9 12V3M17 10V1M25 8V0\"/>"),
         Shape::Points => Ok(()),

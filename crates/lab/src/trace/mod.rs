@@ -1,16 +1,29 @@
 //! What went over the channels of one run, for eyes and tools: packet captures, time-sequence graphs, goodput,
 //! timelines.
 
+pub mod conversation;
+pub mod pcapng;
+pub mod timeline;
+
+use crate::record::Experiment;
+use crate::report::{Report, Section};
 use bytes::Bytes;
+use longwire_proto::tcp::wire::{Ipv4Header, Segment};
 use longwire_proto::time::Instant;
+use std::fmt;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 /// One frame on its way from one node's interface to another's.
 #[derive(Clone, Debug)]
 pub struct CapturedFrame {
-    /// When its first bit left.
-    pub sent: Instant,
+    /// When its first bit left; none if none did.
+    pub sent: Option<Instant>,
     /// When its last bit came, if it did; damaged frames come, too.
     pub received: Option<Instant>,
+    /// When its fate was known: for a frame that never left or never came, the moment of that.
+    pub ended: Instant,
     /// Who sent it.
     pub from: Port,
     /// Whom it was meant for.
@@ -35,14 +48,108 @@ pub struct Port {
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It came as it was sent.
+    /// It arrived as it was sent.
     Delivered,
-    /// It came with wrong bits, and went up so.
+    /// It arrived with wrong bits that nothing on the line noticed.
     Damaged,
-    /// It came with wrong bits, and the link's own check dropped it.
-    Discarded,
-    /// It met an outage.
-    Lost,
-    /// The queue before the channel was full: it never left.
-    Dropped,
+    /// It arrived with wrong bits, and the line's own check dropped it.
+    CheckFailed,
+    /// An outage fell on it.
+    Outage,
+    /// There was no space in the queue.
+    QueueFull,
+    /// It is longer than the line takes.
+    TooLong,
+    /// The sender crashed while it waited.
+    SenderCrashed,
+    /// It arrived where nobody listened.
+    Unheard,
 }
+
+impl Fate {
+    /// True if its bytes, right or wrong, went up at the receiver.
+    pub fn is_heard(self) -> bool {
+        matches!(self, Fate::Delivered | Fate::Damaged)
+    }
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Fate::Delivered => "delivered",
+            Fate::Damaged => "damaged",
+            Fate::CheckFailed => "dropped: the line's check found wrong bits",
+            Fate::Outage => "lost: an outage",
+            Fate::QueueFull => "dropped: the queue was full",
+            Fate::TooLong => "dropped: too long for the line",
+            Fate::SenderCrashed => "lost: the sender crashed",
+            Fate::Unheard => "lost: nobody listened",
+        })
+    }
+}
+
+/// Writes `capture.pcapng`, `timeline.txt` and `traces.html` into a directory, which is made if need be.
+///
+/// # Errors
+/// Those of the files, with the name of the one at fault.
+pub fn write(directory: &Path, title: &str, frames: &[CapturedFrame]) -> io::Result<Vec<PathBuf>> {
+    fs::create_dir_all(directory).map_err(|error| named(error, directory))?;
+    let file = |name: &str, fill: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
+        let path = directory.join(name);
+        let filled = fs::File::create(&path).and_then(|file| {
+            let mut out = BufWriter::new(file);
+            fill(&mut out)?;
+            out.flush()
+        });
+        filled.map(|()| path.clone()).map_err(|error| named(error, &path))
+    };
+    Ok(vec![
+        file("capture.pcapng", &|out| pcapng::write(out, frames))?,
+        file("timeline.txt", &|out| timeline::write(out, frames))?,
+        file("traces.html", &|out| out.write_all(page(title, frames).as_bytes()))?,
+    ])
+}
+
+fn named(error: io::Error, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// A page with the graphs of every conversation.
+fn page(title: &str, frames: &[CapturedFrame]) -> String {
+    let conversations = conversation::conversations(frames);
+    let sections = conversations.iter().map(|conversation| {
+        Section::new(conversation.name())
+            .with(conversation.facts())
+            .with(conversation.time_sequence())
+            .with(conversation.goodput())
+    });
+    let report = Report {
+        title: title.to_owned(),
+        lead:
+            "What every TCP connection of one run did. `capture.pcapng` holds the same frames for Wireshark \
+               (a frame is there once where it left and once where it came: `frame.interface_name == \"TX/0\"` shows \
+               one interface alone), `timeline.txt` in words."
+                .to_owned(),
+        facts: vec![("frames".to_owned(), frames.len().to_string())],
+        sections: sections.collect(),
+        ..Report::default()
+    };
+    let experiment = Experiment { experiment: "traces".to_owned(), ..Experiment::default() };
+    report.html(&experiment)
+}
+
+/// The TCP segment in a frame, if it holds one with right checksums.
+fn tcp(frame: &Bytes) -> Option<(Ipv4Header, Segment)> {
+    const TCP: u8 = 6;
+    let mut rest = frame.clone();
+    let header = Ipv4Header::decode(&mut rest).ok()?;
+    if header.protocol != TCP || header.more_fragments || header.fragment_offset != 0 {
+        return None;
+    }
+    let mut payload = rest.slice(..usize::from(header.payload_bytes));
+    let segment = Segment::decode(&mut payload, header.source, header.destination).ok()?;
+    Some((header, segment))
+}
+
+#[cfg(test)]
+mod tests;

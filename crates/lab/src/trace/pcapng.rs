@@ -1,0 +1,139 @@
+//! Packet captures in virtual time, for Wireshark.
+//!
+//! Every node's interface is an interface of the capture. A frame is there twice: where it left, with a comment
+//! if it never came, and where it came, with the bytes that came. Time stamps are nanoseconds of the run; the
+//! link type is raw IP.
+
+//!
+//! The format is that of draft-ietf-opsawg-pcapng: a section header (4.1), a description of each interface (4.2)
+//! and an enhanced packet block (4.3) for every sight of a frame, all little-endian.
+
+use super::{CapturedFrame, Port};
+use bytes::Bytes;
+use longwire_proto::time::Instant;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+/// Packets begin with their IP header.
+const LINKTYPE_RAW: u16 = 101;
+/// Options of any block (3.5), of an interface (4.2) and of a packet (4.3).
+const COMMENT: u16 = 1;
+const USER_APPLICATION: u16 = 4;
+const INTERFACE_NAME: u16 = 2;
+const TIMESTAMP_RESOLUTION: u16 = 9;
+const FLAGS: u16 = 2;
+/// Powers of ten of a second.
+const NANOSECONDS: u8 = 9;
+/// The frame came in, or went out.
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
+
+/// Writes a capture.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(mut out: impl Write, frames: &[CapturedFrame]) -> io::Result<()> {
+    let ports: BTreeSet<&Port> = frames.iter().flat_map(|frame| [&frame.from, &frame.to]).collect();
+    let ports: Vec<&Port> = ports.into_iter().collect();
+    Block::new(SECTION_HEADER)
+        .bytes(&BYTE_ORDER_MAGIC.to_le_bytes())
+        .bytes(&[1, 0, 0, 0])
+        .bytes(&u64::MAX.to_le_bytes())
+        .option(USER_APPLICATION, b"longwire")
+        .write(&mut out)?;
+    for port in &ports {
+        Block::new(INTERFACE_DESCRIPTION)
+            .bytes(&LINKTYPE_RAW.to_le_bytes())
+            .bytes(&[0; 6])
+            .option(INTERFACE_NAME, format!("{}/{}", port.node, port.interface).as_bytes())
+            .option(TIMESTAMP_RESOLUTION, &[NANOSECONDS])
+            .write(&mut out)?;
+    }
+    for sight in sights(frames) {
+        let interface = ports.binary_search(&sight.port).expect("every port is in the list") as u32;
+        let (nanos, length) = (sight.at.as_nanos(), (sight.bytes.len() as u32).to_le_bytes());
+        let mut block = Block::new(ENHANCED_PACKET)
+            .bytes(&interface.to_le_bytes())
+            .bytes(&((nanos >> 32) as u32).to_le_bytes())
+            .bytes(&(nanos as u32).to_le_bytes())
+            .bytes(&length)
+            .bytes(&length)
+            .padded(sight.bytes)
+            .option(FLAGS, &sight.direction.to_le_bytes());
+        if let Some(comment) = sight.comment {
+            block = block.option(COMMENT, comment.as_bytes());
+        }
+        block.write(&mut out)?;
+    }
+    Ok(())
+}
+
+/// A block on its way: its type and body (3.1).
+struct Block {
+    kind: u32,
+    body: Vec<u8>,
+    options: bool,
+}
+
+impl Block {
+    fn new(kind: u32) -> Block {
+        Block { kind, body: Vec::new(), options: false }
+    }
+
+    fn bytes(mut self, bytes: &[u8]) -> Block {
+        self.body.extend_from_slice(bytes);
+        self
+    }
+
+    fn padded(self, bytes: &[u8]) -> Block {
+        let padding = bytes.len().next_multiple_of(4) - bytes.len();
+        self.bytes(bytes).bytes(&[0; 3][..padding])
+    }
+
+    fn option(mut self, code: u16, value: &[u8]) -> Block {
+        self.options = true;
+        self.bytes(&code.to_le_bytes()).bytes(&(value.len() as u16).to_le_bytes()).padded(value)
+    }
+
+    fn write(mut self, out: &mut impl Write) -> io::Result<()> {
+        if self.options {
+            self = self.bytes(&[0; 4]);
+        }
+        let length = (self.body.len() as u32 + 12).to_le_bytes();
+        out.write_all(&self.kind.to_le_bytes())?;
+        out.write_all(&length)?;
+        out.write_all(&self.body)?;
+        out.write_all(&length)
+    }
+}
+
+/// A frame as one interface saw it.
+struct Sight<'a> {
+    at: Instant,
+    port: &'a Port,
+    direction: u32,
+    bytes: &'a Bytes,
+    comment: Option<String>,
+}
+
+/// What all interfaces saw, in order of time; at the same time, in the order of the frames.
+fn sights(frames: &[CapturedFrame]) -> Vec<Sight<'_>> {
+    let mut sights = Vec::with_capacity(2 * frames.len());
+    for frame in frames {
+        if let Some(at) = frame.sent {
+            let comment = (!frame.fate.is_heard()).then(|| frame.fate.to_string());
+            sights.push(Sight { at, port: &frame.from, direction: OUTBOUND, bytes: &frame.bytes, comment });
+        }
+        if let Some(at) = frame.received.filter(|_| frame.fate.is_heard()) {
+            let bytes = frame.damaged.as_ref().unwrap_or(&frame.bytes);
+            let comment = frame.damaged.is_some().then(|| frame.fate.to_string());
+            sights.push(Sight { at, port: &frame.to, direction: INBOUND, bytes, comment });
+        }
+    }
+    sights.sort_by_key(|sight| sight.at);
+    sights
+}

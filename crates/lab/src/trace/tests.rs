@@ -1,0 +1,243 @@
+use super::*;
+use bytes::BytesMut;
+use conversation::{Conversation, conversations};
+use longwire_proto::tcp::wire::{Flags, Options};
+use std::net::Ipv4Addr;
+
+const MOON: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
+const ORBITER: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 2);
+const DELAY_MS: u64 = 2000;
+
+/// A dialogue between two nodes, written down frame by frame.
+struct Dialogue {
+    frames: Vec<CapturedFrame>,
+    port: u16,
+    first: u32,
+}
+
+impl Dialogue {
+    /// Sequence numbers that wrap in the middle.
+    fn new() -> Dialogue {
+        Dialogue { frames: Vec::new(), port: 41_000, first: u32::MAX - 1500 }
+    }
+
+    fn frame(&mut self, at_ms: u64, up: bool, segment: Segment, fate: Fate) {
+        let (from, to) = if up { (MOON, ORBITER) } else { (ORBITER, MOON) };
+        let mut tcp = BytesMut::new();
+        segment.encode(from, to, &mut tcp);
+        let header = Ipv4Header {
+            service: 0,
+            identification: self.frames.len() as u16,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            time_to_live: 64,
+            protocol: 6,
+            source: from,
+            destination: to,
+            payload_bytes: tcp.len() as u16,
+        };
+        let mut bytes = BytesMut::new();
+        header.encode(&mut bytes);
+        bytes.extend_from_slice(&tcp);
+        let bytes = bytes.freeze();
+        let damaged = (fate == Fate::Damaged).then(|| {
+            let mut wrong = BytesMut::from(&bytes[..]);
+            let last = wrong.len() - 1;
+            wrong[last] ^= 1;
+            wrong.freeze()
+        });
+        let port = |node: &str, interface| Port { node: node.into(), interface };
+        let (a, b) = (port("TX", 1), port("MX", 0));
+        let (from, to) = if up { (a, b) } else { (b, a) };
+        let sent = (fate != Fate::QueueFull).then(|| Instant::from_millis(at_ms));
+        let arrives = fate.is_heard() || fate == Fate::CheckFailed;
+        let received = arrives.then(|| Instant::from_millis(at_ms + DELAY_MS));
+        let ended = received.unwrap_or(Instant::from_millis(at_ms + 1));
+        self.frames.push(CapturedFrame { sent, received, ended, from, to, bytes, damaged, fate });
+    }
+
+    /// The caller says something: position, length of its data, what it has heard.
+    fn says(&mut self, at_ms: u64, flags: Flags, position: u32, length: usize, fate: Fate) {
+        let segment = Segment {
+            source_port: self.port,
+            destination_port: 4556,
+            sequence: self.first.wrapping_add(position),
+            acknowledgement: 7001,
+            flags,
+            window: 65_535,
+            urgent: 0,
+            options: Options { window_scale: flags.contains(Flags::SYN).then_some(0), ..Options::default() },
+            payload: Bytes::from(vec![0; length]),
+        };
+        self.frame(at_ms, true, segment, fate);
+    }
+
+    /// The called one answers: the position up to which it has all.
+    fn answers(&mut self, at_ms: u64, flags: Flags, up_to: u32, window: u16, fate: Fate) {
+        let syn = flags.contains(Flags::SYN);
+        let segment = Segment {
+            source_port: 4556,
+            destination_port: self.port,
+            sequence: if syn { 7000 } else { 7001 },
+            acknowledgement: self.first.wrapping_add(up_to),
+            flags: flags.with(Flags::ACK),
+            window,
+            urgent: 0,
+            options: Options { window_scale: syn.then_some(2), ..Options::default() },
+            payload: Bytes::new(),
+        };
+        self.frame(at_ms, false, segment, fate);
+    }
+}
+
+/// Opens, says one small thing, sends four segments of 1000 of which one is lost and one is damaged, repeats both,
+/// and calls again from another port.
+fn story() -> Vec<CapturedFrame> {
+    let none = Flags::default();
+    let mut d = Dialogue::new();
+    d.says(0, Flags::SYN, 0, 0, Fate::Delivered);
+    d.answers(2000, Flags::SYN, 1, 4000, Fate::Delivered);
+    d.says(4000, Flags::ACK, 1, 1, Fate::Delivered);
+    d.answers(6000, none, 2, 16_000, Fate::Delivered);
+    d.says(10_000, Flags::ACK, 2, 1000, Fate::Delivered);
+    d.says(10_100, Flags::ACK, 1002, 1000, Fate::Outage);
+    d.says(10_200, Flags::ACK, 2002, 1000, Fate::Damaged);
+    d.says(10_300, Flags::ACK, 3002, 1000, Fate::Delivered);
+    d.answers(12_000, none, 1002, 16_000, Fate::Delivered);
+    d.answers(12_300, none, 1002, 0, Fate::Delivered);
+    d.says(16_000, Flags::ACK, 1002, 1000, Fate::Delivered);
+    d.says(16_100, Flags::ACK, 2002, 1000, Fate::Delivered);
+    d.says(16_200, Flags::ACK, 4002, 1000, Fate::QueueFull);
+    d.answers(18_000, none, 2002, 16_000, Fate::Damaged);
+    d.answers(18_100, none, 4002, 16_000, Fate::Delivered);
+    d.says(30_000, Flags::ACK, 4002, 1, Fate::Delivered);
+    d.answers(32_000, none, 4003, 16_000, Fate::Delivered);
+    d.port = 41_001;
+    d.first = 90_000;
+    d.says(40_000, Flags::SYN, 0, 0, Fate::Unheard);
+    d.frames
+}
+
+fn the_conversation() -> Conversation {
+    let mut all = conversations(&story());
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+#[test]
+fn a_conversation_knows_what_was_sent_again_and_what_was_heard() {
+    let c = the_conversation();
+    assert_eq!((c.name().as_str(), c.connections), ("TX to MX, port 4556", 2));
+    let again: Vec<(u64, u64)> = c.sent.iter().filter(|s| s.again).map(|s| (s.start, s.end)).collect();
+    assert_eq!(again, [(1002, 2002), (2002, 3002)], "positions go on where sequence numbers wrap");
+    assert_eq!((c.segments_again(), c.episodes()), (2, 1));
+    let heard: Vec<(u64, u64)> = c.heard.iter().map(|h| (h.at.as_nanos() / 1_000_000, h.up_to)).collect();
+    let expected = [(4000, 1), (8000, 2), (14_000, 1002), (14_300, 1002), (20_100, 4002), (34_000, 4003)];
+    assert_eq!(heard, expected, "a damaged acknowledgement was not heard");
+    let windows: Vec<u64> = c.heard.iter().map(|h| h.window_end - h.up_to).collect();
+    assert_eq!(windows, [4000, 64_000, 64_000, 0, 64_000, 64_000], "scaled, but not on the SYN");
+    assert_eq!(c.sent.last().map(|s| s.start), Some(4003), "the next connection stands behind the last");
+}
+
+#[test]
+fn goodput_of_data_leaves_the_small_talk_out() {
+    let c = the_conversation();
+    let with = c.goodput_with_keep_alives().unwrap();
+    assert!((with - 4003.0 / 34.0).abs() < 1e-9, "{with}");
+    let data = c.goodput_of_data().unwrap();
+    assert!((data - 4000.0 / 10.1).abs() < 1e-9, "{data}");
+    let drawn = c.goodput();
+    let last = |name: &str| {
+        let series = drawn.series.iter().find(|series| series.name == name).unwrap();
+        series.points.last().unwrap().y
+    };
+    assert!((last("average, data only") - data).abs() < 1e-9, "the curve ends at the figure");
+    assert!((last("average, with keep-alives") - with).abs() < 1e-9);
+}
+
+#[test]
+fn the_graph_marks_what_a_reader_looks_for() {
+    let plot = the_conversation().time_sequence();
+    let count =
+        |name: &str| plot.series.iter().filter(|s| s.name == name).map(|s| s.points.len()).sum::<usize>();
+    assert_eq!((count("data"), count("sent again"), count("SYN")), (6, 4, 2), "a stroke and a letter each");
+    assert_eq!((count("acknowledged"), count("window closed")), (6, 1));
+}
+
+#[test]
+fn a_timeline_reads_as_a_dialogue() {
+    let mut out = Vec::new();
+    timeline::write(&mut out, &story()).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let first: Vec<&str> = text.lines().take(4).collect();
+    assert_eq!(
+        first,
+        [
+            "      0.000000  TX > MX  41000 > 4556 SYN 0, window 65535",
+            "      2.000000  MX < TX  41000 > 4556 SYN 0, window 65535",
+            "      2.000000  MX > TX  4556 > 41000 SYN 0, ack 1, window 4000",
+            "      4.000000  TX < MX  4556 > 41000 SYN 0, ack 1, window 4000",
+        ]
+    );
+    for line in [
+        "     10.101000  TX x MX  lost: an outage: 41000 > 4556 1002..2002, ack 1, window 65535",
+        "     12.200000  MX < TX  41000 > 4556 2002..3002, ack 1, window 65535 with wrong bits",
+        "     16.201000  TX x MX  dropped: the queue was full: 41000 > 4556 4002..5002, ack 1, window 65535",
+        "     40.001000  MX x TX  lost: nobody listened: 41001 > 4556 SYN 0, window 65535",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn a_capture_holds_what_each_interface_saw_to_the_nanosecond() {
+    use pcap_file::pcapng::{Block, PcapNgReader};
+    let frames = story();
+    let mut out = Vec::new();
+    pcapng::write(&mut out, &frames).unwrap();
+    let mut reader = PcapNgReader::new(&out[..]).unwrap();
+    let (mut interfaces, mut packets, mut comments) = (0, Vec::new(), 0);
+    while let Some(block) = reader.next_block() {
+        match block.unwrap() {
+            Block::InterfaceDescription(_) => interfaces += 1,
+            Block::EnhancedPacket(packet) => {
+                packets.push((packet.timestamp.as_nanos(), packet.interface_id, packet.data.into_owned()));
+                comments += packet.options.len() - 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((interfaces, comments), (2, 4), "lost, unheard, and two damaged are commented");
+    assert!(packets.is_sorted_by_key(|packet| packet.0));
+    // Of 18 frames one never left; of the 17 that left, one was lost and one not heard.
+    assert_eq!(packets.len(), 17 + 15);
+    assert_eq!(
+        packets[0],
+        (0, 1, frames[0].bytes.to_vec()),
+        "interfaces are in order of their names: MX, TX"
+    );
+    let wrong = packets.iter().find(|p| p.0 == 12_200_000_000).unwrap();
+    assert_eq!(Some(&wrong.2[..]), frames[6].damaged.as_deref(), "the receiver sees the wrong bits");
+}
+
+#[test]
+fn a_directory_gets_all_three_files_and_a_bad_one_is_named() {
+    let directory = std::env::temp_dir().join(format!("longwire-trace-{}", std::process::id()));
+    let written = write(&directory, "Moon to orbiter", &story()).unwrap();
+    let names: Vec<_> = written.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, ["capture.pcapng", "timeline.txt", "traces.html"]);
+    let page = std::fs::read_to_string(&written[2]).unwrap();
+    assert!(page.contains("Time and sequence: TX to MX, port 4556"));
+    let error = write(&written[1], "a file is not a directory", &[]).unwrap_err();
+    assert!(error.to_string().contains("timeline.txt"), "{error}");
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// `cargo test -p longwire-lab sample_traces -- --ignored` writes the files where people can look at them.
+#[test]
+#[ignore = "writes files"]
+fn sample_traces() {
+    let directory = std::env::temp_dir().join("longwire-sample-traces");
+    write(&directory, "Moon to orbiter", &story()).unwrap();
+}

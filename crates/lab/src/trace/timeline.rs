@@ -1,0 +1,124 @@
+//! The frames of a run in words: time, node, direction, peer, what; one a line.
+//!
+//! ```text
+//!    0.000000  TX > MX  41000 > 4556 SYN 0, window 65535
+//!    2.003472  MX < TX  41000 > 4556 SYN 0, window 65535
+//! ```
+//!
+//! `>` is sent, `<` is heard. Sequence numbers count from the beginning of each connection.
+
+use super::{CapturedFrame, Fate, tcp};
+use bytes::Bytes;
+use longwire_proto::tcp::wire::{Flags, Segment};
+use longwire_proto::time::Instant;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+
+/// Writes a timeline.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(mut out: impl Write, frames: &[CapturedFrame]) -> io::Result<()> {
+    let mut events: Vec<(Instant, Line<'_>)> = Vec::with_capacity(2 * frames.len());
+    for frame in frames {
+        if let Some(at) = frame.sent {
+            events.push((at, Line::Sent(frame)));
+        }
+        match frame.received {
+            Some(at) if frame.fate.is_heard() => events.push((at, Line::Heard(frame))),
+            _ => events.push((frame.ended, Line::Ended(frame))),
+        }
+    }
+    events.sort_by_key(|(at, _)| *at);
+    let width = frames.iter().flat_map(|f| [f.from.node.chars().count(), f.to.node.chars().count()]).max();
+    let mut words = Words { width: width.unwrap_or(0), first: BTreeMap::new() };
+    for (at, line) in events {
+        writeln!(out, "{at:>14}  {}", words.line(&line))?;
+    }
+    Ok(())
+}
+
+enum Line<'a> {
+    Sent(&'a CapturedFrame),
+    Heard(&'a CapturedFrame),
+    Ended(&'a CapturedFrame),
+}
+
+/// The two ends of a connection, the sender's first.
+type Ends = (Ipv4Addr, u16, Ipv4Addr, u16);
+
+struct Words {
+    width: usize,
+    /// The first sequence number of each side of each connection.
+    first: BTreeMap<Ends, u32>,
+}
+
+impl Words {
+    fn line(&mut self, line: &Line<'_>) -> String {
+        match line {
+            Line::Sent(frame) => {
+                let what = self.what(&frame.bytes);
+                self.between(&frame.from.node, '>', &frame.to.node, &what)
+            }
+            Line::Heard(frame) => {
+                let what = match &frame.damaged {
+                    Some(_) => format!("{} with wrong bits", self.what(&frame.bytes)),
+                    None => self.what(&frame.bytes),
+                };
+                self.between(&frame.to.node, '<', &frame.from.node, &what)
+            }
+            Line::Ended(frame) => {
+                let what = format!("{}: {}", frame.fate, self.what(&frame.bytes));
+                let far = matches!(frame.fate, Fate::CheckFailed | Fate::Unheard);
+                if far {
+                    self.between(&frame.to.node, 'x', &frame.from.node, &what)
+                } else {
+                    self.between(&frame.from.node, 'x', &frame.to.node, &what)
+                }
+            }
+        }
+    }
+
+    fn between(&self, node: &str, direction: char, peer: &str, what: &str) -> String {
+        let width = self.width;
+        format!("{node:>width$} {direction} {peer:<width$}  {what}")
+    }
+
+    fn what(&mut self, bytes: &Bytes) -> String {
+        match tcp(bytes) {
+            Some((ip, segment)) => self.segment(ip.source, ip.destination, &segment),
+            None => format!("{} bytes", bytes.len()),
+        }
+    }
+
+    fn segment(&mut self, source: Ipv4Addr, destination: Ipv4Addr, segment: &Segment) -> String {
+        let ours = (source, segment.source_port, destination, segment.destination_port);
+        let theirs = (destination, segment.destination_port, source, segment.source_port);
+        let syn = segment.flags.contains(Flags::SYN);
+        let first = self.first.entry(ours).or_insert(segment.sequence);
+        if syn {
+            *first = segment.sequence;
+        }
+        let start = segment.sequence.wrapping_sub(*first);
+        let mut out = format!("{} > {}", segment.source_port, segment.destination_port);
+        for (flag, name) in [(Flags::SYN, "SYN"), (Flags::FIN, "FIN"), (Flags::RST, "RST")] {
+            if segment.flags.contains(flag) {
+                let _ = write!(out, " {name}");
+            }
+        }
+        let end = start.wrapping_add(segment.payload.len() as u32);
+        let _ =
+            if segment.payload.is_empty() { write!(out, " {start}") } else { write!(out, " {start}..{end}") };
+        if segment.flags.contains(Flags::ACK) {
+            let heard = self.first.get(&theirs).copied().unwrap_or(segment.acknowledgement);
+            let _ = write!(out, ", ack {}", segment.acknowledgement.wrapping_sub(heard));
+            for (start, end) in segment.options.sack.as_slice() {
+                let _ = write!(out, ", has {}..{}", start.wrapping_sub(heard), end.wrapping_sub(heard));
+            }
+        }
+        let _ = write!(out, ", window {}", segment.window);
+        out
+    }
+}
