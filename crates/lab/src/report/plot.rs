@@ -362,7 +362,7 @@ fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Sc
     match series.shape {
         Shape::Line | Shape::Trace | Shape::Bound => {
             let class = if series.shape == Shape::Bound { "bound" } else { "line" };
-            let dash = if series.shape == Shape::Line { DASHES[style] } else { "" };
+            let dash = if series.shape == Shape::Bound { "" } else { DASHES[style] };
             let path = line(&points, xs, ys);
             let _ = writeln!(
                 out,
@@ -448,14 +448,13 @@ fn markers(out: &mut String, series: &PlotSeries, points: &[Point], style: usize
 fn swatch(series: &PlotSeries, style: usize) -> String {
     let mut out = format!("<g class=\"s{style}{}\">", if series.published { " published" } else { "" });
     let _ = match series.shape {
-        Shape::Line => {
+        Shape::Line | Shape::Trace => {
             write!(out, "<path class=\"line\" stroke-dasharray=\"{}\" d=\"M1 7H33\"/>", DASHES[style])
         }
         Shape::Steps => write!(out, "<path class=\"step\" d=\"M1 12H12V7H23V2H33\"/>"),
         Shape::FaintSteps => write!(out, "<path class=\"faint-step\" d=\"M1 12H12V7H23V2H33\"/>"),
         Shape::Bars => write!(out, "<path class=\"bar\" d=\"M11 14V4M17 14V0M23 14V7\"/>"),
         Shape::Letter(letter) => write!(out, "<text class=\"letter\" x=\"17\" y=\"11\">{letter}</text>"),
-        Shape::Trace => write!(out, "<path class=\"line\" d=\"M1 7H33\"/>"),
         Shape::Bound => write!(out, "<path class=\"bound\" d=\"M1 7H33\"/>"),
         Shape::Spans => write!(out, "<path class=\"span\" d=\"M9 12V3M17 10V1M25 8V0\"/>"),
         Shape::Points => Ok(()),

@@ -151,7 +151,7 @@ impl Connections {
         let mut events: Vec<(Instant, bool, &CapturedFrame)> = Vec::with_capacity(2 * frames.len());
         for frame in frames {
             events.extend(frame.sent.map(|at| (at, true, frame)));
-            events.extend(frame.received.filter(|_| frame.fate.is_heard()).map(|at| (at, false, frame)));
+            events.extend(frame.received.filter(|_| frame.is_heard()).map(|at| (at, false, frame)));
         }
         events.sort_by_key(|(at, ..)| *at);
         for (at, leaves, frame) in events {

@@ -10,7 +10,8 @@ use crate::report::{Report, Section};
 use bytes::Bytes;
 use longwire_proto::tcp::wire::{Ipv4Header, Segment};
 use longwire_proto::time::Instant;
-use std::fmt;
+pub use longwire_sim::Fate;
+use longwire_sim::{End, FrameRecord};
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -45,46 +46,42 @@ pub struct Port {
     pub interface: u16,
 }
 
-/// What became of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It arrived as it was sent.
-    Delivered,
-    /// It arrived with wrong bits that nothing on the line noticed.
-    Damaged,
-    /// It arrived with wrong bits, and the line's own check dropped it.
-    CheckFailed,
-    /// An outage fell on it.
-    Outage,
-    /// There was no space in the queue.
-    QueueFull,
-    /// It is longer than the line takes.
-    TooLong,
-    /// The sender crashed while it waited.
-    SenderCrashed,
-    /// It arrived where nobody listened.
-    Unheard,
-}
+impl CapturedFrame {
+    /// A frame of a simulation whose nodes have these names.
+    pub fn of(frame: FrameRecord, names: &[String]) -> CapturedFrame {
+        let port = |end: End| Port {
+            node: names.get(end.node.0 as usize).cloned().unwrap_or_else(|| format!("node {}", end.node.0)),
+            interface: end.interface.0,
+        };
+        CapturedFrame {
+            sent: frame.started,
+            received: frame.received,
+            ended: frame.received.or(frame.left).or(frame.started).unwrap_or(frame.handed),
+            from: port(frame.from),
+            to: port(frame.to),
+            bytes: frame.bytes,
+            damaged: frame.damaged,
+            fate: frame.fate,
+        }
+    }
 
-impl Fate {
     /// True if its bytes, right or wrong, went up at the receiver.
-    pub fn is_heard(self) -> bool {
-        matches!(self, Fate::Delivered | Fate::Damaged)
+    pub fn is_heard(&self) -> bool {
+        matches!(self.fate, Fate::Delivered | Fate::Damaged)
     }
 }
 
-impl fmt::Display for Fate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Fate::Delivered => "delivered",
-            Fate::Damaged => "damaged",
-            Fate::CheckFailed => "dropped: the line's check found wrong bits",
-            Fate::Outage => "lost: an outage",
-            Fate::QueueFull => "dropped: the queue was full",
-            Fate::TooLong => "dropped: too long for the line",
-            Fate::SenderCrashed => "lost: the sender crashed",
-            Fate::Unheard => "lost: nobody listened",
-        })
+/// What became of a frame, in words.
+fn words(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Delivered => "delivered",
+        Fate::Damaged => "damaged",
+        Fate::CheckFailed => "dropped: the line's check found wrong bits",
+        Fate::Outage => "lost: an outage",
+        Fate::QueueFull => "dropped: the queue was full",
+        Fate::TooLong => "dropped: too long for the line",
+        Fate::SenderCrashed => "lost: the sender crashed",
+        Fate::Unheard => "lost: nobody listened",
     }
 }
 

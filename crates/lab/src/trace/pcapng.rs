@@ -8,7 +8,7 @@
 //! The format is that of draft-ietf-opsawg-pcapng: a section header (4.1), a description of each interface (4.2)
 //! and an enhanced packet block (4.3) for every sight of a frame, all little-endian.
 
-use super::{CapturedFrame, Port};
+use super::{CapturedFrame, Port, words};
 use bytes::Bytes;
 use longwire_proto::time::Instant;
 use std::collections::BTreeSet;
@@ -125,12 +125,12 @@ fn sights(frames: &[CapturedFrame]) -> Vec<Sight<'_>> {
     let mut sights = Vec::with_capacity(2 * frames.len());
     for frame in frames {
         if let Some(at) = frame.sent {
-            let comment = (!frame.fate.is_heard()).then(|| frame.fate.to_string());
+            let comment = (!frame.is_heard()).then(|| words(frame.fate).to_owned());
             sights.push(Sight { at, port: &frame.from, direction: OUTBOUND, bytes: &frame.bytes, comment });
         }
-        if let Some(at) = frame.received.filter(|_| frame.fate.is_heard()) {
+        if let Some(at) = frame.received.filter(|_| frame.is_heard()) {
             let bytes = frame.damaged.as_ref().unwrap_or(&frame.bytes);
-            let comment = frame.damaged.is_some().then(|| frame.fate.to_string());
+            let comment = frame.damaged.is_some().then(|| words(frame.fate).to_owned());
             sights.push(Sight { at, port: &frame.to, direction: INBOUND, bytes, comment });
         }
     }

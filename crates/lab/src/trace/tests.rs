@@ -51,7 +51,7 @@ impl Dialogue {
         let (a, b) = (port("TX", 1), port("MX", 0));
         let (from, to) = if up { (a, b) } else { (b, a) };
         let sent = (fate != Fate::QueueFull).then(|| Instant::from_millis(at_ms));
-        let arrives = fate.is_heard() || fate == Fate::CheckFailed;
+        let arrives = matches!(fate, Fate::Delivered | Fate::Damaged | Fate::CheckFailed);
         let received = arrives.then(|| Instant::from_millis(at_ms + DELAY_MS));
         let ended = received.unwrap_or(Instant::from_millis(at_ms + 1));
         self.frames.push(CapturedFrame { sent, received, ended, from, to, bytes, damaged, fate });

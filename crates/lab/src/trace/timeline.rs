@@ -7,7 +7,7 @@
 //!
 //! `>` is sent, `<` is heard. Sequence numbers count from the beginning of each connection.
 
-use super::{CapturedFrame, Fate, tcp};
+use super::{CapturedFrame, Fate, tcp, words};
 use bytes::Bytes;
 use longwire_proto::tcp::wire::{Flags, Segment};
 use longwire_proto::time::Instant;
@@ -27,7 +27,7 @@ pub fn write(mut out: impl Write, frames: &[CapturedFrame]) -> io::Result<()> {
             events.push((at, Line::Sent(frame)));
         }
         match frame.received {
-            Some(at) if frame.fate.is_heard() => events.push((at, Line::Heard(frame))),
+            Some(at) if frame.is_heard() => events.push((at, Line::Heard(frame))),
             _ => events.push((frame.ended, Line::Ended(frame))),
         }
     }
@@ -70,7 +70,7 @@ impl Words {
                 self.between(&frame.to.node, '<', &frame.from.node, &what)
             }
             Line::Ended(frame) => {
-                let what = format!("{}: {}", frame.fate, self.what(&frame.bytes));
+                let what = format!("{}: {}", words(frame.fate), self.what(&frame.bytes));
                 let far = matches!(frame.fate, Fate::CheckFailed | Fate::Unheard);
                 if far {
                     self.between(&frame.to.node, 'x', &frame.from.node, &what)
