@@ -1,6 +1,7 @@
 //! Experiments: scenarios, sweeps, statistics, limits, papers and reports.
 
 pub mod error;
+pub mod findings;
 pub mod limit;
 pub mod link;
 pub mod progress;

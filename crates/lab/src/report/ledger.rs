@@ -201,7 +201,7 @@ impl LedgerChart {
     }
 
     /// The same numbers: a row a share, a column a bar.
-    pub(super) fn table(&self) -> Table {
+    pub(crate) fn table(&self) -> Table {
         let columns = self.bars.iter().map(|bar| Column::number(&bar.name, &self.unit));
         let first = [Column::text("share")].into_iter();
         let mut table = Table::new(&self.title, first.chain(columns).chain([Column::text("what it is")]));

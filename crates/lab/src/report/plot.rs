@@ -286,7 +286,7 @@ impl Plot {
 
     /// The numbers for people: those of the author, or a row for each x, or a row for each series where there
     /// are too many.
-    pub(super) fn table(&self) -> Table {
+    pub(crate) fn table(&self) -> Table {
         if let Some(table) = &self.table {
             return table.clone();
         }

@@ -5,6 +5,7 @@ pub mod conversation;
 pub mod pcapng;
 pub mod timeline;
 
+use crate::findings::{self, file};
 use crate::record::Experiment;
 use crate::report::{Report, Section};
 use bytes::Bytes;
@@ -12,8 +13,7 @@ use longwire_proto::tcp::wire::{Ipv4Header, Segment};
 use longwire_proto::time::Instant;
 pub use longwire_sim::Fate;
 use longwire_sim::{End, FrameRecord};
-use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// One frame on its way from one node's interface to another's.
@@ -90,25 +90,12 @@ fn words(fate: Fate) -> &'static str {
 /// # Errors
 /// Those of the files, with the name of the one at fault.
 pub fn write(directory: &Path, title: &str, frames: &[CapturedFrame]) -> io::Result<Vec<PathBuf>> {
-    fs::create_dir_all(directory).map_err(|error| named(error, directory))?;
-    let file = |name: &str, fill: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
-        let path = directory.join(name);
-        let filled = fs::File::create(&path).and_then(|file| {
-            let mut out = BufWriter::new(file);
-            fill(&mut out)?;
-            out.flush()
-        });
-        filled.map(|()| path.clone()).map_err(|error| named(error, &path))
-    };
+    findings::make(directory)?;
     Ok(vec![
-        file("capture.pcapng", &|out| pcapng::write(out, frames))?,
-        file("timeline.txt", &|out| timeline::write(out, frames))?,
-        file("traces.html", &|out| out.write_all(page(title, frames).as_bytes()))?,
+        file(directory, "capture.pcapng", |out| pcapng::write(out, frames))?,
+        file(directory, "timeline.txt", |out| timeline::write(out, frames))?,
+        file(directory, "traces.html", |out| out.write_all(page(title, frames).as_bytes()))?,
     ])
-}
-
-fn named(error: io::Error, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// A page with the graphs of every conversation.
