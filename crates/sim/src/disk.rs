@@ -69,8 +69,15 @@ struct Record {
 
 #[derive(Clone, Copy, Debug)]
 enum Write {
-    Append { record: RecordId, bytes: u64 },
-    Remove { record: RecordId },
+    Append {
+        record: RecordId,
+        bytes: u64,
+    },
+    /// `takes` is false where there was nothing to remove any more: it is only answered.
+    Remove {
+        record: RecordId,
+        takes: bool,
+    },
 }
 
 /// The disk at work.
@@ -212,10 +219,9 @@ impl Disk {
         if self.failing {
             return self.fail(record, StorageFailure::Device);
         }
-        if let Some(found) = self.records.get_mut(&record) {
-            found.removing = true;
-        }
-        self.write(now, Write::Remove { record });
+        let found = self.records.get_mut(&record);
+        let takes = found.is_some_and(|found| !core::mem::replace(&mut found.removing, true));
+        self.write(now, Write::Remove { record, takes });
     }
 
     fn read(&mut self, now: Instant, record: RecordId, offset: u64, length: u32) {
@@ -283,7 +289,7 @@ impl Disk {
         for write in core::mem::take(&mut self.batch) {
             let up_to = self.make_durable(write);
             match write {
-                Write::Remove { record } => self.answers.push_back(StorageIndication::Removed { record }),
+                Write::Remove { record, .. } => self.answers.push_back(StorageIndication::Removed { record }),
                 Write::Append { record, .. } => match self.answers.back_mut() {
                     Some(StorageIndication::Stored { record: last, up_to: said }) if *last == record => {
                         *said = up_to;
@@ -303,8 +309,9 @@ impl Disk {
                 found.synced = Some(synced);
                 synced
             }
-            Write::Remove { record } => {
-                if let Some(gone) = self.records.remove(&record) {
+            Write::Remove { record, takes } => {
+                if takes {
+                    let gone = self.records.remove(&record).expect("a record is taken once");
                     self.used_bytes -= gone.length;
                 }
                 0
