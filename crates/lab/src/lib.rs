@@ -1,9 +1,9 @@
 //! Experiments: scenarios, sweeps, statistics, limits, papers and reports.
 
 pub mod error;
-pub mod findings;
 pub mod limit;
 pub mod link;
+pub mod output;
 pub mod progress;
 pub mod record;
 pub mod report;

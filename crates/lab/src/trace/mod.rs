@@ -5,7 +5,7 @@ pub mod conversation;
 pub mod pcapng;
 pub mod timeline;
 
-use crate::findings::{self, file};
+use crate::output::{self, file};
 use crate::record::Experiment;
 use crate::report::{Report, Section};
 use bytes::Bytes;
@@ -90,7 +90,7 @@ fn words(fate: Fate) -> &'static str {
 /// # Errors
 /// Those of the files, with the name of the one at fault.
 pub fn write(directory: &Path, title: &str, frames: &[CapturedFrame]) -> io::Result<Vec<PathBuf>> {
-    findings::make(directory)?;
+    output::make(directory)?;
     Ok(vec![
         file(directory, "capture.pcapng", |out| pcapng::write(out, frames))?,
         file(directory, "timeline.txt", |out| timeline::write(out, frames))?,
