@@ -9,6 +9,8 @@ pub mod bp;
 pub mod codec;
 pub mod engine;
 pub mod joint;
+#[cfg(test)]
+mod laws;
 pub mod rng;
 pub mod service;
 pub mod tcp;

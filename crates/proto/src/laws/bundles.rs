@@ -1,0 +1,421 @@
+//! Users of convergence layers: they send bundles, take what comes as slowly as a disk would, refuse and cancel
+//! now and then, and know of every byte whether it was promised to be safe.
+
+use super::{Draw, Users};
+use crate::rng::Rng;
+use crate::service::{
+    Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Priority, RefuseReason, TransferId,
+};
+use crate::time::{Duration, Instant};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Which bundle: its sender and its number there.
+type Name = (usize, usize);
+
+/// One bundle, as the sender's and the receiver's users know it together.
+#[derive(Debug)]
+struct Parcel {
+    content: Bytes,
+    /// How often it was opened.
+    attempts: u32,
+    /// How often it arrived whole.
+    arrivals: u32,
+    /// How much of it a receiver has made safe, at the most.
+    safe: u64,
+    /// How often all of it was made safe.
+    safe_whole: u32,
+    sent: u32,
+}
+
+/// An outgoing transfer.
+#[derive(Debug)]
+struct Outgoing {
+    name: Name,
+    transfer: TransferId,
+    handed: u64,
+    cancelled: bool,
+}
+
+/// An incoming transfer.
+#[derive(Debug, Default)]
+struct Incoming {
+    name: Option<Name>,
+    length: Option<u64>,
+    risen: u64,
+    accepted: u64,
+    last: bool,
+}
+
+/// One end of a session.
+#[derive(Debug, Default)]
+struct Session {
+    up: bool,
+    room: u64,
+    interleave: bool,
+    outgoing: Vec<Outgoing>,
+    /// What has the line where transfers may not alternate.
+    busy: Option<TransferId>,
+    incoming: BTreeMap<TransferId, Incoming>,
+}
+
+#[derive(Debug)]
+enum Action {
+    /// Asks for a link, once more.
+    Connect(usize, LinkId),
+    /// Closes it.
+    Close(usize, LinkId),
+    /// Makes what has risen safe, this far.
+    Accept(usize, LinkId, TransferId, u64),
+    /// Looks whether something can be sent.
+    Look,
+}
+
+/// Who may do what, drawn from the seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Manners {
+    /// The share of incoming transfers that are refused.
+    pub(crate) refuse: f64,
+    /// The share of outgoing pieces after which the transfer is cancelled.
+    pub(crate) cancel: f64,
+    /// How often a link is closed on purpose.
+    pub(crate) closes: u64,
+    /// How long it takes at the most until what has risen is safe.
+    pub(crate) slow: Duration,
+    /// The largest piece handed down, bytes.
+    pub(crate) piece_max: u64,
+    /// How many bundles each node sends at the most.
+    pub(crate) bundles_max: u64,
+    /// How long they are at the most, bytes.
+    pub(crate) length_max: u64,
+}
+
+impl Manners {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        let piece_bound = if rng.chance(0.2) { 20 } else { 3_000 };
+        let piece_max = 1 + rng.below(piece_bound);
+        let length_max = if rng.chance(0.2) { 20_000 } else { 2_000 };
+        Manners {
+            refuse: rng.share(0.3),
+            cancel: rng.share(0.05),
+            closes: if rng.chance(0.3) { rng.between(1, 3) } else { 0 },
+            slow: if rng.chance(0.5) {
+                Duration::ZERO
+            } else {
+                rng.span(Duration::ZERO, Duration::from_secs(3))
+            },
+            piece_max,
+            bundles_max: 4,
+            // Pieces of a byte for a long bundle say nothing new, and take for ever.
+            length_max: length_max.min(100 * piece_max),
+        }
+    }
+}
+
+/// The users of both nodes of a link.
+pub(crate) struct BundleUsers {
+    rng: Rng,
+    manners: Manners,
+    stormy: bool,
+    running: [bool; 2],
+    /// The links that a node asks for.
+    links: Vec<(usize, LinkId)>,
+    parcels: BTreeMap<Name, Parcel>,
+    /// What each node has still to send.
+    waiting: [VecDeque<Name>; 2],
+    sessions: BTreeMap<(usize, LinkId), Session>,
+    actions: BTreeMap<(Instant, u64), Action>,
+    count: u64,
+    transfers: u64,
+    requests: VecDeque<(usize, (LinkId, BundlesRequest))>,
+}
+
+impl BundleUsers {
+    /// `links`: the node and the link that it asks for.
+    pub(crate) fn new(mut rng: Rng, manners: Manners, links: &[(usize, LinkId)], calm_at: Instant) -> Self {
+        let mut parcels = BTreeMap::new();
+        let mut waiting = [VecDeque::new(), VecDeque::new()];
+        for (node, waiting) in waiting.iter_mut().enumerate() {
+            for number in 0..rng.below(manners.bundles_max + 1) as usize {
+                let most = if rng.chance(0.3) { 10 } else { manners.length_max };
+                let length = 1 + rng.below(most);
+                let mut content = vec![0; length as usize];
+                rng.fill(&mut content);
+                // The first byte is the bundle's name.
+                content[0] = (node * 16 + number) as u8;
+                let parcel = Parcel {
+                    content: content.into(),
+                    attempts: 0,
+                    arrivals: 0,
+                    safe: 0,
+                    safe_whole: 0,
+                    sent: 0,
+                };
+                parcels.insert((node, number), parcel);
+                waiting.push_back((node, number));
+            }
+        }
+        let mut users = BundleUsers {
+            stormy: true,
+            running: [false; 2],
+            links: links.to_vec(),
+            parcels,
+            waiting,
+            sessions: BTreeMap::new(),
+            actions: BTreeMap::new(),
+            count: 0,
+            transfers: 0,
+            requests: VecDeque::new(),
+            manners,
+            rng,
+        };
+        for _ in 0..users.manners.closes {
+            let (node, link) = users.links[users.rng.below(users.links.len() as u64) as usize];
+            let at = Instant::from_nanos(users.rng.below(calm_at.as_nanos()));
+            users.at(at, Action::Close(node, link));
+        }
+        users
+    }
+
+    fn at(&mut self, at: Instant, action: Action) {
+        self.count += 1;
+        self.actions.insert((at, self.count), action);
+    }
+
+    fn ask(&mut self, node: usize, link: LinkId, request: BundlesRequest) {
+        self.requests.push_back((node, (link, request)));
+    }
+
+    /// A transfer is over without `Sent`: its bundle goes again.
+    fn again(&mut self, node: usize, name: Name, now: Instant) {
+        self.waiting[node].push_back(name);
+        let soon = now + Duration::from_millis(1 + self.rng.below(2_000));
+        self.at(soon, Action::Look);
+    }
+
+    fn check_acked(&self, name: Name, up_to: u64) {
+        let safe = self.parcels[&name].safe;
+        assert!(up_to <= safe, "{up_to} bytes of {name:?} are acknowledged, and {safe} are safe");
+    }
+
+    fn take_outgoing(&mut self, key: (usize, LinkId), transfer: TransferId) -> Outgoing {
+        let session = self.sessions.get_mut(&key).expect("a session");
+        if session.busy == Some(transfer) {
+            session.busy = None;
+        }
+        let at = session.outgoing.iter().position(|outgoing| outgoing.transfer == transfer);
+        session.outgoing.remove(at.expect("the account knows it"))
+    }
+
+    fn piece_rises(
+        &mut self,
+        now: Instant,
+        key: (usize, LinkId),
+        transfer: TransferId,
+        data: &[u8],
+        last: bool,
+    ) {
+        let session = self.sessions.get_mut(&key).expect("a session");
+        let incoming = session.incoming.get_mut(&transfer).expect("the account knows it");
+        if incoming.name.is_none() && !data.is_empty() {
+            let name = (usize::from(data[0] / 16), usize::from(data[0] % 16));
+            assert!(self.parcels.contains_key(&name) && name.0 != key.0, "{name:?} was never sent here");
+            incoming.name = Some(name);
+        }
+        let name = incoming.name.expect("no bundle is empty");
+        let parcel = self.parcels.get_mut(&name).expect("checked when its name rose");
+        let range = incoming.risen as usize..incoming.risen as usize + data.len();
+        let whole = parcel.content.len() as u64;
+        assert!(
+            parcel.content.get(range.clone()) == Some(data),
+            "bytes {range:?} of {name:?} are not what was sent"
+        );
+        assert!(incoming.length.is_none_or(|length| length == whole), "{name:?} has another length");
+        incoming.risen += data.len() as u64;
+        incoming.last = last;
+        if last {
+            assert_eq!(incoming.risen, whole, "{name:?} ends early");
+            parcel.arrivals += 1;
+            assert!(parcel.arrivals <= parcel.attempts, "{name:?} arrives more often than it was sent");
+        }
+        let risen = incoming.risen;
+        if self.stormy && self.rng.chance(self.manners.refuse) {
+            self.sessions.get_mut(&key).expect("a session").incoming.remove(&transfer);
+            self.ask(key.0, key.1, BundlesRequest::Refuse { transfer, reason: RefuseReason::NoResources });
+            return;
+        }
+        let delay = self.rng.span(Duration::ZERO, self.manners.slow);
+        self.at(now + delay, Action::Accept(key.0, key.1, transfer, risen));
+    }
+
+    fn accept(&mut self, key: (usize, LinkId), transfer: TransferId, up_to: u64) {
+        let Some(incoming) =
+            self.sessions.get_mut(&key).and_then(|session| session.incoming.get_mut(&transfer))
+        else {
+            return;
+        };
+        // Delays differ: a later piece may be safe earlier, and with it all before it.
+        if up_to <= incoming.accepted {
+            return;
+        }
+        incoming.accepted = up_to;
+        let parcel = self.parcels.get_mut(&incoming.name.expect("something rose")).expect("known");
+        parcel.safe = parcel.safe.max(up_to);
+        if incoming.last && up_to == incoming.risen {
+            parcel.safe_whole += 1;
+            self.sessions.get_mut(&key).expect("a session").incoming.remove(&transfer);
+        }
+        self.ask(key.0, key.1, BundlesRequest::Accept { transfer, up_to });
+    }
+
+    /// The next thing to hand down on a session: a new transfer, or a piece of one.
+    fn next_of(&mut self, key: (usize, LinkId)) -> Option<BundlesRequest> {
+        let session = self.sessions.get_mut(&key)?;
+        if !session.up {
+            return None;
+        }
+        let most = if session.interleave { 2 } else { 1 };
+        if session.outgoing.len() < most
+            && let Some(name) = self.waiting[key.0].pop_front()
+        {
+            let transfer = TransferId(self.transfers);
+            self.transfers += 1;
+            session.outgoing.push(Outgoing { name, transfer, handed: 0, cancelled: false });
+            let parcel = self.parcels.get_mut(&name).expect("known");
+            parcel.attempts += 1;
+            let length = parcel.content.len() as u64;
+            return Some(BundlesRequest::Open { transfer, priority: Priority::Normal, length });
+        }
+        let chosen = self.rng.below(session.outgoing.len().max(1) as u64) as usize;
+        let outgoing = session.outgoing.get_mut(chosen)?;
+        let content = &self.parcels[&outgoing.name].content;
+        let length = content.len() as u64;
+        if outgoing.cancelled || outgoing.handed == length || session.room == 0 {
+            return None;
+        }
+        if !session.interleave && session.busy.is_some_and(|busy| busy != outgoing.transfer) {
+            return None;
+        }
+        if self.stormy && self.rng.chance(self.manners.cancel) {
+            outgoing.cancelled = true;
+            return Some(BundlesRequest::Cancel { transfer: outgoing.transfer });
+        }
+        let size = session.room.min(self.manners.piece_max).min(length - outgoing.handed);
+        let from = outgoing.handed as usize;
+        let data = content.slice(from..from + size as usize);
+        outgoing.handed += size;
+        session.room -= size;
+        let last = outgoing.handed == length;
+        session.busy = (!last).then_some(outgoing.transfer);
+        Some(BundlesRequest::Piece { transfer: outgoing.transfer, data, last })
+    }
+}
+
+impl Users<Many<LinkId, Bundles>> for BundleUsers {
+    fn started(&mut self, now: Instant, node: usize) {
+        self.running[node] = true;
+        for (owner, link) in self.links.clone() {
+            if owner == node {
+                self.at(now, Action::Connect(node, link));
+            }
+        }
+    }
+
+    fn crashed(&mut self, now: Instant, node: usize) {
+        self.running[node] = false;
+        self.requests.retain(|&(at, _)| at != node);
+        let gone: Vec<_> = self.sessions.keys().copied().filter(|&(at, _)| at == node).collect();
+        for key in gone {
+            let session = self.sessions.remove(&key).expect("just listed");
+            for outgoing in session.outgoing {
+                self.again(node, outgoing.name, now);
+            }
+        }
+    }
+
+    fn calm(&mut self, _now: Instant) {
+        self.stormy = false;
+    }
+
+    fn handle_indication(&mut self, now: Instant, node: usize, (link, said): (LinkId, BundlesIndication)) {
+        let key = (node, link);
+        let session = self.sessions.entry(key).or_default();
+        match said {
+            BundlesIndication::Up { interleave, .. } => {
+                (session.up, session.interleave) = (true, interleave);
+            }
+            BundlesIndication::Down { retry, .. } => {
+                *session = Session::default();
+                if !retry && self.links.contains(&key) {
+                    let soon = now + Duration::from_millis(1 + self.rng.below(1_000));
+                    self.at(soon, Action::Connect(node, link));
+                }
+            }
+            BundlesIndication::Room(room) => session.room = room,
+            BundlesIndication::Begin { transfer, length } => {
+                session.incoming.insert(transfer, Incoming { length, ..Default::default() });
+            }
+            BundlesIndication::Piece { transfer, data, last } => {
+                self.piece_rises(now, key, transfer, &data, last);
+            }
+            BundlesIndication::Lost { transfer } => {
+                session.incoming.remove(&transfer);
+            }
+            BundlesIndication::Acked { transfer, up_to } => {
+                let outgoing = session.outgoing.iter().find(|outgoing| outgoing.transfer == transfer);
+                let name = outgoing.expect("the account knows it").name;
+                self.check_acked(name, up_to);
+            }
+            BundlesIndication::Sent { transfer } => {
+                let name = self.take_outgoing(key, transfer).name;
+                let parcel = self.parcels.get_mut(&name).expect("known");
+                parcel.sent += 1;
+                let (sent, safe) = (parcel.sent, parcel.safe_whole);
+                assert!(sent <= safe, "{name:?} is sent {sent} times, and was made safe {safe} times");
+            }
+            BundlesIndication::Failed { transfer, acked, .. } => {
+                let name = self.take_outgoing(key, transfer).name;
+                self.check_acked(name, acked);
+                self.again(node, name, now);
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.actions.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            match entry.remove() {
+                Action::Connect(node, link) if self.running[node] => {
+                    self.ask(node, link, BundlesRequest::Connect)
+                }
+                Action::Close(node, link) if self.running[node] => {
+                    if self.sessions.get(&(node, link)).is_some_and(|session| session.up) {
+                        self.ask(node, link, BundlesRequest::Close);
+                    }
+                }
+                Action::Accept(node, link, transfer, up_to) => self.accept((node, link), transfer, up_to),
+                Action::Connect(..) | Action::Close(..) | Action::Look => {}
+            }
+        }
+    }
+
+    fn poll_request(&mut self, _now: Instant) -> Option<(usize, (LinkId, BundlesRequest))> {
+        if let Some(request) = self.requests.pop_front() {
+            return Some(request);
+        }
+        let keys: Vec<_> = self.sessions.keys().copied().collect();
+        keys.into_iter().find_map(|key| self.next_of(key).map(|request| (key.0, (key.1, request))))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.actions.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    fn unsettled(&self) -> Option<String> {
+        let (name, parcel) = self.parcels.iter().find(|(_, parcel)| parcel.sent == 0)?;
+        let length = parcel.content.len();
+        Some(format!("{name:?} of {length} bytes is not sent after {} attempts", parcel.attempts))
+    }
+}

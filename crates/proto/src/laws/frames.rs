@@ -1,0 +1,289 @@
+//! Hostile links for frames.
+
+use super::{Draw, Ground};
+use crate::rng::Rng;
+use crate::service::{Frames, FramesIndication, FramesRequest, Many};
+use crate::time::{Duration, Instant};
+use bytes::{Bytes, BytesMut};
+use core::fmt::Debug;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How the bits of a frame are damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// A burst within 15 neighbouring bits: what every checksum is sure to see, the Internet's of 16 bits included
+    /// (RFC 1071). Anything more would now and then pass it, as it does in life, and blame the engine for it.
+    Slight,
+    /// Anything: many bits, cut short, made longer, another frame's bytes. For engines that must only not break.
+    Gross,
+}
+
+/// How bad a link is.
+#[derive(Clone, Debug)]
+pub(crate) struct Weather {
+    pub(crate) loss: f64,
+    pub(crate) duplication: f64,
+    pub(crate) overtaking: f64,
+    pub(crate) corruption: f64,
+    pub(crate) damage: Damage,
+}
+
+impl Weather {
+    /// Drawn from a seed.
+    pub(crate) fn draw(rng: &mut Rng, damage: Damage) -> Self {
+        Weather {
+            loss: rng.share(0.3),
+            duplication: rng.share(0.2),
+            overtaking: rng.share(0.3),
+            corruption: rng.share(0.2),
+            damage,
+        }
+    }
+
+    fn calm() -> Self {
+        Weather { loss: 0.0, duplication: 0.0, overtaking: 0.0, corruption: 0.0, damage: Damage::Slight }
+    }
+}
+
+/// A node's end of a link, and the id by which the node knows it.
+type Port<Id> = (usize, Id);
+
+#[derive(Debug)]
+enum Event<Id> {
+    /// The last bit has left.
+    Left { from: Port<Id>, token: Option<u64> },
+    /// A frame comes in.
+    Comes { at: Port<Id>, bytes: Bytes },
+}
+
+#[derive(Debug, Default)]
+struct End {
+    joined: bool,
+    /// Frames handed down that have not left.
+    queued: u32,
+    /// When the line is free.
+    free_at: Instant,
+    /// The room last told.
+    told: u32,
+}
+
+/// Point-to-point links between the interfaces of nodes: they lose, double, delay and damage frames while the
+/// weather is bad, and are cut for a while.
+pub(crate) struct HostileFrames<Id> {
+    weather: Weather,
+    rng: Rng,
+    /// Both directions of every link.
+    peers: BTreeMap<Port<Id>, Port<Id>>,
+    ends: BTreeMap<Port<Id>, End>,
+    events: BTreeMap<(Instant, u64), Event<Id>>,
+    count: u64,
+    up: VecDeque<(usize, (Id, FramesIndication))>,
+    /// How many frames may wait for the line.
+    room: u32,
+    /// Time on the line: of a frame, and of each byte.
+    air: (Duration, Duration),
+    delay: Duration,
+    /// When nothing passes.
+    cuts: Vec<(Instant, Instant)>,
+    /// A frame longer than this is a breach.
+    mtu_bytes: usize,
+    /// The last frame seen, for damage that mixes frames up.
+    last: Bytes,
+    carried: u64,
+}
+
+impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
+    /// Links between pairs of ports, as bad as `weather`, cut now and then before `calm_at`.
+    pub(crate) fn new(
+        mut rng: Rng,
+        weather: Weather,
+        links: &[(Port<Id>, Port<Id>)],
+        mtu_bytes: usize,
+        calm_at: Instant,
+    ) -> Self {
+        let mut cuts = vec![];
+        if rng.chance(0.4) {
+            for _ in 0..rng.between(1, 3) {
+                let begin = Instant::from_nanos(rng.below(calm_at.as_nanos().max(1)));
+                cuts.push((begin, (begin + rng.span(Duration::ZERO, Duration::from_secs(40))).min(calm_at)));
+            }
+        }
+        let air =
+            (rng.span(Duration::ZERO, Duration::from_millis(5)), Duration::from_nanos(rng.below(100_000)));
+        let delay_max = Duration::from_millis(if rng.chance(0.2) { 3_000 } else { 200 });
+        let delay = rng.span(Duration::ZERO, delay_max);
+        HostileFrames {
+            weather,
+            room: rng.between(1, 8) as u32,
+            rng,
+            peers: links.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect(),
+            ends: links.iter().flat_map(|&(a, b)| [a, b]).map(|port| (port, End::default())).collect(),
+            events: BTreeMap::new(),
+            count: 0,
+            up: VecDeque::new(),
+            air,
+            delay,
+            cuts,
+            mtu_bytes,
+            last: Bytes::new(),
+            carried: 0,
+        }
+    }
+
+    fn at(&mut self, at: Instant, event: Event<Id>) {
+        self.count += 1;
+        self.events.insert((at, self.count), event);
+    }
+
+    fn is_cut(&self, at: Instant) -> bool {
+        self.cuts.iter().any(|&(begin, end)| begin <= at && at < end)
+    }
+
+    /// Tells a port how much room it has, if that is not what it was told.
+    fn tell_room(&mut self, port: Port<Id>) {
+        let end = self.ends.get_mut(&port).expect("a port of a link");
+        let room = if end.joined { self.room.saturating_sub(end.queued) } else { 0 };
+        if room != end.told {
+            end.told = room;
+            self.up.push_back((port.0, (port.1, FramesIndication::Room(room))));
+        }
+    }
+
+    fn send(&mut self, now: Instant, from: Port<Id>, bytes: Bytes, token: Option<u64>) {
+        assert!(
+            bytes.len() <= self.mtu_bytes,
+            "a frame of {} bytes on a link of {}",
+            bytes.len(),
+            self.mtu_bytes
+        );
+        self.carried += 1;
+        let air = self.air.0 + self.air.1 * bytes.len() as u32;
+        let end = self.ends.get_mut(&from).expect("a port of a link");
+        end.queued += 1;
+        // It spent what it was told; what it may think it has left is what it was told less one.
+        end.told -= 1;
+        end.free_at = end.free_at.max(now) + air;
+        let leaves = end.free_at;
+        self.at(leaves, Event::Left { from, token });
+        let to = self.peers[&from];
+        for _ in 0..=u8::from(self.rng.chance(self.weather.duplication)) {
+            if self.rng.chance(self.weather.loss) || self.is_cut(leaves) {
+                continue;
+            }
+            let mut comes = leaves + self.delay;
+            if self.rng.chance(self.weather.overtaking) {
+                comes += self.rng.span(Duration::ZERO, Duration::from_millis(500));
+            }
+            let bytes =
+                if self.rng.chance(self.weather.corruption) { self.damage(&bytes) } else { bytes.clone() };
+            self.at(comes, Event::Comes { at: to, bytes });
+        }
+        self.last = bytes;
+    }
+
+    fn damage(&mut self, bytes: &Bytes) -> Bytes {
+        let mut damaged = BytesMut::from(&bytes[..]);
+        if damaged.is_empty() {
+            return bytes.clone();
+        }
+        let bits = damaged.len() as u64 * 8;
+        match self.weather.damage {
+            Damage::Slight => {
+                let first = self.rng.below(bits);
+                flip(&mut damaged, first);
+                for bit in first + 1..(first + self.rng.between(1, 15)).min(bits) {
+                    if self.rng.chance(0.5) {
+                        flip(&mut damaged, bit);
+                    }
+                }
+            }
+            Damage::Gross => self.damage_grossly(&mut damaged, bits),
+        }
+        damaged.freeze()
+    }
+
+    fn damage_grossly(&mut self, damaged: &mut BytesMut, bits: u64) {
+        match self.rng.below(5) {
+            0 => damaged.truncate(self.rng.below(bits / 8) as usize),
+            1 => {
+                let room = self.mtu_bytes - damaged.len();
+                damaged.extend_from_slice(&self.last[..self.last.len().min(room)]);
+            }
+            2 => self.rng.fill(damaged),
+            3 => {
+                // A field near the front, where the headers are, becomes an extreme value.
+                let at = self.rng.below((bits / 8).min(48)) as usize;
+                damaged[at] = [0, 1, 0x7f, 0x80, 0xff][self.rng.below(5) as usize];
+            }
+            _ => {
+                for _ in 0..self.rng.between(1, 20) {
+                    flip(damaged, self.rng.below(bits));
+                }
+            }
+        }
+    }
+}
+
+fn flip(bytes: &mut [u8], bit: u64) {
+    bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
+}
+
+impl<Id: Copy + Ord + Debug> Ground<Many<Id, Frames>> for HostileFrames<Id> {
+    fn handle_request(&mut self, now: Instant, node: usize, (id, request): (Id, FramesRequest)) {
+        let port = (node, id);
+        assert!(self.ends.contains_key(&port), "{port:?} has no link");
+        match request {
+            FramesRequest::Join => self.ends.get_mut(&port).expect("checked above").joined = true,
+            FramesRequest::Frame { bytes, token, .. } => self.send(now, port, bytes, token),
+        }
+        self.tell_room(port);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.events.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            match entry.remove() {
+                Event::Left { from, token } => {
+                    let end = self.ends.get_mut(&from).expect("a port of a link");
+                    end.queued = end.queued.saturating_sub(1);
+                    if let Some(token) = token {
+                        self.up.push_back((from.0, (from.1, FramesIndication::Transmitted(token))));
+                    }
+                    self.tell_room(from);
+                }
+                Event::Comes { at, bytes } => {
+                    if self.ends[&at].joined && !self.is_cut(now) {
+                        self.up.push_back((at.0, (at.1, FramesIndication::Frame(bytes))));
+                    }
+                }
+            }
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<(usize, (Id, FramesIndication))> {
+        self.up.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.events.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    fn crash(&mut self, _now: Instant, node: usize) {
+        for (_, end) in self.ends.iter_mut().filter(|(port, _)| port.0 == node) {
+            *end = End::default();
+        }
+        self.events.retain(|_, event| !matches!(event, Event::Left { from, .. } if from.0 == node));
+        self.up.retain(|&(at, _)| at != node);
+    }
+
+    fn calm(&mut self, _now: Instant) {
+        self.weather = Weather::calm();
+        self.cuts.clear();
+    }
+
+    fn carried(&self) -> u64 {
+        self.carried
+    }
+}

@@ -1,0 +1,92 @@
+//! Runs a world under many seeds.
+
+use super::Trace;
+use crate::wrap::{Teller, Timeline};
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Seeds that broke a law once: `sweep seed`, and why.
+const ONCE_FAILED: &str = include_str!("seeds.txt");
+
+/// One run of a seed.
+pub(crate) struct Replay {
+    pub(crate) seed: u64,
+    /// Where the run is written down, if it is.
+    timeline: Option<RefCell<Timeline>>,
+}
+
+impl Replay {
+    /// How much of a timeline is shown when a law is broken.
+    const LINES_SHOWN: usize = 80;
+
+    pub(crate) fn quiet(seed: u64) -> Self {
+        Replay { seed, timeline: None }
+    }
+
+    fn told(seed: u64) -> Self {
+        Replay { seed, timeline: Some(RefCell::new(Timeline::new())) }
+    }
+
+    /// Who writes this run down, if it is written down.
+    pub(crate) fn teller(&self) -> Option<Teller> {
+        self.timeline.as_ref().map(|timeline| timeline.borrow().teller(""))
+    }
+
+    /// The end of the timeline.
+    fn tail(&self) -> String {
+        let Some(timeline) = &self.timeline else { return String::new() };
+        let lines = timeline.borrow_mut().lines();
+        let shown = &lines[lines.len().saturating_sub(Self::LINES_SHOWN)..];
+        shown.join("\n")
+    }
+}
+
+/// Runs `world` under `count` seeds from `first` on, after those that failed once; every sixteenth twice, to see
+/// whether the same seed gives the same trace. A broken law is told with the seed and the end of the timeline.
+pub(crate) fn sweep(name: &str, first: u64, count: u64, world: impl Fn(&Replay) -> Trace) {
+    if let Some(seed) = variable("LONGWIRE_SEED") {
+        try_seed(name, seed, true, &world);
+        return;
+    }
+    for seed in once_failed(name) {
+        try_seed(name, seed, true, &world);
+    }
+    let count = variable("LONGWIRE_SEEDS").unwrap_or(count);
+    for seed in first..first + count {
+        try_seed(name, seed, seed % 16 == 0, &world);
+    }
+}
+
+fn variable(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value} is not a number")))
+}
+
+fn once_failed(name: &str) -> impl Iterator<Item = u64> {
+    ONCE_FAILED.lines().filter_map(move |line| {
+        let mut words = line.split_whitespace();
+        let seed = (words.next() == Some(name)).then(|| words.next().and_then(|seed| seed.parse().ok()));
+        seed.map(|seed| seed.unwrap_or_else(|| panic!("seeds.txt: no seed in {line:?}")))
+    })
+}
+
+fn try_seed(name: &str, seed: u64, twice: bool, world: &impl Fn(&Replay) -> Trace) {
+    let once = |replay: &Replay| catch_unwind(AssertUnwindSafe(|| world(replay)));
+    let trace = match once(&Replay::quiet(seed)) {
+        Ok(trace) => trace,
+        Err(panic) => {
+            let told = Replay::told(seed);
+            let same = once(&told).is_err();
+            eprintln!("{}", told.tail());
+            eprintln!(
+                "a law is broken: {name}, LONGWIRE_SEED={seed}{}",
+                if same { "" } else { ", but not twice" }
+            );
+            resume_unwind(panic);
+        }
+    };
+    if twice {
+        let again = world(&Replay::quiet(seed));
+        assert_eq!(trace, again, "the same seed gave another trace: {name}, LONGWIRE_SEED={seed}");
+    }
+}

@@ -1,0 +1,544 @@
+//! A protocol small enough to see through, and what the laws say when it is broken: each law has a flaw here that
+//! only that law finds. A law that cannot fail says nothing.
+//!
+//! The toy carries bundles over one link, a piece at a time: each is repeated until the peer has it safe. A session
+//! is the pair of two numbers drawn at start, so that a node that has crashed is told from one that has not.
+
+use super::bundles::{BundleUsers, Manners};
+use super::frames::{Damage, HostileFrames, Weather};
+use super::{Crash, Draw, Idle, Plan, Replay, Trace, World, sweep};
+use crate::codec::crc::crc32;
+use crate::engine::Engine;
+use crate::joint::Fan;
+use crate::rng::Rng;
+use crate::service::{
+    Bundles, BundlesIndication, BundlesRequest, DownReason, Frames, FramesIndication, FramesRequest, LinkId,
+    Many, RefuseReason, Shares, TransferFailure, TransferId,
+};
+use crate::time::{Duration, Instant};
+use crate::wrap::Lawful;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PIECE: u64 = 200;
+const REPEAT: Duration = Duration::from_secs(2);
+
+/// What is wrong with a toy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flaw {
+    None,
+    /// Acknowledges what has risen, before it is safe.
+    AcknowledgesEarly,
+    /// Hands a repeated piece up again.
+    DeliversTwice,
+    /// Takes whatever comes for the next piece.
+    MissesLoss,
+    /// Sends every piece once.
+    NeverRepeats,
+    /// Sends something every second.
+    Chatty,
+    /// Wakes every second and does nothing.
+    Sleepless,
+    /// Says twice that a bundle is sent.
+    TwoEnds,
+    /// Never says so.
+    NoEnd,
+    /// Sends without room.
+    Overspends,
+    /// Does not look at the checksum.
+    TrustsBits,
+    /// Takes it for granted that a frame is long enough.
+    TrustsLengths,
+    /// Puts a number into its frames that does not come from its seed.
+    Unseeded,
+    /// Forgets its deadline when it is woken too early.
+    FearsEarlyTimeouts,
+}
+
+/// A number that differs from run to run.
+static UNSEEDED: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Debug)]
+struct Outgoing {
+    wire: u64,
+    length: u64,
+    acked: u64,
+}
+
+/// The piece that is under way.
+#[derive(Debug)]
+struct Flight {
+    transfer: TransferId,
+    wire: u64,
+    offset: u64,
+    data: Bytes,
+    last: bool,
+}
+
+#[derive(Debug)]
+struct Incoming {
+    wire: u64,
+    transfer: TransferId,
+    risen: u64,
+    accepted: u64,
+    last: bool,
+    refused: bool,
+}
+
+impl Incoming {
+    fn over(&self) -> bool {
+        self.refused || (self.last && self.accepted == self.risen)
+    }
+}
+
+/// The engine.
+#[derive(Debug)]
+pub(super) struct Toy {
+    flaw: Flaw,
+    number: u32,
+    peer: Option<u32>,
+    wanted: bool,
+    room: u32,
+    outgoing: BTreeMap<TransferId, Outgoing>,
+    flight: Option<Flight>,
+    /// The flight has to go (again).
+    due: bool,
+    wires: u64,
+    incoming: Option<Incoming>,
+    begun: u64,
+    /// Replies that wait for room; the newest of each kind counts.
+    hello: Option<(u32, bool)>,
+    ack: bool,
+    told: u64,
+    up: VecDeque<BundlesIndication>,
+    down: VecDeque<FramesRequest>,
+    repeat_at: Option<Instant>,
+    hello_at: Option<Instant>,
+    chat_at: Option<Instant>,
+}
+
+impl Toy {
+    pub(super) fn new(flaw: Flaw, mut rng: Rng) -> Self {
+        Toy {
+            flaw,
+            number: rng.next_u32() | 1,
+            peer: None,
+            wanted: false,
+            room: 0,
+            outgoing: BTreeMap::new(),
+            flight: None,
+            due: false,
+            wires: 0,
+            incoming: None,
+            begun: 0,
+            hello: None,
+            ack: false,
+            told: 0,
+            up: VecDeque::new(),
+            down: VecDeque::new(),
+            repeat_at: None,
+            hello_at: None,
+            chat_at: None,
+        }
+    }
+
+    /// What the user may hand down: one piece, when none is under way.
+    fn tell_room(&mut self) {
+        let room = if self.peer.is_some() && self.flight.is_none() { PIECE } else { 0 };
+        if room != self.told {
+            self.told = room;
+            self.up.push_back(BundlesIndication::Room(room));
+        }
+    }
+
+    fn session(&mut self, peer: u32) {
+        if self.peer.is_some() {
+            for (transfer, entry) in core::mem::take(&mut self.outgoing) {
+                let (reason, acked) = (TransferFailure::LinkDown, entry.acked);
+                self.up.push_back(BundlesIndication::Failed { transfer, reason, acked });
+            }
+            if let Some(incoming) = self.incoming.take()
+                && !incoming.over()
+            {
+                self.up.push_back(BundlesIndication::Lost { transfer: incoming.transfer });
+            }
+            self.up.push_back(BundlesIndication::Down { reason: DownReason::PeerClosed, retry: true });
+        }
+        (self.peer, self.flight, self.repeat_at, self.told) = (Some(peer), None, None, 0);
+        (self.incoming, self.due, self.hello_at) = (None, false, None);
+        self.up.push_back(BundlesIndication::Up {
+            peer: None,
+            interleave: false,
+            transfer_bytes_max: u64::MAX,
+        });
+    }
+
+    fn hears_frame(&mut self, mut frame: Bytes) {
+        if self.flaw != Flaw::TrustsLengths && frame.len() < 13 {
+            return;
+        }
+        let sum = frame.get_u32();
+        if self.flaw != Flaw::TrustsBits && sum != crc32(&frame) {
+            return;
+        }
+        let (theirs, mine, kind) = (frame.get_u32(), frame.get_u32(), frame.get_u8());
+        match kind {
+            b'h' | b'H' => {
+                if mine == self.number && self.peer != Some(theirs) {
+                    self.session(theirs);
+                    self.hello = Some((theirs, false));
+                }
+                if kind == b'H' {
+                    self.hello = Some((theirs, mine != self.number));
+                }
+            }
+            _ if self.peer != Some(theirs) || mine != self.number => self.hello = Some((theirs, true)),
+            b'd' if frame.len() >= 25 || self.flaw == Flaw::TrustsLengths => self.hears_piece(frame),
+            b'a' if frame.len() >= 17 || self.flaw == Flaw::TrustsLengths => self.hears_ack(frame),
+            _ => {}
+        }
+    }
+
+    fn hears_piece(&mut self, mut frame: Bytes) {
+        let (wire, offset, length) = (frame.get_u64(), frame.get_u64(), frame.get_u64());
+        let last = offset + frame.len() as u64 == length;
+        if self.incoming.as_ref().is_none_or(|incoming| incoming.wire < wire) {
+            if offset > 0 && self.flaw != Flaw::MissesLoss {
+                return;
+            }
+            if let Some(old) = self.incoming.take()
+                && !old.over()
+            {
+                self.up.push_back(BundlesIndication::Lost { transfer: old.transfer });
+            }
+            let transfer = TransferId(self.begun);
+            self.begun += 1;
+            self.up.push_back(BundlesIndication::Begin { transfer, length: Some(length) });
+            let fresh = Incoming { wire, transfer, risen: 0, accepted: 0, last: false, refused: false };
+            self.incoming = Some(fresh);
+        }
+        let incoming = self.incoming.as_mut().expect("it was just made");
+        if incoming.wire != wire {
+            return;
+        }
+        let next = incoming.risen == offset && !incoming.last && !incoming.refused;
+        let twice = self.flaw == Flaw::DeliversTwice && !incoming.refused;
+        if next || self.flaw == Flaw::MissesLoss || twice {
+            incoming.risen += frame.len() as u64;
+            incoming.last = last;
+            self.up.push_back(BundlesIndication::Piece { transfer: incoming.transfer, data: frame, last });
+            if self.flaw == Flaw::AcknowledgesEarly {
+                incoming.accepted = incoming.risen;
+                self.ack = true;
+            }
+        } else {
+            self.ack = true;
+        }
+    }
+
+    fn hears_ack(&mut self, mut frame: Bytes) {
+        let (wire, up_to, refused) = (frame.get_u64(), frame.get_u64(), frame.get_u8() != 0);
+        let Some(flight) = &self.flight else { return };
+        if flight.wire != wire {
+            return;
+        }
+        let (transfer, last) = (flight.transfer, flight.last);
+        let arrived = up_to == flight.offset + flight.data.len() as u64;
+        let entry = self.outgoing.get_mut(&transfer).expect("a flight belongs to a transfer");
+        if up_to > entry.acked {
+            entry.acked = up_to;
+            self.up.push_back(BundlesIndication::Acked { transfer, up_to });
+        }
+        let acked = entry.acked;
+        if refused {
+            let reason = TransferFailure::Refused(RefuseReason::Unknown);
+            self.up.push_back(BundlesIndication::Failed { transfer, reason, acked });
+            self.outgoing.remove(&transfer);
+        } else if !arrived {
+            return;
+        } else if last {
+            let ends = match self.flaw {
+                Flaw::TwoEnds => 2,
+                Flaw::NoEnd => 0,
+                _ => 1,
+            };
+            self.up.extend((0..ends).map(|_| BundlesIndication::Sent { transfer }));
+            self.outgoing.remove(&transfer);
+        }
+        (self.flight, self.due, self.repeat_at) = (None, false, None);
+    }
+
+    fn frame(&self, to: u32, kind: u8, rest: impl FnOnce(&mut BytesMut)) -> FramesRequest {
+        let mut body = BytesMut::new();
+        body.put_u32(self.number);
+        body.put_u32(to);
+        body.put_u8(kind);
+        rest(&mut body);
+        let mut bytes = BytesMut::new();
+        bytes.put_u32(crc32(&body));
+        bytes.put_slice(&body);
+        FramesRequest::Frame { bytes: bytes.freeze(), token: None, last: true, shares: Shares::default() }
+    }
+
+    /// The next frame, made when there is room for it.
+    fn next_frame(&mut self, now: Instant) -> Option<FramesRequest> {
+        if let Some((to, ask)) = self.hello.take() {
+            return Some(self.frame(to, if ask { b'H' } else { b'h' }, |_| {}));
+        }
+        let peer = self.peer?;
+        if core::mem::take(&mut self.ack)
+            && let Some(incoming) = &self.incoming
+        {
+            return Some(self.frame(peer, b'a', |body| {
+                body.put_u64(incoming.wire);
+                body.put_u64(incoming.accepted);
+                body.put_u8(incoming.refused.into());
+            }));
+        }
+        let flight = self.flight.as_ref()?;
+        if !core::mem::take(&mut self.due) {
+            return None;
+        }
+        self.repeat_at = (self.flaw != Flaw::NeverRepeats).then(|| now + REPEAT);
+        let length = self.outgoing[&flight.transfer].length;
+        Some(self.frame(peer, b'd', |body| {
+            body.put_u64(flight.wire);
+            body.put_u64(flight.offset);
+            body.put_u64(length);
+            body.put_slice(&flight.data);
+        }))
+    }
+}
+
+impl Engine for Toy {
+    type Above = Bundles;
+    type Below = Frames;
+
+    fn handle_request(&mut self, now: Instant, request: BundlesRequest) {
+        match request {
+            BundlesRequest::Connect => {
+                self.wanted = true;
+                self.down.push_back(FramesRequest::Join);
+                self.hello_at = Some(now);
+                if matches!(self.flaw, Flaw::Chatty | Flaw::Sleepless) {
+                    self.chat_at = Some(now);
+                }
+            }
+            BundlesRequest::Open { transfer, length, .. } => {
+                self.wires += 1;
+                self.outgoing.insert(transfer, Outgoing { wire: self.wires, length, acked: 0 });
+            }
+            BundlesRequest::Piece { transfer, data, last } => {
+                let entry = &self.outgoing[&transfer];
+                let (wire, offset) = (entry.wire, entry.acked);
+                self.told -= data.len() as u64;
+                self.flight = Some(Flight { transfer, wire, offset, data, last });
+                self.due = true;
+            }
+            BundlesRequest::Cancel { transfer } => {
+                if let Some(entry) = self.outgoing.remove(&transfer) {
+                    let (reason, acked) = (TransferFailure::Cancelled, entry.acked);
+                    self.up.push_back(BundlesIndication::Failed { transfer, reason, acked });
+                    (self.flight, self.due, self.repeat_at) = (None, false, None);
+                }
+            }
+            BundlesRequest::Accept { transfer, up_to } => {
+                if let Some(incoming) =
+                    self.incoming.as_mut().filter(|incoming| incoming.transfer == transfer)
+                {
+                    incoming.accepted = incoming.accepted.max(up_to);
+                    self.ack = true;
+                }
+            }
+            BundlesRequest::Refuse { transfer, .. } => {
+                if let Some(incoming) =
+                    self.incoming.as_mut().filter(|incoming| incoming.transfer == transfer)
+                {
+                    incoming.refused = true;
+                    self.ack = true;
+                }
+            }
+            BundlesRequest::Close => unreachable!("the users of the toy do not close"),
+        }
+        self.tell_room();
+    }
+
+    fn handle_indication(&mut self, _now: Instant, indication: FramesIndication) {
+        match indication {
+            FramesIndication::Room(room) => self.room = room,
+            FramesIndication::Frame(frame) => self.hears_frame(frame),
+            FramesIndication::Transmitted(_) | FramesIndication::Carrier(_) => {}
+        }
+        self.tell_room();
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.repeat_at.is_some_and(|at| at <= now) {
+            (self.repeat_at, self.due) = (None, true);
+        } else if self.flaw == Flaw::FearsEarlyTimeouts {
+            self.repeat_at = None;
+        }
+        if self.hello_at.is_some_and(|at| at <= now) {
+            (self.hello_at, self.hello) = (Some(now + REPEAT), Some((0, true)));
+        }
+        if self.chat_at.is_some_and(|at| at <= now) {
+            self.chat_at = Some(now + Duration::from_secs(1));
+            if self.flaw == Flaw::Chatty && self.hello.is_none() {
+                self.hello = self.peer.map(|peer| (peer, false));
+            }
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<BundlesIndication> {
+        self.up.pop_front()
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<FramesRequest> {
+        if let Some(request) = self.down.pop_front() {
+            return Some(request);
+        }
+        if self.room == 0 && self.flaw != Flaw::Overspends {
+            return None;
+        }
+        let mut request = self.next_frame(now)?;
+        if self.flaw == Flaw::Unseeded
+            && let FramesRequest::Frame { token, .. } = &mut request
+        {
+            *token = Some(UNSEEDED.fetch_add(1, Ordering::Relaxed));
+        }
+        self.room = self.room.saturating_sub(1);
+        Some(request)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        [self.repeat_at, self.hello_at, self.chat_at].into_iter().flatten().min()
+    }
+}
+
+/// Two nodes with toys on two hostile links, joined as `join` does it.
+pub(super) fn world<N>(replay: &Replay, damage: Damage, join: impl Fn(Rng) -> N) -> Trace
+where
+    N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Frames>>,
+{
+    let rng = Rng::new(replay.seed);
+    let mut draw = rng.fork("parameters");
+    let calm_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(60));
+    let plan = Plan {
+        calm_at,
+        crashes: Crash::draw(&mut draw, 2, calm_at),
+        patience: Duration::from_secs(3_600),
+        lateness: Plan::draw_lateness(&mut draw),
+        idle: Idle {
+            after: Duration::from_secs(60),
+            window: Duration::from_secs(3_600),
+            wake_ups: 0,
+            carried: 0,
+        },
+    };
+    let weather = Weather::draw(&mut draw, damage);
+    let links = [LinkId(1), LinkId(2)];
+    let ground = HostileFrames::new(
+        rng.fork("ground"),
+        weather,
+        &links.map(|link| ((0, link), (1, link))),
+        1_500,
+        calm_at,
+    );
+    let manners = Manners { closes: 0, ..Manners::draw(&mut draw) };
+    let asked: Vec<_> = [0, 1].into_iter().flat_map(|node| links.map(|link| (node, link))).collect();
+    let users = BundleUsers::new(rng.fork("users"), manners, &asked, calm_at);
+    let factory = |node, boot, _| join(rng.fork(&format!("node {node} boot {boot}")));
+    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+}
+
+/// Toys of one node, side by side.
+fn toys(flaw: Flaw, rng: Rng) -> impl Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Frames>> {
+    Fan::new(move |link: LinkId, _| Some(Lawful::new("toy", Toy::new(flaw, rng.fork(&format!("{link:?}"))))))
+}
+
+#[test]
+fn a_toy_without_a_flaw_keeps_the_laws() {
+    sweep("toy", 0, 1_000, |replay| world(replay, Damage::Slight, |rng| toys(Flaw::None, rng)));
+}
+
+#[test]
+fn a_toy_without_a_flaw_survives_any_bytes() {
+    sweep("toy-garbage", 0, 300, |replay| world(replay, Damage::Gross, |rng| toys(Flaw::None, rng)));
+}
+
+/// Runs seeds until a law is broken, and looks whether it is the right one.
+fn catches(flaw: Flaw, damage: Damage, law: &str) {
+    let seeds = 300;
+    for seed in 0..seeds {
+        let run = || {
+            let once = || world(&Replay::quiet(seed), damage, |rng| toys(flaw, rng));
+            assert_eq!(once(), once(), "the same seed gave another trace");
+        };
+        let Err(panic) = catch_unwind(AssertUnwindSafe(run)) else { continue };
+        let message = panic.downcast_ref::<String>().cloned();
+        let message = message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let message = message.expect("a panic has a message");
+        assert!(message.contains(law), "{flaw:?} was found for another reason, seed {seed}: {message}");
+        return;
+    }
+    panic!("{flaw:?} was not found in {seeds} seeds");
+}
+
+#[test]
+fn an_early_acknowledgement_is_found() {
+    catches(Flaw::AcknowledgesEarly, Damage::Slight, "are safe");
+}
+
+#[test]
+fn a_second_delivery_is_found() {
+    catches(Flaw::DeliversTwice, Damage::Slight, "are not what was sent");
+}
+
+#[test]
+fn a_gap_is_found() {
+    catches(Flaw::MissesLoss, Damage::Slight, "are not what was sent");
+}
+
+#[test]
+fn what_never_ends_is_found() {
+    catches(Flaw::NeverRepeats, Damage::Slight, "nothing happens any more");
+    catches(Flaw::NoEnd, Damage::Slight, "nothing happens any more");
+}
+
+#[test]
+fn two_ends_are_found() {
+    catches(Flaw::TwoEnds, Damage::Slight, "has ended");
+}
+
+#[test]
+fn an_idle_session_that_costs_something_is_found() {
+    catches(Flaw::Chatty, Damage::Slight, "idle for");
+    catches(Flaw::Sleepless, Damage::Slight, "idle for");
+}
+
+#[test]
+fn overspent_room_is_found() {
+    catches(Flaw::Overspends, Damage::Slight, "spends 1 of a room of 0");
+}
+
+#[test]
+fn damaged_bytes_are_found() {
+    catches(Flaw::TrustsBits, Damage::Slight, "are not what was sent");
+}
+
+#[test]
+fn a_panic_on_strange_bytes_is_found() {
+    catches(Flaw::TrustsLengths, Damage::Gross, "advance");
+}
+
+#[test]
+fn randomness_that_is_not_given_is_found() {
+    catches(Flaw::Unseeded, Damage::Slight, "the same seed gave another trace");
+}
+
+#[test]
+fn an_early_timeout_that_does_harm_is_found() {
+    catches(Flaw::FearsEarlyTimeouts, Damage::Slight, "an early timeout moved its wake-up");
+}
