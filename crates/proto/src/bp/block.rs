@@ -333,14 +333,18 @@ impl Block {
 impl Content {
     /// Reads block data; all of them have to be used.
     pub fn decode(block_type: BlockType, data: &Bytes) -> Result<Option<Content>, DecodeError> {
-        let mut input = data.clone();
+        // Numbers are read from a plain slice: counting the users of a `Bytes` costs more than reading them.
+        let mut input = &data[..];
         let content = match block_type {
-            BlockType::PreviousNode => whole(decode_previous_node(&mut input), &input, PREVIOUS_NODE)?,
+            BlockType::PreviousNode => {
+                let mut input = data.clone();
+                whole(decode_previous_node(&mut input), &input, PREVIOUS_NODE)?
+            }
             BlockType::BundleAge => {
                 let age = cbor::unsigned(&mut input, BUNDLE_AGE.0, BUNDLE_AGE.1).map(Content::BundleAge);
-                whole(age, &input, BUNDLE_AGE)?
+                whole(age, input, BUNDLE_AGE)?
             }
-            BlockType::HopCount => whole(decode_hop_count(&mut input), &input, HOP_COUNT)?,
+            BlockType::HopCount => whole(decode_hop_count(&mut input), input, HOP_COUNT)?,
             BlockType::QualityOfService => {
                 let quality = decode_quality_of_service(&mut input);
                 return Ok(quality.ok().filter(|_| input.is_empty()));
@@ -400,7 +404,7 @@ const BUNDLE_AGE: Field = ("a bundle age block", "RFC 9171 4.4.2");
 const HOP_COUNT: Field = ("a hop count block", "RFC 9171 4.4.3");
 
 /// Block data are of known length: what ends early or late is wrong and not incomplete.
-fn whole<T>(decoded: Result<T, DecodeError>, rest: &Bytes, field: Field) -> Result<T, DecodeError> {
+fn whole<T>(decoded: Result<T, DecodeError>, rest: &[u8], field: Field) -> Result<T, DecodeError> {
     match decoded {
         Ok(value) if rest.is_empty() => Ok(value),
         Ok(_) | Err(DecodeError::Incomplete) => Err(DecodeError::invalid(field.0, field.1)),
@@ -417,7 +421,7 @@ fn decode_previous_node(input: &mut Bytes) -> Result<Content, DecodeError> {
     }
 }
 
-fn decode_hop_count(input: &mut Bytes) -> Result<Content, DecodeError> {
+fn decode_hop_count(input: &mut &[u8]) -> Result<Content, DecodeError> {
     let (what, clause) = HOP_COUNT;
     if cbor::array(input, what, clause)? != Some(2) {
         return Err(DecodeError::invalid(what, clause));
@@ -429,7 +433,7 @@ fn decode_hop_count(input: &mut Bytes) -> Result<Content, DecodeError> {
     Ok(Content::HopCount(HopCount { limit, count }))
 }
 
-fn decode_quality_of_service(input: &mut Bytes) -> Result<Content, DecodeError> {
+fn decode_quality_of_service(input: &mut &[u8]) -> Result<Content, DecodeError> {
     const FIELD: Field = ("a quality of service block", "RFC 9171 9.1");
     if cbor::array(input, FIELD.0, FIELD.1)? != Some(4) {
         return Err(DecodeError::invalid(FIELD.0, FIELD.1));

@@ -206,9 +206,9 @@ fn stays_in_every_fragment(block: &Block) -> bool {
 }
 
 /// The targets are the first item of an abstract security block.
-fn has_target(data: &Bytes, number: u64) -> Result<bool, DecodeError> {
+fn has_target(data: &[u8], number: u64) -> Result<bool, DecodeError> {
     const TARGETS: (&str, &str) = ("the targets of a security block", "RFC 9172 3.6");
-    let mut input = data.clone();
+    let mut input = data;
     let count = cbor::array(&mut input, TARGETS.0, TARGETS.1)?.unwrap_or(0);
     for _ in 0..count {
         if cbor::unsigned(&mut input, TARGETS.0, TARGETS.1)? == number {

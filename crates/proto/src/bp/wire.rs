@@ -74,13 +74,15 @@ pub fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Deco
 }
 
 pub(super) fn read_head(input: &mut Bytes, policy: &Policy) -> Result<Head, DecodeError> {
+    // One copy of the input to compute checksums over; blocks begin where their first byte is from its end.
+    let whole = input.clone();
     if cbor::array(input, "a bundle", STRUCTURE)?.is_some() {
         return Err(DecodeError::invalid("a bundle in an array of definite length", STRUCTURE));
     }
-    let primary = PrimaryBlock::decode(input)?;
+    let primary = decode_primary(&whole, input)?;
     let mut blocks = Vec::new();
     loop {
-        match decode_canonical(input)? {
+        match decode_canonical(&whole, input)? {
             Canonical::Extension(_) if blocks.len() >= policy.extension_blocks_max as usize => {
                 return Err(DecodeError::Limit { what: "the number of a bundle's blocks" });
             }
@@ -98,31 +100,7 @@ pub(super) fn read_head(input: &mut Bytes, policy: &Policy) -> Result<Head, Deco
 impl PrimaryBlock {
     /// Takes a primary block.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        let whole = input.clone();
-        let items = array(input, "a primary block")?;
-        if cbor::unsigned(input, "the version of a bundle", PRIMARY)? != 7 {
-            return Err(DecodeError::invalid("the version of a bundle", PRIMARY));
-        }
-        let flags = cbor::unsigned(input, "the bundle processing control flags field", "RFC 9171 4.2.3")?;
-        let crc = CrcType::decode(input)?;
-        let is_fragment = flags & BundleFlags::FRAGMENT_BIT != 0;
-        let expected = 8 + if is_fragment { 2 } else { 0 } + u64::from(crc != CrcType::None);
-        if items != expected {
-            let what = "the number of items of a primary block, by its fragment flag and CRC type";
-            return Err(DecodeError::invalid(what, PRIMARY));
-        }
-        let primary = PrimaryBlock {
-            flags: BundleFlags(flags & !BundleFlags::FRAGMENT_BIT),
-            crc,
-            destination: Eid::decode(input)?,
-            source: Eid::decode(input)?,
-            report_to: Eid::decode(input)?,
-            timestamp: CreationTimestamp::decode(input)?,
-            lifetime_ms: cbor::unsigned(input, "a lifetime", PRIMARY)?,
-            fragment: if is_fragment { Some(Fragment::decode(input)?) } else { None },
-        };
-        check_crc(&whole, input, crc, "primary block")?;
-        Ok(primary)
+        decode_primary(&input.clone(), input)
     }
 
     /// Appends the primary block.
@@ -146,6 +124,34 @@ impl PrimaryBlock {
     }
 }
 
+fn decode_primary(whole: &[u8], input: &mut Bytes) -> Result<PrimaryBlock, DecodeError> {
+    let block = &whole[whole.len() - input.len()..];
+    let items = array(input, "a primary block")?;
+    if cbor::unsigned(input, "the version of a bundle", PRIMARY)? != 7 {
+        return Err(DecodeError::invalid("the version of a bundle", PRIMARY));
+    }
+    let flags = cbor::unsigned(input, "the bundle processing control flags field", "RFC 9171 4.2.3")?;
+    let crc = CrcType::decode(input)?;
+    let is_fragment = flags & BundleFlags::FRAGMENT_BIT != 0;
+    let expected = 8 + if is_fragment { 2 } else { 0 } + u64::from(crc != CrcType::None);
+    if items != expected {
+        let what = "the number of items of a primary block, by its fragment flag and CRC type";
+        return Err(DecodeError::invalid(what, PRIMARY));
+    }
+    let primary = PrimaryBlock {
+        flags: BundleFlags(flags & !BundleFlags::FRAGMENT_BIT),
+        crc,
+        destination: Eid::decode(input)?,
+        source: Eid::decode(input)?,
+        report_to: Eid::decode(input)?,
+        timestamp: CreationTimestamp::decode(input)?,
+        lifetime_ms: cbor::unsigned(input, "a lifetime", PRIMARY)?,
+        fragment: if is_fragment { Some(Fragment::decode(input)?) } else { None },
+    };
+    check_crc(block, input, crc, "primary block")?;
+    Ok(primary)
+}
+
 impl Fragment {
     fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         Ok(Fragment {
@@ -161,8 +167,8 @@ enum Canonical {
     Payload(PayloadHeader),
 }
 
-fn decode_canonical(input: &mut Bytes) -> Result<Canonical, DecodeError> {
-    let whole = input.clone();
+fn decode_canonical(whole: &[u8], input: &mut Bytes) -> Result<Canonical, DecodeError> {
+    let whole = &whole[whole.len() - input.len()..];
     if input.first() == Some(&cbor::BREAK) {
         return Err(DecodeError::invalid("a bundle without a payload block at its end", STRUCTURE));
     }
@@ -181,7 +187,7 @@ fn decode_canonical(input: &mut Bytes) -> Result<Canonical, DecodeError> {
     }
     check_extension(block_type, number)?;
     let data = cbor::byte_string(input, "block-type-specific data", CANONICAL)?;
-    check_crc(&whole, input, crc, "extension block")?;
+    check_crc(whole, input, crc, "extension block")?;
     Ok(Canonical::Extension(Block { block_type, number, flags, crc, data }))
 }
 
@@ -210,12 +216,12 @@ const fn canonical_items(crc: CrcType) -> u64 {
     }
 }
 
-fn array(input: &mut Bytes, what: &'static str) -> Result<u64, DecodeError> {
+fn array(input: &mut impl cbor::Input, what: &'static str) -> Result<u64, DecodeError> {
     cbor::array(input, what, STRUCTURE)?.ok_or(DecodeError::Limit { what: "a block of indefinite length" })
 }
 
 /// Takes the CRC field of the block that began where `whole` begins, and checks it.
-fn check_crc(whole: &Bytes, input: &mut Bytes, crc: CrcType, what: &'static str) -> Result<(), DecodeError> {
+fn check_crc(whole: &[u8], input: &mut Bytes, crc: CrcType, what: &'static str) -> Result<(), DecodeError> {
     if crc == CrcType::None {
         return Ok(());
     }
@@ -251,7 +257,7 @@ fn take_crc(input: &mut Bytes, crc: CrcType, expected: u32, what: &'static str) 
 
 /// The CRC of a block whose bytes up to the CRC itself are `covered` (RFC 9171 4.3.1: the CRC counts as zeros).
 fn checksum(crc: CrcType, covered: &[u8]) -> u32 {
-    const SHORT: usize = 512;
+    const SHORT: usize = 128;
     let length = covered.len() + crc.bytes();
     let mut short = [0; SHORT];
     if length > SHORT {

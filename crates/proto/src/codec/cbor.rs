@@ -73,15 +73,30 @@ fn fixed<const N: usize>(input: &[u8]) -> Result<[u8; N], DecodeError> {
     Ok(bytes.try_into().expect("the range has N bytes"))
 }
 
+/// What decoders take from: `Bytes`, whose parts share its memory, or, where nothing is kept, a plain slice.
+pub trait Input: Buf + core::ops::Deref<Target = [u8]> {}
+
+impl Input for Bytes {}
+impl Input for &[u8] {}
+
 /// Takes a head.
-pub fn head(input: &mut Bytes) -> Result<Head, DecodeError> {
+#[inline]
+pub fn head(input: &mut impl Input) -> Result<Head, DecodeError> {
+    // Most heads are one byte long.
+    if let Some(&first) = input.first()
+        && first & 0x1f < 24
+    {
+        input.advance(1);
+        return Ok((MAJORS[usize::from(first >> 5)], Some(u64::from(first & 0x1f))));
+    }
     let (head, length) = peek_head(input)?;
     input.advance(length);
     Ok(head)
 }
 
+#[inline]
 fn expect(
-    input: &mut Bytes,
+    input: &mut impl Input,
     major: Major,
     what: &'static str,
     clause: &'static str,
@@ -91,13 +106,19 @@ fn expect(
 }
 
 /// Takes an unsigned integer. `what` and `clause` name the field for the error.
-pub fn unsigned(input: &mut Bytes, what: &'static str, clause: &'static str) -> Result<u64, DecodeError> {
+#[inline]
+pub fn unsigned(
+    input: &mut impl Input,
+    what: &'static str,
+    clause: &'static str,
+) -> Result<u64, DecodeError> {
     expect(input, Major::Unsigned, what, clause)?.ok_or(DecodeError::invalid(what, clause))
 }
 
 /// Takes the head of an array: its length, or none where it is indefinite.
+#[inline]
 pub fn array(
-    input: &mut Bytes,
+    input: &mut impl Input,
     what: &'static str,
     clause: &'static str,
 ) -> Result<Option<u64>, DecodeError> {
@@ -129,7 +150,11 @@ pub fn text_string(
 }
 
 /// Takes a boolean.
-pub fn boolean(input: &mut Bytes, what: &'static str, clause: &'static str) -> Result<bool, DecodeError> {
+pub fn boolean(
+    input: &mut impl Input,
+    what: &'static str,
+    clause: &'static str,
+) -> Result<bool, DecodeError> {
     match expect(input, Major::Simple, what, clause)? {
         Some(20) => Ok(false),
         Some(21) => Ok(true),
@@ -138,7 +163,7 @@ pub fn boolean(input: &mut Bytes, what: &'static str, clause: &'static str) -> R
 }
 
 /// Takes a break if one is at the front.
-pub fn take_break(input: &mut Bytes) -> Result<bool, DecodeError> {
+pub fn take_break(input: &mut impl Input) -> Result<bool, DecodeError> {
     match input.first() {
         None => Err(DecodeError::Incomplete),
         Some(&BREAK) => {
@@ -168,24 +193,19 @@ pub const fn head_length(argument: u64) -> usize {
 }
 
 /// Appends a head in shortest form.
+#[inline]
 pub fn put_head(major: Major, argument: u64, out: &mut BytesMut) {
     let top = (major as u8) << 5;
-    match head_length(argument) {
-        1 => out.put_u8(top | argument as u8),
-        2 => out.put_slice(&[top | 24, argument as u8]),
-        3 => {
-            out.put_u8(top | 25);
-            out.put_u16(argument as u16);
-        }
-        5 => {
-            out.put_u8(top | 26);
-            out.put_u32(argument as u32);
-        }
-        _ => {
-            out.put_u8(top | 27);
-            out.put_u64(argument);
-        }
+    let length = head_length(argument);
+    if length == 1 {
+        return out.put_u8(top | argument as u8);
     }
+    // The argument's last 1, 2, 4 or 8 bytes, behind a byte that tells which.
+    let mut head = [0; 9];
+    head[1..].copy_from_slice(&argument.to_be_bytes());
+    let start = 9 - length;
+    head[start] = top | 24 + (length - 1).trailing_zeros() as u8;
+    out.put_slice(&head[start..]);
 }
 
 /// Appends an unsigned integer.
