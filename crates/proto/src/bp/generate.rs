@@ -10,159 +10,203 @@ use crate::codec::cbor;
 use crate::rng::Rng;
 use bytes::{Bytes, BytesMut};
 
-/// A bundle with any legal combination of fields, payload up to `payload_max` bytes. With `checked` every block has
-/// a CRC.
-pub fn bundle(rng: &mut Rng, payload_max: u64, checked: bool) -> Bundle {
-    let timestamp = timestamp(rng);
-    let mut primary = PrimaryBlock::new(endpoint(rng), endpoint(rng), timestamp, number(rng));
-    if rng.chance(0.1) || !primary.source.is_singleton() {
-        primary.source = Eid::Null;
-    }
-    primary.report_to = endpoint(rng);
-    primary.crc = if rng.chance(0.5) { CrcType::Crc16 } else { CrcType::Crc32c };
-    primary.flags = bundle_flags(rng, primary.source.is_null());
-    let payload = octets(rng, payload_max);
-    if !payload.is_empty() && !primary.source.is_null() && rng.chance(0.3) {
-        let offset = number(rng) >> 8;
-        let total_length = offset + payload.len() as u64 + number(rng) % 1000;
-        primary.fragment = Some(Fragment { offset, total_length });
-    }
-    let may_report = !primary.source.is_null() && !primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
-    let mut head = Head::new(primary, 0);
-    head.payload.crc = crc(rng, checked);
-    head.payload.flags = block_flags(rng, may_report);
-    add_blocks(rng, &mut head, may_report, checked);
-    Bundle::new(head, payload)
+/// Makes random values that are legal in every combination of their fields.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    /// Where the values come from.
+    pub rng: Rng,
+    /// The longest payload, bytes.
+    pub payload_max: u64,
+    /// Every block has a CRC.
+    pub checked: bool,
+    /// Only what every implementation understands: no scheme and no flag beyond RFC 9171, `ipn` identifiers in the
+    /// two-element form with small numbers, hop counts of one byte.
+    pub common: bool,
 }
 
-fn add_blocks(rng: &mut Rng, head: &mut Head, may_report: bool, checked: bool) {
-    let ageless = head.primary.timestamp.time.is_known();
-    let contents = [
-        (!ageless || rng.chance(0.3)).then(|| Content::BundleAge(number(rng))),
-        rng.chance(0.4).then(|| Content::PreviousNode(singleton(rng))),
-        rng.chance(0.4)
-            .then(|| Content::HopCount(HopCount { limit: 1 + rng.below(255) as u8, count: number(rng) })),
-        rng.chance(0.3).then(|| {
-            let [flags, class, ordinal, label] = [(); 4].map(|()| number(rng));
-            Content::QualityOfService(QualityOfService { flags, class, ordinal, label })
-        }),
-    ];
-    for content in contents.iter().flatten() {
-        head.set(content);
+impl Generator {
+    /// A generator of everything that is legal.
+    pub fn new(rng: Rng) -> Self {
+        Generator { rng, payload_max: 200, checked: false, common: false }
     }
-    for index in 0..rng.below(4) {
-        let block_type = BlockType::Unknown(200 + number(rng) / 2);
-        let data = octets(rng, 40);
-        let (number, crc) = (10 + 300 * index + rng.below(300), CrcType::None);
-        head.blocks.push(Block { block_type, number, flags: BlockFlags::NONE, crc, data });
-    }
-    for block in &mut head.blocks {
-        block.crc = crc(rng, checked);
-        block.flags = block_flags(rng, may_report);
-    }
-}
 
-fn bundle_flags(rng: &mut Rng, anonymous: bool) -> BundleFlags {
-    // A bit that RFC 9171 reserves and one that it has not assigned are kept as they are.
-    let mut flags = BundleFlags(if rng.chance(0.2) { 0x08 | 1 << 40 } else { 0 });
-    let mut maybe = |flag, chance| {
-        if rng.chance(chance) {
-            flags |= flag;
+    /// A bundle.
+    pub fn bundle(&mut self) -> Bundle {
+        let timestamp = self.timestamp();
+        let (destination, source) = (self.endpoint(), self.endpoint());
+        let mut primary = PrimaryBlock::new(destination, source, timestamp, self.number());
+        if self.rng.chance(0.1) || !primary.source.is_singleton() {
+            primary.source = Eid::Null;
         }
-    };
-    maybe(BundleFlags::APPLICATION_ACKNOWLEDGEMENT, 0.1);
-    maybe(BundleFlags::STATUS_TIME, 0.3);
-    maybe(BundleFlags::MUST_NOT_FRAGMENT, if anonymous { 1.0 } else { 0.2 });
-    maybe(BundleFlags::ADMINISTRATIVE_RECORD, 0.2);
-    let may_report = !anonymous && !flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
-    if may_report && rng.chance(0.5) {
-        flags |= BundleFlags(rng.next_u64() & BundleFlags::REPORTS.0);
-    }
-    flags
-}
-
-fn block_flags(rng: &mut Rng, may_report: bool) -> BlockFlags {
-    let mask = if may_report { 0x77 } else { 0x75 };
-    BlockFlags(if rng.chance(0.5) { 0 } else { rng.next_u64() & mask })
-}
-
-fn crc(rng: &mut Rng, checked: bool) -> CrcType {
-    match rng.below(3) {
-        0 if !checked => CrcType::None,
-        1 => CrcType::Crc16,
-        _ => CrcType::Crc32c,
-    }
-}
-
-fn timestamp(rng: &mut Rng) -> CreationTimestamp {
-    let time = if rng.chance(0.2) { DtnTime::UNKNOWN } else { DtnTime(number(rng)) };
-    CreationTimestamp { time, sequence: number(rng) }
-}
-
-/// A number of any magnitude, so that every length of a CBOR head occurs.
-pub fn number(rng: &mut Rng) -> u64 {
-    rng.next_u64() >> rng.below(64)
-}
-
-fn octets(rng: &mut Rng, length_max: u64) -> Bytes {
-    let mut bytes = vec![0; rng.below(length_max + 1) as usize];
-    rng.fill(&mut bytes);
-    bytes.into()
-}
-
-/// An identifier of any scheme, groups and the null endpoint included.
-pub fn endpoint(rng: &mut Rng) -> Eid {
-    match rng.below(8) {
-        0 => Eid::Null,
-        1 => format!("dtn://{}/~{}", word(rng), word(rng)).parse().expect("a legal name"),
-        2 => {
-            let mut ssp = BytesMut::new();
-            cbor::put_byte_string(&octets(rng, 20), &mut ssp);
-            Eid::Unknown { scheme: 3 + number(rng) / 2, ssp: ssp.freeze() }
+        primary.report_to = self.endpoint();
+        primary.crc = if self.rng.chance(0.5) { CrcType::Crc16 } else { CrcType::Crc32c };
+        primary.flags = self.bundle_flags(primary.source.is_null());
+        let payload = self.octets(self.payload_max);
+        if !payload.is_empty() && !primary.source.is_null() && self.rng.chance(0.3) {
+            primary.fragment = Some(self.fragment(payload.len() as u64));
+            primary.flags.0 &= !if self.common { BundleFlags::MUST_NOT_FRAGMENT.0 } else { 0 };
         }
-        _ => singleton(rng),
+        let administrative = primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
+        let may_report = !primary.source.is_null() && !administrative;
+        let mut head = Head::new(primary, 0);
+        head.payload.crc = self.crc();
+        head.payload.flags = self.block_flags(may_report);
+        self.add_known_blocks(&mut head);
+        self.add_unknown_blocks(&mut head);
+        for block in &mut head.blocks {
+            block.crc = self.crc();
+            block.flags = self.block_flags(may_report);
+        }
+        Bundle::new(head, payload)
     }
-}
 
-/// An identifier of one node.
-pub fn singleton(rng: &mut Rng) -> Eid {
-    if rng.chance(0.5) {
-        let demux = if rng.chance(0.3) { String::new() } else { word(rng) };
-        return format!("dtn://{}/{demux}", word(rng)).parse().expect("a legal name");
+    fn fragment(&mut self, length: u64) -> Fragment {
+        let offset = self.number() >> 8;
+        Fragment { offset, total_length: offset + length + 1 + self.number() % 1000 }
     }
-    let allocator = if rng.chance(0.3) { number(rng) as u32 } else { 0 };
-    let node = (1 + number(rng) as u32 / 2).max(1);
-    Eid::Ipn(IpnNumbers { allocator, node, service: number(rng), three_elements: rng.chance(0.3) })
-}
 
-fn word(rng: &mut Rng) -> String {
-    (0..1 + rng.below(12)).map(|_| char::from(b'a' + rng.below(26) as u8)).collect()
-}
-
-/// An administrative record of any kind.
-pub fn admin_record(rng: &mut Rng) -> AdminRecord {
-    if rng.chance(0.2) {
-        let mut content = BytesMut::new();
-        cbor::put_byte_string(&octets(rng, 20), &mut content);
-        return AdminRecord::Unknown { record_type: 2 + number(rng) / 2, content: content.freeze() };
+    fn add_known_blocks(&mut self, head: &mut Head) {
+        if !head.primary.timestamp.time.is_known() || self.rng.chance(0.3) {
+            head.set(&Content::BundleAge(self.number()));
+        }
+        if self.rng.chance(0.4) {
+            head.set(&Content::PreviousNode(self.singleton()));
+        }
+        if self.rng.chance(0.4) {
+            let limit = 1 + self.rng.below(255) as u8;
+            let count = if self.common { self.rng.below(u64::from(limit)) } else { self.number() };
+            head.set(&Content::HopCount(HopCount { limit, count }));
+        }
+        if self.rng.chance(0.3) {
+            let [flags, class, ordinal, label] = [(); 4].map(|()| self.number());
+            head.set(&Content::QualityOfService(QualityOfService { flags, class, ordinal, label }));
+        }
     }
-    AdminRecord::StatusReport(StatusReport {
-        received: status(rng),
-        forwarded: status(rng),
-        delivered: status(rng),
-        deleted: status(rng),
-        further: (0..rng.below(3)).map(|_| status(rng)).collect(),
-        reason: ReasonCode::from_number(rng.below(20)),
-        source: endpoint(rng),
-        timestamp: timestamp(rng),
-        fragment: rng.chance(0.3).then(|| (number(rng), number(rng))),
-    })
-}
 
-fn status(rng: &mut Rng) -> Status {
-    match rng.below(3) {
-        0 => Status::NotAsserted,
-        1 => Status::Asserted,
-        _ => Status::AssertedAt(DtnTime(number(rng))),
+    fn add_unknown_blocks(&mut self, head: &mut Head) {
+        for index in 0..self.rng.below(4) {
+            let block_type = BlockType::Unknown(200 + if self.common { 0 } else { self.number() / 2 });
+            let number = if self.common { 10 + index } else { 10 + 300 * index + self.rng.below(300) };
+            let data = self.octets(40);
+            head.blocks.push(Block { block_type, number, flags: BlockFlags::NONE, crc: CrcType::None, data });
+        }
+    }
+
+    fn bundle_flags(&mut self, anonymous: bool) -> BundleFlags {
+        // A bit that RFC 9171 reserves and one that it has not assigned are kept as they are.
+        let odd = !self.common && self.rng.chance(0.2);
+        let mut flags = BundleFlags(if odd { 0x08 | 1 << 40 } else { 0 });
+        for (flag, chance) in [
+            (BundleFlags::APPLICATION_ACKNOWLEDGEMENT, 0.1),
+            (BundleFlags::STATUS_TIME, 0.3),
+            (BundleFlags::MUST_NOT_FRAGMENT, if anonymous { 1.0 } else { 0.2 }),
+            (BundleFlags::ADMINISTRATIVE_RECORD, 0.2),
+        ] {
+            if self.rng.chance(chance) {
+                flags |= flag;
+            }
+        }
+        let may_report = !anonymous && !flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
+        if may_report && self.rng.chance(0.5) {
+            flags |= BundleFlags(self.rng.next_u64() & BundleFlags::REPORTS.0);
+        }
+        flags
+    }
+
+    fn block_flags(&mut self, may_report: bool) -> BlockFlags {
+        let defined = 0x17 & if may_report { 0xff } else { !BlockFlags::REPORT.0 };
+        let mask = if self.common { defined } else { defined | 0x60 };
+        BlockFlags(if self.rng.chance(0.5) { 0 } else { self.rng.next_u64() & mask })
+    }
+
+    fn crc(&mut self) -> CrcType {
+        match self.rng.below(3) {
+            0 if !self.checked => CrcType::None,
+            1 => CrcType::Crc16,
+            _ => CrcType::Crc32c,
+        }
+    }
+
+    fn timestamp(&mut self) -> CreationTimestamp {
+        let time = if self.rng.chance(0.2) { 0 } else { self.number() };
+        CreationTimestamp { time: DtnTime(time), sequence: self.number() }
+    }
+
+    /// A number of any magnitude, so that every length of a CBOR head occurs.
+    pub fn number(&mut self) -> u64 {
+        let number = self.rng.next_u64() >> self.rng.below(64);
+        if self.common { number >> 33 } else { number }
+    }
+
+    fn octets(&mut self, length_max: u64) -> Bytes {
+        let mut bytes = vec![0; self.rng.below(length_max + 1) as usize];
+        self.rng.fill(&mut bytes);
+        bytes.into()
+    }
+
+    /// An identifier of any scheme, groups and the null endpoint included.
+    pub fn endpoint(&mut self) -> Eid {
+        match self.rng.below(8) {
+            0 => Eid::Null,
+            1 => format!("dtn://{}/~{}", self.word(), self.word()).parse().expect("a legal name"),
+            2 if !self.common => {
+                let mut ssp = BytesMut::new();
+                cbor::put_byte_string(&self.octets(20), &mut ssp);
+                Eid::Unknown { scheme: 3 + self.number() / 2, ssp: ssp.freeze() }
+            }
+            _ => self.singleton(),
+        }
+    }
+
+    /// An identifier of one node.
+    pub fn singleton(&mut self) -> Eid {
+        if self.rng.chance(0.5) {
+            let demux = if self.rng.chance(0.3) { String::new() } else { self.word() };
+            return format!("dtn://{}/{demux}", self.word()).parse().expect("a legal name");
+        }
+        let mut numbers = IpnNumbers {
+            allocator: 0,
+            node: 1 + self.number() as u32 / 2,
+            service: self.number(),
+            three_elements: !self.common && self.rng.chance(0.3),
+        };
+        if !self.common && self.rng.chance(0.3) {
+            numbers.allocator = self.number() as u32;
+        }
+        Eid::Ipn(numbers)
+    }
+
+    fn word(&mut self) -> String {
+        (0..1 + self.rng.below(12)).map(|_| char::from(b'a' + self.rng.below(26) as u8)).collect()
+    }
+
+    /// An administrative record of any kind.
+    pub fn admin_record(&mut self) -> AdminRecord {
+        if self.rng.chance(0.2) {
+            let mut content = BytesMut::new();
+            cbor::put_byte_string(&self.octets(20), &mut content);
+            let record_type = 2 + self.number() / 2;
+            return AdminRecord::Unknown { record_type, content: content.freeze() };
+        }
+        let [received, forwarded, delivered, deleted] = [(); 4].map(|()| self.status());
+        AdminRecord::StatusReport(StatusReport {
+            received,
+            forwarded,
+            delivered,
+            deleted,
+            further: (0..self.rng.below(3)).map(|_| self.status()).collect(),
+            reason: ReasonCode::from_number(self.rng.below(20)),
+            source: self.endpoint(),
+            timestamp: self.timestamp(),
+            fragment: if self.rng.chance(0.3) { Some((self.number(), self.number())) } else { None },
+        })
+    }
+
+    fn status(&mut self) -> Status {
+        match self.rng.below(3) {
+            0 => Status::NotAsserted,
+            1 => Status::Asserted,
+            _ => Status::AssertedAt(DtnTime(self.number())),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the bundle codec as a whole.
 
+use super::generate::Generator;
 use super::*;
 use crate::codec::DecodeError;
 use crate::rng::Rng;
@@ -12,9 +13,9 @@ pub(super) fn hex(text: &str) -> Bytes {
     digits.chunks(2).map(|pair| byte(pair).expect("two digits")).collect::<Vec<u8>>().into()
 }
 
-/// What happens to seeds 0 to n: enough for every combination of fields.
-fn seeds(n: u64) -> impl Iterator<Item = Rng> {
-    (0..n).map(Rng::new)
+/// Generators with the seeds 0 to n.
+fn seeds(n: u64) -> impl Iterator<Item = Generator> {
+    (0..n).map(|seed| Generator::new(Rng::new(seed)))
 }
 
 fn sample() -> Bundle {
@@ -100,8 +101,8 @@ fn the_examples_of_rfc_9173_are_encoded_as_they_are_printed() {
 
 #[test]
 fn what_is_encoded_is_decoded_and_encoded_again_to_the_same_bytes() {
-    for mut rng in seeds(3000) {
-        let bundle = generate::bundle(&mut rng, 300, false);
+    for mut generator in seeds(3000) {
+        let bundle = generator.bundle();
         let bytes = bundle.to_bytes();
         let again =
             Bundle::from_bytes(&bytes, &Policy::STRICT).unwrap_or_else(|error| panic!("{error}: {bundle:?}"));
@@ -115,8 +116,8 @@ fn what_is_encoded_is_decoded_and_encoded_again_to_the_same_bytes() {
 
 #[test]
 fn every_prefix_of_every_bundle_is_incomplete() {
-    for mut rng in seeds(200) {
-        let bytes = generate::bundle(&mut rng, 60, false).to_bytes();
+    for mut generator in seeds(200) {
+        let bytes = generator.bundle().to_bytes();
         for cut in 0..bytes.len() {
             let said = Bundle::decode(&mut bytes.slice(..cut));
             assert_eq!(said, Err(DecodeError::Incomplete), "{bytes:x} cut at {cut}");
@@ -127,8 +128,9 @@ fn every_prefix_of_every_bundle_is_incomplete() {
 /// A single wrong bit anywhere in a bundle whose blocks all have CRCs never goes unnoticed.
 #[test]
 fn every_flipped_bit_is_noticed() {
-    for mut rng in seeds(60) {
-        let bytes = generate::bundle(&mut rng, 100, true).to_bytes();
+    for mut generator in seeds(60) {
+        generator.checked = true;
+        let bytes = generator.bundle().to_bytes();
         for bit in 0..8 * bytes.len() {
             let mut damaged = bytes.to_vec();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -139,11 +141,11 @@ fn every_flipped_bit_is_noticed() {
 
 #[test]
 fn random_damage_is_an_error_or_a_bundle_but_never_a_panic() {
-    for mut rng in seeds(4000) {
-        let mut bytes = generate::bundle(&mut rng, 60, false).to_bytes().to_vec();
-        for _ in 0..=rng.below(8) {
-            let at = rng.below(bytes.len() as u64) as usize;
-            bytes[at] = rng.next_u64() as u8;
+    for mut generator in seeds(4000) {
+        let mut bytes = generator.bundle().to_bytes().to_vec();
+        for _ in 0..=generator.rng.below(8) {
+            let at = generator.rng.below(bytes.len() as u64) as usize;
+            bytes[at] = generator.rng.next_u64() as u8;
         }
         let bytes = Bytes::from(bytes);
         if let Ok(bundle) = Bundle::from_bytes(&bytes, &Policy::STORED) {
@@ -592,8 +594,8 @@ mod admin_records {
 
     #[test]
     fn every_record_survives_the_wire_and_no_prefix_is_one() {
-        for mut rng in seeds(500) {
-            let record = generate::admin_record(&mut rng);
+        for mut generator in seeds(500) {
+            let record = generator.admin_record();
             let bytes = record.to_bytes();
             assert_eq!(AdminRecord::from_bytes(&bytes), Ok(record));
             for cut in 0..bytes.len() {
