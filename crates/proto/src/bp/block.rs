@@ -36,6 +36,11 @@ impl BundleFlags {
     /// "Is a fragment", which stands in the number on the wire only.
     pub(super) const FRAGMENT_BIT: u64 = 0x01;
 
+    /// All bits, those that nobody knows included.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
     /// True if all bits of `flags` are set.
     pub const fn contains(self, flags: BundleFlags) -> bool {
         self.0 & flags.0 == flags.0
@@ -75,6 +80,11 @@ impl BlockFlags {
     pub const DELETE_BUNDLE: BlockFlags = BlockFlags(0x04);
     /// Discard the block if it cannot be processed.
     pub const DISCARD: BlockFlags = BlockFlags(0x10);
+
+    /// All bits, those that nobody knows included.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
 
     /// True if all bits of `flags` are set.
     pub const fn contains(self, flags: BlockFlags) -> bool {
