@@ -204,7 +204,7 @@ pub fn put_head(major: Major, argument: u64, out: &mut BytesMut) {
     let mut head = [0; 9];
     head[1..].copy_from_slice(&argument.to_be_bytes());
     let start = 9 - length;
-    head[start] = top | 24 + (length - 1).trailing_zeros() as u8;
+    head[start] = top | (24 + (length - 1).trailing_zeros() as u8);
     out.put_slice(&head[start..]);
 }
 
