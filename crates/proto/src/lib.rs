@@ -14,5 +14,6 @@ mod laws;
 pub mod rng;
 pub mod service;
 pub mod tcp;
+pub mod tcpcl;
 pub mod time;
 pub mod wrap;

@@ -1,0 +1,405 @@
+//! An established session: hears messages, and makes the next one when there is room for it.
+
+use super::config::{Config, Counters, Version};
+use super::dialect::{Dialect, Heard};
+use super::incoming::{Incoming, Violation};
+use super::outgoing::Outgoing;
+use super::pipe::Pipe;
+use super::v4::wire::{RejectReason, TermReason};
+use crate::service::{BundlesIndication, DownReason, RefuseReason, TransferId};
+use crate::time::{Duration, Instant};
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// How many rejections may wait to be written; a peer that earns more is not worth listening to.
+const REJECTS_MAX: usize = 16;
+
+/// Why the session cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// What the user is told.
+    pub(super) down: DownReason,
+    /// What the peer is told.
+    pub(super) farewell: Farewell,
+}
+
+/// The last message of a session that breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// The session ends.
+    Terminate(TermReason),
+    /// The type of a message is not known: its first byte.
+    Reject(u8),
+}
+
+impl Fault {
+    pub(super) const PROTOCOL: Fault = Fault::new(DownReason::ProtocolError, TermReason::Unknown);
+    const LIMIT: Fault = Fault::new(DownReason::ProtocolError, TermReason::ResourceExhaustion);
+    const BUSY: Fault = Fault::new(DownReason::Busy, TermReason::Busy);
+
+    pub(super) const fn new(down: DownReason, term: TermReason) -> Self {
+        Fault { down, farewell: Farewell::Terminate(term) }
+    }
+}
+
+/// How an orderly end stands (RFC 9174 6.1, RFC 7242 6.1).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ending {
+    /// What the user is told at the end.
+    pub(super) down: DownReason,
+    /// Whether to call again.
+    pub(super) retry: bool,
+    /// Seconds before the peer may be called again, where it says so.
+    pub(super) delay: Option<u64>,
+    /// What the peer is told, or told this side.
+    term: TermReason,
+    /// This side's message is out.
+    said: bool,
+    /// The peer's message is in.
+    heard: bool,
+}
+
+/// What became of hearing a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Effect {
+    /// It was more than a sign of life.
+    pub(super) matters: bool,
+    /// The orderly end has just begun.
+    pub(super) ends: bool,
+}
+
+/// An established session.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) dialect: Dialect,
+    pub(super) outgoing: Outgoing,
+    pub(super) incoming: Incoming,
+    /// The interval agreed on; zero: none.
+    pub(super) keepalive: Duration,
+    /// The interval has passed without a message written.
+    pub(super) keepalive_due: bool,
+    pub(super) ending: Option<Ending>,
+    /// When it was established.
+    pub(super) since: Instant,
+    rejects: VecDeque<(RejectReason, u8)>,
+    segment_bytes: u64,
+    segment_bytes_min: u64,
+}
+
+impl Channel {
+    pub(super) fn new(config: &Config, dialect: Dialect, keepalive: u16, since: Instant) -> Self {
+        let three = dialect.version() == Version::Three;
+        let segment_mru = if three { u64::MAX } else { config.segment_mru };
+        Channel {
+            outgoing: Outgoing::new(config, dialect.answers(), dialect.keeps_prefix()),
+            incoming: Incoming::new(config, segment_mru, three),
+            keepalive: Duration::from_secs(u64::from(keepalive)),
+            keepalive_due: false,
+            ending: None,
+            since,
+            rejects: VecDeque::new(),
+            // Version 3's header has room for 35 bits of length.
+            segment_bytes: config.segment_bytes.min(dialect.segment_bytes_max()).clamp(1, 1 << 32),
+            segment_bytes_min: config.segment_bytes_min,
+            dialect,
+        }
+    }
+
+    /// Nothing is open or under way either way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.outgoing.is_idle() && self.incoming.is_idle()
+    }
+
+    /// How many payload bytes the user may hand down.
+    pub(super) fn room(&self, pipe: &Pipe) -> u64 {
+        if !self.outgoing.may_continue(self.ending.is_some()) || !self.may_send_segments() {
+            return 0;
+        }
+        let header = self.dialect.header_bytes_max(self.outgoing.may_start());
+        let (queued, pieces) = self.outgoing.queued();
+        let taken = queued + (pieces + 1) * header;
+        let bytes = pipe.free().saturating_sub(taken).min(self.segment_bytes);
+        // A little room is worth little while there is more to come: every segment has a header, and an answer.
+        let worth = self.segment_bytes_min.min(self.segment_bytes).min(pipe.room_max() / 4);
+        let wanted = match self.outgoing.wanted() {
+            0 => u64::MAX,
+            wanted => wanted,
+        };
+        let little = bytes < worth.min(wanted);
+        if little && self.dialect.answers() && self.outgoing.is_under_way() { 0 } else { bytes }
+    }
+
+    /// Version 3 allows no segment once a SHUTDOWN went either way.
+    fn may_send_segments(&self) -> bool {
+        let shutting_down = self.ending.is_some_and(|ending| ending.said || ending.heard);
+        !(shutting_down && self.dialect.version() == Version::Three)
+    }
+
+    /// Begins an orderly end: transfers under way may finish, others are told now.
+    pub(super) fn end(
+        &mut self,
+        term: TermReason,
+        down: DownReason,
+        retry: bool,
+        up: &mut VecDeque<BundlesIndication>,
+    ) {
+        match &mut self.ending {
+            // What the user wants counts more than what the peer wants.
+            Some(ending) => ending.retry &= retry,
+            None => {
+                self.ending = Some(Ending { down, retry, delay: None, term, said: false, heard: false });
+                up.extend(self.outgoing.fail_open());
+            }
+        }
+    }
+
+    /// Both sides said that it ends, and nothing is under way any more.
+    pub(super) fn has_ended(&self) -> bool {
+        let Some(ending) = self.ending else { return false };
+        if !(ending.said && ending.heard) {
+            return false;
+        }
+        match self.dialect.version() {
+            // The peer sends no more data, but it may still answer.
+            Version::Three => !self.outgoing.awaits_answers(),
+            Version::Four => self.outgoing_is_quiet() && self.incoming.is_idle(),
+        }
+    }
+
+    /// Hears payload of the current segment.
+    pub(super) fn payload(
+        &mut self,
+        data: Bytes,
+        pipe: &mut Pipe,
+        up: &mut VecDeque<BundlesIndication>,
+        counters: &mut Counters,
+    ) {
+        let length = data.len() as u64;
+        counters.payload_received += length;
+        let (indication, free) = self.incoming.payload(data);
+        pipe.hold(length - free);
+        up.extend(indication);
+    }
+
+    /// Hears a message. `number` is what a new incoming transfer will be known by.
+    pub(super) fn hear(
+        &mut self,
+        heard: Heard,
+        number: TransferId,
+        pipe: &mut Pipe,
+        up: &mut VecDeque<BundlesIndication>,
+        counters: &mut Counters,
+    ) -> Result<Effect, Fault> {
+        let mut effect = Effect { matters: true, ends: false };
+        let outcome = match heard {
+            Heard::Segment(header) => {
+                counters.segments_received += 1;
+                let closed = self.ending.is_some() && self.dialect.version() == Version::Four;
+                let outcome = self.incoming.segment(header, number, closed);
+                if outcome.as_ref().is_ok_and(|outcome| outcome.refused && !self.may_refuse()) {
+                    return Err(Fault::BUSY);
+                }
+                outcome.map(|outcome| {
+                    counters.refused += u64::from(outcome.refused);
+                    pipe.release(outcome.released);
+                    up.extend(outcome.indication);
+                    // An empty last segment says that all is there.
+                    if header.length == 0 {
+                        self.payload(Bytes::new(), pipe, up, counters);
+                    }
+                })
+            }
+            Heard::Ack { id, up_to } => self.outgoing.ack(id, up_to).map(|said| up.extend(said)),
+            Heard::Refuse { id, reason } => self.outgoing.refused(id, reason).map(|said| up.extend(said)),
+            Heard::KeepAlive => {
+                counters.keepalives_received += 1;
+                effect.matters = false;
+                Ok(())
+            }
+            Heard::Terminate { reply, reason, delay } => {
+                effect.ends = self.ending.is_none();
+                self.terminated(reply, reason, delay, up);
+                Ok(())
+            }
+            Heard::Rejected { header } => {
+                counters.rejected += 1;
+                // Without segments, answers or parameters there is no session to speak of.
+                if matches!(header, 0x01 | 0x02 | 0x07) { Err(Violation::Broken) } else { Ok(()) }
+            }
+            Heard::Noted => Ok(()),
+            Heard::Unexpected { .. } => Err(Violation::Unexpected),
+            Heard::Unknown { header } => {
+                // Version 3 has no rejections.
+                counters.violations += 1;
+                return Err(match self.dialect.version() {
+                    Version::Three => Fault::PROTOCOL,
+                    Version::Four => Fault { farewell: Farewell::Reject(header), ..Fault::PROTOCOL },
+                });
+            }
+        };
+        match outcome {
+            Ok(()) => Ok(effect),
+            Err(violation) => {
+                counters.violations += 1;
+                self.violated(violation, heard).map(|()| effect)
+            }
+        }
+    }
+
+    /// The peer ends the session, or agrees to its end.
+    fn terminated(
+        &mut self,
+        reply: bool,
+        reason: TermReason,
+        delay: Option<u64>,
+        up: &mut VecDeque<BundlesIndication>,
+    ) {
+        self.end(reason, down_reason(reason), true, up);
+        let ending = self.ending.as_mut().expect("the end has begun");
+        ending.heard = true;
+        ending.delay = delay;
+        // The answer repeats the reason (RFC 9174 6.1).
+        if !ending.said {
+            ending.term = reason;
+        }
+        // Its retry is the user's choice, unless the peer forbids it (RFC 7242 6.1).
+        ending.retry &= delay != Some(0);
+        // An answer to nothing asks for none; the stream is closed all the same.
+        ending.said |= reply && !ending.said && self.dialect.version() == Version::Four;
+    }
+
+    /// What a violation leads to.
+    fn violated(&mut self, violation: Violation, heard: Heard) -> Result<(), Fault> {
+        let header = match heard {
+            Heard::Segment(_) => 0x01,
+            Heard::Ack { .. } => 0x02,
+            Heard::Refuse { .. } => 0x03,
+            Heard::Unexpected { header } => header,
+            _ => return Err(Fault::PROTOCOL),
+        };
+        match violation {
+            Violation::Broken => Err(Fault::PROTOCOL),
+            Violation::Limit => Err(Fault::LIMIT),
+            Violation::Unexpected if self.dialect.version() == Version::Three => Err(Fault::PROTOCOL),
+            Violation::Unexpected if self.rejects.len() >= REJECTS_MAX => Err(Fault::PROTOCOL),
+            Violation::Unexpected => {
+                self.rejects.push_back((RejectReason::Unexpected, header));
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a transfer may go unacknowledged: because the peer can be told, or because nothing is.
+    fn may_refuse(&self) -> bool {
+        self.dialect.refuses() || !self.dialect.answers()
+    }
+
+    /// The user does not want an incoming transfer.
+    pub(super) fn refuse(
+        &mut self,
+        transfer: TransferId,
+        reason: RefuseReason,
+        pipe: &mut Pipe,
+        counters: &mut Counters,
+    ) -> Result<(), Fault> {
+        if !self.incoming.may_refuse(transfer) {
+            return Ok(());
+        }
+        counters.refused += 1;
+        if self.may_refuse() {
+            pipe.release(self.incoming.refuse(transfer, reason));
+            return Ok(());
+        }
+        if reason == RefuseReason::Completed {
+            pipe.release(self.incoming.swallow(transfer));
+            return Ok(());
+        }
+        // Acknowledging it would be a lie, and the peer does not know refusals: it has to come again.
+        Err(Fault::BUSY)
+    }
+
+    /// Makes the next message, and puts it into an idle pipe.
+    pub(super) fn speak(
+        &mut self,
+        pipe: &mut Pipe,
+        up: &mut VecDeque<BundlesIndication>,
+        counters: &mut Counters,
+    ) -> Spoken {
+        while let Some(answer) = self.incoming.next_answer() {
+            if let Some(bytes) = self.dialect.answer(answer) {
+                pipe.write(bytes);
+                return Spoken::Message;
+            }
+        }
+        if let Some((reason, header)) = self.rejects.pop_front() {
+            pipe.write(self.dialect.reject(reason, header).unwrap_or_default());
+            return Spoken::Message;
+        }
+        if self.may_say_the_end() {
+            let ending = self.ending.as_mut().expect("it may be said");
+            ending.said = true;
+            pipe.write(self.dialect.terminate(ending.heard, ending.term));
+            return Spoken::Message;
+        }
+        if self.keepalive_due {
+            self.keepalive_due = false;
+            counters.keepalives_sent += 1;
+            pipe.write(self.dialect.keepalive());
+            return Spoken::KeepAlive;
+        }
+        if !self.may_send_segments() {
+            return Spoken::Nothing;
+        }
+        let Some((say, data, sent)) = self.outgoing.next_segment(self.segment_bytes) else {
+            return Spoken::Nothing;
+        };
+        counters.segments_sent += 1;
+        counters.payload_sent += data.len() as u64;
+        pipe.write(self.dialect.segment(say));
+        pipe.write(data);
+        up.extend(sent);
+        Spoken::Message
+    }
+
+    /// Version 4 says the end at once; version 3 once nothing is under way, for it may send no data after it, or
+    /// in answer to the peer's.
+    fn may_say_the_end(&self) -> bool {
+        self.ending.is_some_and(|ending| {
+            let quiet = || self.outgoing_is_quiet() && self.incoming.is_idle();
+            !ending.said && (self.dialect.version() == Version::Four || ending.heard || quiet())
+        })
+    }
+
+    /// Nothing of this side's is under way.
+    fn outgoing_is_quiet(&self) -> bool {
+        self.outgoing.is_answered() && !self.outgoing.is_midway()
+    }
+
+    /// An end that waits for nothing but the peer's version 3 bundles could wait for ever.
+    pub(super) fn may_linger(&self) -> bool {
+        let waits_for_peer = self.dialect.version() == Version::Three && self.outgoing_is_quiet();
+        !waits_for_peer || self.ending.is_some_and(|ending| ending.said)
+    }
+}
+
+/// What [`Channel::speak`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spoken {
+    /// Nothing is to be said.
+    Nothing,
+    /// A sign of life.
+    KeepAlive,
+    /// Any other message.
+    Message,
+}
+
+/// What the user is told when the peer ends the session.
+pub(super) fn down_reason(reason: TermReason) -> DownReason {
+    match reason {
+        TermReason::IdleTimeout => DownReason::Idle,
+        TermReason::VersionMismatch => DownReason::Version,
+        TermReason::Busy | TermReason::ResourceExhaustion => DownReason::Busy,
+        TermReason::ContactFailure => DownReason::ProtocolError,
+        TermReason::Unknown | TermReason::Other(_) => DownReason::PeerClosed,
+    }
+}

@@ -1,0 +1,261 @@
+//! How a session is configured: plain fields, with presets for known peers.
+
+use crate::time::Duration;
+use serde::{Deserialize, Serialize};
+
+/// Which versions of the protocol a session speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Versions {
+    /// Version 3 alone (RFC 7242).
+    #[serde(rename = "3")]
+    Three,
+    /// Version 4 alone (RFC 9174).
+    #[serde(rename = "4")]
+    Four,
+    /// Called: whichever the caller speaks. Calling: version 4, and 3 where the peer does not know it (RFC 9174
+    /// 4.3).
+    #[default]
+    #[serde(rename = "both")]
+    Both,
+}
+
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Version {
+    /// RFC 7242.
+    Three,
+    /// RFC 9174.
+    Four,
+}
+
+impl Version {
+    /// The number in the contact header.
+    pub const fn number(self) -> u8 {
+        match self {
+            Version::Three => 3,
+            Version::Four => 4,
+        }
+    }
+}
+
+impl Versions {
+    /// The highest of them: what a caller tries first (RFC 9174 4.3).
+    pub const fn highest(self) -> Version {
+        match self {
+            Versions::Three => Version::Three,
+            Versions::Four | Versions::Both => Version::Four,
+        }
+    }
+
+    /// The version with this number, if it is one of them.
+    pub const fn with_number(self, number: u8) -> Option<Version> {
+        match (self, number) {
+            (Versions::Three | Versions::Both, 3) => Some(Version::Three),
+            (Versions::Four | Versions::Both, 4) => Some(Version::Four),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a session is secured with TLS (RFC 9174 4.3; version 3 has no TLS of its own).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tls {
+    /// Never; not offered.
+    #[default]
+    Off,
+    /// Where the peer offers it, too.
+    Prefer,
+    /// Always: a peer that cannot is refused, and so is version 3.
+    Require,
+}
+
+/// The configuration of a [`Session`](super::Session).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Config {
+    /// Which versions to speak. Default: both.
+    pub versions: Versions,
+    /// This node's id, as the peer is told. Empty: not told (RFC 9174 4.6; version 3 sends `dtn:none`). Default:
+    /// empty.
+    pub node_id: String,
+    /// The node id that the peer must have; any other is refused. Default: any.
+    pub peer_node_id: Option<String>,
+    /// The keep-alive interval to propose, in whole seconds; the smaller of both sides' counts, zero turns
+    /// keep-alives off (RFC 9174 4.7, RFC 7242 4.2). Default 60 s.
+    pub keepalive: Duration,
+    /// Silence after which the peer is taken for dead, where keep-alives are on. Default: twice the interval
+    /// (RFC 9174 5.1.1, RFC 7242 5.6).
+    pub keepalive_timeout: Option<Duration>,
+    /// The longest segment to send, bytes; the peer's segment MRU bounds it, too (RFC 9174 3.6). Default 65,536.
+    pub segment_bytes: u64,
+    /// The shortest segment worth its header, bytes: less room than that (or than a quarter of the largest room
+    /// that the stream ever had) is not passed on while others are under way. Default 4,096.
+    pub segment_bytes_min: u64,
+    /// The longest segment to receive, bytes: announced and enforced by version 4 (RFC 9174 4.6). Default 1 MiB.
+    pub segment_mru: u64,
+    /// The longest bundle to receive, bytes (RFC 9174 4.6). Default 2^40.
+    pub transfer_mru: u64,
+    /// How many transfers may be under way in each direction: begun and not yet answered. More are held back
+    /// when sending, and refused for want of resources when receiving. Default 64.
+    pub transfers_max: usize,
+    /// How many transfers may be open and not yet begun; more fail at once, for want of resources. Default
+    /// 1,024.
+    pub open_max: usize,
+    /// How many received segments may wait for their acknowledgement; more end the session. Default 65,536.
+    pub segments_max: usize,
+    /// End the session when nothing but keep-alives went either way for so long, and bring it back only when
+    /// asked to (RFC 9174 6.2, RFC 7242 6.2). Default: never.
+    pub idle_timeout: Option<Duration>,
+    /// How long the stream may take to connect before it is given up; none leaves that to the stream. Default
+    /// 60 s.
+    pub connect_timeout: Option<Duration>,
+    /// How long the peer may take to send its contact header, TLS to stand, and the peer to send its SESS_INIT,
+    /// each (RFC 9174 4.1). Default 60 s.
+    pub contact_timeout: Duration,
+    /// How long an ending session may rest without progress before its stream is aborted. Default 60 s.
+    pub close_timeout: Duration,
+    /// The delay before the first attempt to reconnect; doubled with each failure (RFC 9174 4.1, RFC 7242 4).
+    /// Default 1 s.
+    pub reconnect_min: Duration,
+    /// The longest delay before an attempt to reconnect. Default 60 s (RFC 9174 4.1).
+    pub reconnect_max: Duration,
+    /// How much longer a delay may get at random, as a share of it: keeps neighbours from calling in step.
+    /// Default 0.25.
+    pub reconnect_jitter: f64,
+    /// Version 3: ask for acknowledgements. Without them a transfer counts as sent once it is written (RFC 7242
+    /// 4.1). Default true.
+    pub acknowledgements: bool,
+    /// This side keeps the acknowledged beginning of a transfer that breaks, and wants to send only the rest
+    /// again: version 3's flag (RFC 7242 4.1); version 4's private extension
+    /// [`KEEPS_PREFIX`](super::v4::KEEPS_PREFIX). Where the peer does not say the same, no progress is told and a
+    /// broken transfer counts as not acknowledged at all. Default true.
+    pub reactive_fragmentation: bool,
+    /// Version 3: support refusal, which needs acknowledgements (RFC 7242 4.1, 5.4). Default true.
+    pub refusal: bool,
+    /// Announce the length of a bundle: version 3's LENGTH message where the peer asks for it, and asking for it
+    /// (RFC 7242 5.5); version 4's Transfer Length extension (RFC 9174 5.2.5.1). Default true.
+    pub lengths: bool,
+    /// Whether to use TLS. Default off.
+    pub tls: Tls,
+    /// The name that the peer's certificate has to prove when calling, if any (RFC 9174 4.4.3).
+    pub tls_name: Option<String>,
+    /// With TLS, refuse a peer whose certificate does not prove its node id (RFC 9174 4.4.4.3). Default false:
+    /// only one that proves another node id.
+    pub tls_identity: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            versions: Versions::Both,
+            node_id: String::new(),
+            peer_node_id: None,
+            keepalive: Duration::from_secs(60),
+            keepalive_timeout: None,
+            segment_bytes: 65_536,
+            segment_bytes_min: 4096,
+            segment_mru: 1 << 20,
+            transfer_mru: 1 << 40,
+            transfers_max: 64,
+            open_max: 1024,
+            segments_max: 65_536,
+            idle_timeout: None,
+            connect_timeout: Some(Duration::from_secs(60)),
+            contact_timeout: Duration::from_secs(60),
+            close_timeout: Duration::from_secs(60),
+            reconnect_min: Duration::from_secs(1),
+            reconnect_max: Duration::from_secs(60),
+            reconnect_jitter: 0.25,
+            acknowledgements: true,
+            reactive_fragmentation: true,
+            refusal: true,
+            lengths: true,
+            tls: Tls::Off,
+            tls_name: None,
+            tls_identity: false,
+        }
+    }
+}
+
+impl Config {
+    /// Version 4 with the defaults.
+    pub fn version_4(node_id: &str) -> Self {
+        Config { versions: Versions::Four, node_id: node_id.to_owned(), ..Config::default() }
+    }
+
+    /// Version 3 with the defaults.
+    pub fn version_3(node_id: &str) -> Self {
+        Config { versions: Versions::Three, node_id: node_id.to_owned(), ..Config::default() }
+    }
+
+    /// What DTN2 does out of the box: segments of 4,096 bytes, each acknowledged; reactive fragmentation asked
+    /// for; neither refusal nor LENGTH messages, which it does not know (it breaks the connection on either); a
+    /// keep-alive every 10 s, and the connection broken after 30 s without a byte; called again after 5 s, then
+    /// after twice as long each time, up to 10 minutes; how long a connection attempt takes is the kernel's
+    /// affair.
+    pub fn dtn2(node_id: &str) -> Self {
+        Config {
+            versions: Versions::Three,
+            node_id: node_id.to_owned(),
+            keepalive: Duration::from_secs(10),
+            keepalive_timeout: Some(Duration::from_secs(30)),
+            segment_bytes: 4096,
+            segment_bytes_min: 4096,
+            connect_timeout: None,
+            reconnect_min: Duration::from_secs(5),
+            reconnect_max: Duration::from_secs(600),
+            reconnect_jitter: 0.0,
+            refusal: false,
+            lengths: false,
+            ..Config::default()
+        }
+    }
+
+    /// What suits ION: version 3, acknowledged, a keep-alive every 15 s that it is not held to strictly (it
+    /// stalls while it handles large files), neither refusal nor LENGTH messages nor reactive fragmentation.
+    pub fn ion(node_id: &str) -> Self {
+        Config {
+            versions: Versions::Three,
+            node_id: node_id.to_owned(),
+            keepalive: Duration::from_secs(15),
+            keepalive_timeout: Some(Duration::from_secs(120)),
+            reactive_fragmentation: false,
+            refusal: false,
+            lengths: false,
+            ..Config::default()
+        }
+    }
+
+    /// The keep-alive interval as it goes on the wire, in seconds.
+    pub(crate) fn keepalive_seconds(&self) -> u16 {
+        u16::try_from(self.keepalive.as_secs()).unwrap_or(u16::MAX)
+    }
+}
+
+/// What a [`Session`](super::Session) has counted since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Times the session was established.
+    pub sessions: u64,
+    /// Times the stream was asked to connect.
+    pub attempts: u64,
+    /// Segments sent.
+    pub segments_sent: u64,
+    /// Segments whose header was received.
+    pub segments_received: u64,
+    /// Payload bytes sent in segments.
+    pub payload_sent: u64,
+    /// Payload bytes received in segments.
+    pub payload_received: u64,
+    /// Keep-alives sent.
+    pub keepalives_sent: u64,
+    /// Keep-alives received.
+    pub keepalives_received: u64,
+    /// Messages that broke the protocol or could not be decoded.
+    pub violations: u64,
+    /// MSG_REJECT messages received.
+    pub rejected: u64,
+    /// Incoming transfers refused, by this side's user or by a limit.
+    pub refused: u64,
+}

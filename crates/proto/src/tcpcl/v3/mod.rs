@@ -1,0 +1,164 @@
+//! Version 3 (RFC 7242): its messages, and what two contact headers agree on.
+
+pub mod wire;
+
+use super::config::Config;
+use super::dialect::{Answer, Heard, Say, SegmentHeader};
+use super::v4::wire::TermReason;
+use crate::codec::{DecodeError, sdnv};
+use crate::service::RefuseReason;
+use bytes::{Bytes, BytesMut};
+use wire::{ContactHeader, Message, ShutdownReason};
+
+/// The contact header that `config` asks for.
+pub(super) fn contact_header(config: &Config) -> ContactHeader {
+    let eid = if config.node_id.is_empty() { "dtn:none".to_owned() } else { config.node_id.clone() };
+    ContactHeader {
+        acknowledgements: config.acknowledgements,
+        reactive_fragmentation: config.reactive_fragmentation,
+        // Refusal without acknowledgements is not allowed (RFC 7242 4.1, table 1).
+        refusal: config.refusal && config.acknowledgements,
+        lengths: config.lengths,
+        keepalive: config.keepalive_seconds(),
+        eid,
+    }
+}
+
+/// What was agreed on (RFC 7242 4.2).
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// Segments are acknowledged.
+    pub(super) acknowledgements: bool,
+    /// The acknowledged beginning of a broken transfer is kept.
+    pub(super) reactive_fragmentation: bool,
+    /// Bundles may be refused.
+    pub(super) refusal: bool,
+    /// LENGTH messages are sent.
+    lengths: bool,
+    /// The length that the peer announced for the next bundle.
+    announced: Option<u64>,
+}
+
+impl Terms {
+    /// What two contact headers agree on. LENGTH messages go to whoever asks for them (RFC 7242 5.5).
+    pub(super) fn new(config: &Config, peer: &ContactHeader) -> Self {
+        let own = contact_header(config);
+        let acknowledgements = own.acknowledgements && peer.acknowledgements;
+        Terms {
+            acknowledgements,
+            reactive_fragmentation: own.reactive_fragmentation && peer.reactive_fragmentation,
+            refusal: own.refusal && peer.refusal && acknowledgements,
+            lengths: config.lengths && peer.lengths,
+            announced: None,
+        }
+    }
+
+    pub(super) fn hear(&mut self, input: &mut Bytes) -> Result<Heard, DecodeError> {
+        let message = Message::decode(input)?;
+        // Answers and keep-alives may come between a LENGTH and its bundle.
+        let continues = matches!(message, Message::DataSegment { start: false, .. } | Message::Length { .. });
+        if self.announced.is_some() && continues {
+            return Err(DecodeError::invalid("what follows a LENGTH message", "RFC 7242 5.5"));
+        }
+        Ok(match message {
+            Message::DataSegment { start, end, length } => Heard::Segment(SegmentHeader {
+                id: None,
+                start,
+                end,
+                flags: 0,
+                length,
+                total: self.announced.take(),
+                fault: None,
+            }),
+            Message::AckSegment { up_to } => Heard::Ack { id: None, up_to },
+            Message::RefuseBundle { reason } => Heard::Refuse { id: None, reason: refuse_heard(reason) },
+            Message::KeepAlive => Heard::KeepAlive,
+            Message::Shutdown { reason, delay } => {
+                Heard::Terminate { reply: false, reason: shutdown_heard(reason), delay }
+            }
+            Message::Length { total } => {
+                self.announced = Some(total);
+                Heard::Noted
+            }
+            Message::Unknown { header } => Heard::Unknown { header },
+        })
+    }
+
+    pub(super) fn segment(&self, say: Say, out: &mut BytesMut) {
+        // A single segment says its length itself.
+        if self.lengths && say.start && !say.end {
+            Message::Length { total: say.total }.encode(out);
+        }
+        Message::DataSegment { start: say.start, end: say.end, length: say.length }.encode(out);
+    }
+
+    pub(super) fn answer(&self, answer: Answer, out: &mut BytesMut) {
+        match answer {
+            Answer::Ack { up_to, .. } if self.acknowledgements => Message::AckSegment { up_to }.encode(out),
+            Answer::Refuse { reason, .. } if self.refusal => {
+                Message::RefuseBundle { reason: refuse_said(reason) }.encode(out);
+            }
+            Answer::Ack { .. } | Answer::Refuse { .. } => {}
+        }
+    }
+
+    pub(super) fn header_bytes_max(&self, start: bool) -> u64 {
+        let announcement = if self.lengths && start { 1 + sdnv::LENGTH_MAX } else { 0 };
+        // Five bytes of SDNV do for any segment that room is ever given for.
+        (1 + 5 + announcement) as u64
+    }
+}
+
+/// A KEEPALIVE.
+pub(super) fn keepalive() -> Bytes {
+    encoded(Message::KeepAlive)
+}
+
+/// A SHUTDOWN, with a reason where version 3 has one for it.
+pub(super) fn shutdown(reason: TermReason) -> Bytes {
+    let reason = match reason {
+        TermReason::IdleTimeout => Some(ShutdownReason::IdleTimeout),
+        TermReason::VersionMismatch => Some(ShutdownReason::VersionMismatch),
+        TermReason::Busy | TermReason::ResourceExhaustion => Some(ShutdownReason::Busy),
+        TermReason::Unknown | TermReason::ContactFailure | TermReason::Other(_) => None,
+    };
+    encoded(Message::Shutdown { reason, delay: None })
+}
+
+fn encoded(message: Message) -> Bytes {
+    let mut out = BytesMut::new();
+    message.encode(&mut out);
+    out.freeze()
+}
+
+fn shutdown_heard(reason: Option<ShutdownReason>) -> TermReason {
+    match reason {
+        Some(ShutdownReason::IdleTimeout) => TermReason::IdleTimeout,
+        Some(ShutdownReason::VersionMismatch) => TermReason::VersionMismatch,
+        Some(ShutdownReason::Busy) => TermReason::Busy,
+        Some(ShutdownReason::Other(_)) | None => TermReason::Unknown,
+    }
+}
+
+fn refuse_heard(reason: wire::RefuseReason) -> RefuseReason {
+    match reason {
+        wire::RefuseReason::Unknown => RefuseReason::Unknown,
+        wire::RefuseReason::Completed => RefuseReason::Completed,
+        wire::RefuseReason::NoResources => RefuseReason::NoResources,
+        wire::RefuseReason::Retransmit => RefuseReason::Retransmit,
+        wire::RefuseReason::Other(code) => RefuseReason::Other(code),
+    }
+}
+
+fn refuse_said(reason: RefuseReason) -> wire::RefuseReason {
+    match reason {
+        RefuseReason::Completed => wire::RefuseReason::Completed,
+        RefuseReason::NoResources => wire::RefuseReason::NoResources,
+        RefuseReason::Retransmit => wire::RefuseReason::Retransmit,
+        RefuseReason::Unknown
+        | RefuseReason::NotAcceptable
+        | RefuseReason::ExtensionFailure
+        | RefuseReason::SessionTerminating
+        | RefuseReason::Other(_) => wire::RefuseReason::Unknown,
+    }
+}

@@ -1,0 +1,323 @@
+//! The messages of version 3 (RFC 7242 4.1 and 5), as bytes.
+//!
+//! Of a DATA_SEGMENT this is the header alone: the segment's bytes follow it in the stream.
+
+use crate::codec::{DecodeError, sdnv};
+use crate::tcpcl::contact::MAGIC;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// The longest EID taken from a contact header, bytes.
+pub const EID_BYTES_MAX: usize = 1023;
+
+/// The version number in the contact header.
+pub const VERSION: u8 = 3;
+
+/// The contact header (RFC 7242 4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContactHeader {
+    /// Asks for acknowledgement of segments.
+    pub acknowledgements: bool,
+    /// Asks for reactive fragmentation.
+    pub reactive_fragmentation: bool,
+    /// Supports refusal.
+    pub refusal: bool,
+    /// Asks for LENGTH messages.
+    pub lengths: bool,
+    /// Seconds between keep-alives; zero: none.
+    pub keepalive: u16,
+    /// The EID of the sender.
+    pub eid: String,
+}
+
+impl ContactHeader {
+    /// Takes a contact header; version and magic must be right. Reserved flags are ignored.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        if input.len() < 8 {
+            return Err(DecodeError::Incomplete);
+        }
+        let fixed = input.split_to(8);
+        if fixed[..4] != MAGIC || fixed[4] != VERSION {
+            return Err(DecodeError::invalid("the magic or the version", "RFC 7242 4.2"));
+        }
+        let flags = fixed[5];
+        let length = sdnv::decode(input)?;
+        if length > EID_BYTES_MAX as u64 {
+            return Err(DecodeError::Limit { what: "the EID in a contact header" });
+        }
+        if input.len() < length as usize {
+            return Err(DecodeError::Incomplete);
+        }
+        let eid = String::from_utf8(input.split_to(length as usize).to_vec())
+            .map_err(|_| DecodeError::invalid("the EID in a contact header", "RFC 7242 4.1"))?;
+        Ok(ContactHeader {
+            acknowledgements: flags & 1 != 0,
+            reactive_fragmentation: flags & 2 != 0,
+            refusal: flags & 4 != 0,
+            lengths: flags & 8 != 0,
+            keepalive: u16::from_be_bytes([fixed[6], fixed[7]]),
+            eid,
+        })
+    }
+
+    /// Appends the contact header.
+    pub fn encode(&self, out: &mut BytesMut) {
+        out.put_slice(&MAGIC);
+        out.put_u8(VERSION);
+        let flags = [self.acknowledgements, self.reactive_fragmentation, self.refusal, self.lengths];
+        out.put_u8(flags.iter().enumerate().map(|(bit, &set)| u8::from(set) << bit).sum());
+        out.put_u16(self.keepalive);
+        sdnv::encode(self.eid.len() as u64, out);
+        out.put_slice(self.eid.as_bytes());
+    }
+}
+
+/// Why a bundle is refused (RFC 7242 5.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefuseReason {
+    /// 0: not said.
+    Unknown,
+    /// 1: the receiver has all of it.
+    Completed,
+    /// 2: the receiver's resources are exhausted.
+    NoResources,
+    /// 3: it has to come again from the beginning.
+    Retransmit,
+    /// Another one; four bits.
+    Other(u8),
+}
+
+impl RefuseReason {
+    /// From its number.
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            0 => RefuseReason::Unknown,
+            1 => RefuseReason::Completed,
+            2 => RefuseReason::NoResources,
+            3 => RefuseReason::Retransmit,
+            other => RefuseReason::Other(other & 0xf),
+        }
+    }
+
+    /// Its number.
+    pub const fn code(self) -> u8 {
+        match self {
+            RefuseReason::Unknown => 0,
+            RefuseReason::Completed => 1,
+            RefuseReason::NoResources => 2,
+            RefuseReason::Retransmit => 3,
+            RefuseReason::Other(other) => other & 0xf,
+        }
+    }
+}
+
+/// Why a connection is shut down (RFC 7242 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShutdownReason {
+    /// 0: idle.
+    IdleTimeout,
+    /// 1: the version is not spoken.
+    VersionMismatch,
+    /// 2: too busy.
+    Busy,
+    /// Another one.
+    Other(u8),
+}
+
+impl ShutdownReason {
+    /// From its number.
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            0 => ShutdownReason::IdleTimeout,
+            1 => ShutdownReason::VersionMismatch,
+            2 => ShutdownReason::Busy,
+            other => ShutdownReason::Other(other),
+        }
+    }
+
+    /// Its number.
+    pub const fn code(self) -> u8 {
+        match self {
+            ShutdownReason::IdleTimeout => 0,
+            ShutdownReason::VersionMismatch => 1,
+            ShutdownReason::Busy => 2,
+            ShutdownReason::Other(other) => other,
+        }
+    }
+}
+
+/// A message (RFC 7242 5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The header of a segment (5.2); `length` bytes of bundle follow.
+    DataSegment {
+        /// The first of a bundle.
+        start: bool,
+        /// The last of a bundle.
+        end: bool,
+        /// How many bytes follow.
+        length: u64,
+    },
+    /// Acknowledges segments (5.3).
+    AckSegment {
+        /// Bytes from the bundle's beginning.
+        up_to: u64,
+    },
+    /// Refuses a bundle (5.4).
+    RefuseBundle {
+        /// Why.
+        reason: RefuseReason,
+    },
+    /// Shows life (5.6).
+    KeepAlive,
+    /// Ends the connection (6.1).
+    Shutdown {
+        /// Why, if said.
+        reason: Option<ShutdownReason>,
+        /// Seconds before the peer may connect again, if said; zero: never.
+        delay: Option<u64>,
+    },
+    /// The length of the next bundle (5.5).
+    Length {
+        /// In bytes.
+        total: u64,
+    },
+    /// A type that is not assigned; its length is unknown, so nothing after it can be read.
+    Unknown {
+        /// The whole header byte.
+        header: u8,
+    },
+}
+
+impl Message {
+    /// Takes a message. Unassigned flags are ignored.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let &header = input.first().ok_or(DecodeError::Incomplete)?;
+        input.advance(1);
+        let flags = header & 0xf;
+        Ok(match header >> 4 {
+            1 => Message::DataSegment {
+                start: flags & 2 != 0,
+                end: flags & 1 != 0,
+                length: sdnv::decode(input)?,
+            },
+            2 => Message::AckSegment { up_to: sdnv::decode(input)? },
+            3 => Message::RefuseBundle { reason: RefuseReason::from_code(flags) },
+            4 => Message::KeepAlive,
+            5 => {
+                let reason = if flags & 2 != 0 {
+                    let &code = input.first().ok_or(DecodeError::Incomplete)?;
+                    input.advance(1);
+                    Some(ShutdownReason::from_code(code))
+                } else {
+                    None
+                };
+                let delay = if flags & 1 != 0 { Some(sdnv::decode(input)?) } else { None };
+                Message::Shutdown { reason, delay }
+            }
+            6 => Message::Length { total: sdnv::decode(input)? },
+            _ => Message::Unknown { header },
+        })
+    }
+
+    /// Appends the message.
+    pub fn encode(&self, out: &mut BytesMut) {
+        match *self {
+            Message::DataSegment { start, end, length } => {
+                out.put_u8(0x10 | u8::from(start) << 1 | u8::from(end));
+                sdnv::encode(length, out);
+            }
+            Message::AckSegment { up_to } => {
+                out.put_u8(0x20);
+                sdnv::encode(up_to, out);
+            }
+            Message::RefuseBundle { reason } => out.put_u8(0x30 | reason.code()),
+            Message::KeepAlive => out.put_u8(0x40),
+            Message::Shutdown { reason, delay } => {
+                out.put_u8(0x50 | u8::from(reason.is_some()) << 1 | u8::from(delay.is_some()));
+                if let Some(reason) = reason {
+                    out.put_u8(reason.code());
+                }
+                if let Some(delay) = delay {
+                    sdnv::encode(delay, out);
+                }
+            }
+            Message::Length { total } => {
+                out.put_u8(0x60);
+                sdnv::encode(total, out);
+            }
+            Message::Unknown { header } => out.put_u8(header),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contact() -> ContactHeader {
+        ContactHeader {
+            acknowledgements: true,
+            reactive_fragmentation: true,
+            refusal: false,
+            lengths: false,
+            keepalive: 10,
+            eid: "dtn://moon".to_owned(),
+        }
+    }
+
+    fn all_messages() -> Vec<(Message, &'static [u8])> {
+        vec![
+            (Message::DataSegment { start: true, end: false, length: 4096 }, &[0x12, 0xa0, 0x00]),
+            (Message::DataSegment { start: false, end: true, length: 1 }, &[0x11, 0x01]),
+            (Message::AckSegment { up_to: 300 }, &[0x20, 0x82, 0x2c]),
+            (Message::RefuseBundle { reason: RefuseReason::NoResources }, &[0x32]),
+            (Message::RefuseBundle { reason: RefuseReason::Other(9) }, &[0x39]),
+            (Message::KeepAlive, &[0x40]),
+            (Message::Shutdown { reason: None, delay: None }, &[0x50]),
+            (Message::Shutdown { reason: Some(ShutdownReason::Busy), delay: None }, &[0x52, 0x02]),
+            (
+                Message::Shutdown { reason: Some(ShutdownReason::IdleTimeout), delay: Some(30) },
+                &[0x53, 0x00, 30],
+            ),
+            (Message::Shutdown { reason: None, delay: Some(0) }, &[0x51, 0x00]),
+            (Message::Length { total: 1_000_000 }, &[0x60, 0xbd, 0x84, 0x40]),
+            (Message::Unknown { header: 0x9c }, &[0x9c]),
+        ]
+    }
+
+    #[test]
+    fn messages_and_their_bytes() {
+        for (message, bytes) in all_messages() {
+            let mut out = BytesMut::new();
+            message.encode(&mut out);
+            assert_eq!(&out[..], bytes, "{message:?}");
+            let mut input = Bytes::from([bytes, b"rest"].concat());
+            assert_eq!(Message::decode(&mut input), Ok(message));
+            assert_eq!(&input[..], b"rest", "{message:?}");
+            for cut in 0..bytes.len() {
+                let mut short = Bytes::copy_from_slice(&bytes[..cut]);
+                assert_eq!(Message::decode(&mut short), Err(DecodeError::Incomplete), "{message:?} at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_contact_header_as_bytes() {
+        let mut out = BytesMut::new();
+        contact().encode(&mut out);
+        assert_eq!(&out[..], b"dtn!\x03\x03\x00\x0a\x0adtn://moon");
+        for cut in 0..out.len() {
+            let mut short = Bytes::copy_from_slice(&out[..cut]);
+            assert_eq!(ContactHeader::decode(&mut short), Err(DecodeError::Incomplete), "cut at {cut}");
+        }
+        out[5] |= 0xf0;
+        assert_eq!(ContactHeader::decode(&mut out.freeze()), Ok(contact()), "reserved flags are ignored");
+    }
+
+    #[test]
+    fn an_eid_of_any_announced_length_costs_nothing() {
+        let mut input = Bytes::from_static(b"dtn!\x03\x00\x00\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f");
+        let limit = DecodeError::Limit { what: "the EID in a contact header" };
+        assert_eq!(ContactHeader::decode(&mut input), Err(limit));
+    }
+}

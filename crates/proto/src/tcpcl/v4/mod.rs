@@ -1,0 +1,186 @@
+//! Version 4 (RFC 9174): its messages, and what two SESS_INITs agree on.
+
+pub mod wire;
+
+use super::config::Config;
+use super::dialect::{Answer, Heard, Say, SegmentHeader};
+use crate::codec::DecodeError;
+use crate::service::RefuseReason;
+use bytes::{Bytes, BytesMut};
+use wire::{END, Item, Message, RejectReason, START, SessInit, TRANSFER_LENGTH, TermReason, XferSegment};
+
+/// A session extension of the private range, never critical: this side keeps the acknowledged beginning of a
+/// transfer that breaks. Version 3 has a flag for it; in version 4 an acknowledgement alone does not say it, and
+/// most receivers drop what is not whole.
+pub const KEEPS_PREFIX: u16 = 0xbf01;
+/// The value of the extension, so that another private use of the number is not taken for it.
+const KEEPS_PREFIX_VALUE: &[u8] = b"keeps-prefix";
+
+/// The SESS_INIT that `config` asks for.
+pub(super) fn sess_init(config: &Config) -> SessInit {
+    let mut items = BytesMut::new();
+    if config.reactive_fragmentation {
+        let value = Bytes::from_static(KEEPS_PREFIX_VALUE);
+        Item { critical: false, kind: KEEPS_PREFIX, value }.encode(&mut items);
+    }
+    SessInit {
+        keepalive: config.keepalive_seconds(),
+        segment_mru: config.segment_mru,
+        transfer_mru: config.transfer_mru,
+        node_id: config.node_id.clone(),
+        items: items.freeze(),
+    }
+}
+
+/// What was agreed on (RFC 9174 4.7).
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// The longest segment that the peer takes.
+    pub(super) segment_mtu: u64,
+    /// The longest bundle that the peer takes.
+    pub(super) transfer_mtu: u64,
+    /// Both sides keep the acknowledged beginning of a transfer that breaks.
+    pub(super) keeps_prefix: bool,
+    /// Announce lengths.
+    lengths: bool,
+}
+
+impl Terms {
+    /// What the peer's SESS_INIT makes of the session; an error where it cannot be agreed on: a list of
+    /// extensions that is none, a critical one that is not known (RFC 9174 4.6, 4.8), segments of no bytes.
+    pub(super) fn new(config: &Config, peer: &SessInit) -> Result<Self, DecodeError> {
+        let items = wire::items(peer.items.clone())?;
+        let keeps = |item: &Item| item.kind == KEEPS_PREFIX && item.value[..] == *KEEPS_PREFIX_VALUE;
+        if items.iter().any(|item| item.critical && !keeps(item)) {
+            return Err(DecodeError::invalid("a critical session extension", "RFC 9174 4.8"));
+        }
+        if peer.segment_mru == 0 {
+            return Err(DecodeError::invalid("the segment MRU", "RFC 9174 4.7"));
+        }
+        Ok(Terms {
+            segment_mtu: peer.segment_mru,
+            transfer_mtu: peer.transfer_mru,
+            keeps_prefix: config.reactive_fragmentation && items.iter().any(keeps),
+            lengths: config.lengths,
+        })
+    }
+
+    pub(super) fn hear(&self, input: &mut Bytes) -> Result<Heard, DecodeError> {
+        Ok(match Message::decode(input)? {
+            Message::XferSegment(segment) => Heard::Segment(segment_heard(&segment)),
+            Message::XferAck { id, up_to, .. } => Heard::Ack { id: Some(id), up_to },
+            Message::XferRefuse { reason, id } => {
+                Heard::Refuse { id: Some(id), reason: refuse_heard(reason) }
+            }
+            Message::KeepAlive => Heard::KeepAlive,
+            Message::SessTerm { reply, reason } => Heard::Terminate { reply, reason, delay: None },
+            Message::MsgReject { header, .. } => Heard::Rejected { header },
+            Message::SessInit(_) => Heard::Unexpected { header: 0x07 },
+            Message::Unknown { header } => Heard::Unknown { header },
+        })
+    }
+
+    pub(super) fn segment(&self, say: Say, out: &mut BytesMut) {
+        let flags = if say.start { START } else { 0 } | if say.end { END } else { 0 };
+        let mut items = BytesMut::new();
+        // A single segment says its length itself (RFC 9174 5.2.5.1).
+        if self.lengths && say.start && !say.end {
+            let value = Bytes::copy_from_slice(&say.total.to_be_bytes());
+            Item { critical: false, kind: TRANSFER_LENGTH, value }.encode(&mut items);
+        }
+        let segment = XferSegment { flags, id: say.id, items: items.freeze(), length: say.length };
+        Message::XferSegment(segment).encode(out);
+    }
+
+    pub(super) fn answer(&self, answer: Answer, out: &mut BytesMut) {
+        match answer {
+            Answer::Ack { id, flags, up_to } => Message::XferAck { flags, id, up_to },
+            Answer::Refuse { id, reason } => Message::XferRefuse { reason: refuse_said(reason), id },
+        }
+        .encode(out);
+    }
+}
+
+/// The transfer extensions of a first segment: a Transfer Length at most once, anything unknown only if it is
+/// not critical (RFC 9174 5.2.5).
+fn segment_heard(segment: &XferSegment) -> SegmentHeader {
+    let mut total = None;
+    let mut fault = None;
+    match wire::items(segment.items.clone()) {
+        Err(_) => fault = Some(RefuseReason::ExtensionFailure),
+        Ok(items) => {
+            for item in items {
+                match (item.kind, <[u8; 8]>::try_from(&item.value[..])) {
+                    (TRANSFER_LENGTH, Ok(value)) if total.is_none() => {
+                        total = Some(u64::from_be_bytes(value))
+                    }
+                    (TRANSFER_LENGTH, _) => fault = Some(RefuseReason::ExtensionFailure),
+                    _ if item.critical => fault = Some(RefuseReason::ExtensionFailure),
+                    _ => {}
+                }
+            }
+        }
+    }
+    SegmentHeader {
+        id: Some(segment.id),
+        start: segment.flags & START != 0,
+        end: segment.flags & END != 0,
+        flags: segment.flags,
+        length: segment.length,
+        total,
+        fault,
+    }
+}
+
+/// The most bytes that a segment's header takes: the message itself, and on the first the list of extensions with
+/// a Transfer Length.
+pub(super) const fn header_bytes_max(start: bool) -> u64 {
+    if start { 18 + 4 + 13 } else { 18 }
+}
+
+/// A KEEPALIVE.
+pub(super) fn keepalive() -> Bytes {
+    encoded(&Message::KeepAlive)
+}
+
+/// A SESS_TERM.
+pub(super) fn terminate(reply: bool, reason: TermReason) -> Bytes {
+    encoded(&Message::SessTerm { reply, reason })
+}
+
+/// A MSG_REJECT.
+pub(super) fn reject(reason: RejectReason, header: u8) -> Bytes {
+    encoded(&Message::MsgReject { reason, header })
+}
+
+fn encoded(message: &Message) -> Bytes {
+    let mut out = BytesMut::new();
+    message.encode(&mut out);
+    out.freeze()
+}
+
+fn refuse_heard(reason: wire::RefuseReason) -> RefuseReason {
+    match reason {
+        wire::RefuseReason::Unknown => RefuseReason::Unknown,
+        wire::RefuseReason::Completed => RefuseReason::Completed,
+        wire::RefuseReason::NoResources => RefuseReason::NoResources,
+        wire::RefuseReason::Retransmit => RefuseReason::Retransmit,
+        wire::RefuseReason::NotAcceptable => RefuseReason::NotAcceptable,
+        wire::RefuseReason::ExtensionFailure => RefuseReason::ExtensionFailure,
+        wire::RefuseReason::SessionTerminating => RefuseReason::SessionTerminating,
+        wire::RefuseReason::Other(code) => RefuseReason::Other(code),
+    }
+}
+
+fn refuse_said(reason: RefuseReason) -> wire::RefuseReason {
+    match reason {
+        RefuseReason::Unknown => wire::RefuseReason::Unknown,
+        RefuseReason::Completed => wire::RefuseReason::Completed,
+        RefuseReason::NoResources => wire::RefuseReason::NoResources,
+        RefuseReason::Retransmit => wire::RefuseReason::Retransmit,
+        RefuseReason::NotAcceptable => wire::RefuseReason::NotAcceptable,
+        RefuseReason::ExtensionFailure => wire::RefuseReason::ExtensionFailure,
+        RefuseReason::SessionTerminating => wire::RefuseReason::SessionTerminating,
+        RefuseReason::Other(code) => wire::RefuseReason::Other(code),
+    }
+}

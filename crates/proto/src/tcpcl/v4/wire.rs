@@ -1,0 +1,509 @@
+//! The messages of version 4 (RFC 9174 4 to 6), as bytes.
+//!
+//! Of an XFER_SEGMENT this is the header alone: the segment's bytes follow it in the stream. Extension items are
+//! kept as they came, so that a bad list spoils its own message and not the framing of those behind it;
+//! [`items`] reads them.
+
+use crate::codec::DecodeError;
+use crate::tcpcl::contact::MAGIC;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// The version number in the contact header.
+pub const VERSION: u8 = 4;
+/// The longest node id taken from a SESS_INIT, bytes.
+pub const NODE_ID_BYTES_MAX: usize = 1023;
+/// The longest list of extension items taken, bytes.
+pub const ITEMS_BYTES_MAX: usize = 4096;
+/// The END flag of XFER_SEGMENT and XFER_ACK (RFC 9174 5.2.2).
+pub const END: u8 = 0x01;
+/// The START flag of XFER_SEGMENT and XFER_ACK (RFC 9174 5.2.2).
+pub const START: u8 = 0x02;
+/// The type of the Transfer Length extension (RFC 9174 8.4).
+pub const TRANSFER_LENGTH: u16 = 0x0001;
+
+/// The contact header (RFC 9174 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContactHeader {
+    /// The sender can do TLS.
+    pub can_tls: bool,
+}
+
+impl ContactHeader {
+    /// Takes a contact header; version and magic must be right. Reserved flags are ignored.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let fixed = take(input, 6)?;
+        if fixed[..4] != MAGIC || fixed[4] != VERSION {
+            return Err(DecodeError::invalid("the magic or the version", "RFC 9174 4.3"));
+        }
+        Ok(ContactHeader { can_tls: fixed[5] & 1 != 0 })
+    }
+
+    /// Appends the contact header.
+    pub fn encode(&self, out: &mut BytesMut) {
+        out.put_slice(&MAGIC);
+        out.put_u8(VERSION);
+        out.put_u8(u8::from(self.can_tls));
+    }
+}
+
+/// One extension item, of a session or of a transfer (RFC 9174 4.8, 5.2.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The receiver must know the type.
+    pub critical: bool,
+    /// The type.
+    pub kind: u16,
+    /// The value.
+    pub value: Bytes,
+}
+
+impl Item {
+    /// Takes an item.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let mut fixed = take(input, 5)?;
+        let critical = fixed.get_u8() & 1 != 0;
+        let kind = fixed.get_u16();
+        let value = take(input, usize::from(fixed.get_u16()))?;
+        Ok(Item { critical, kind, value })
+    }
+
+    /// Appends the item.
+    ///
+    /// # Panics
+    /// If the value is longer than 65,535 bytes.
+    pub fn encode(&self, out: &mut BytesMut) {
+        out.put_u8(u8::from(self.critical));
+        out.put_u16(self.kind);
+        out.put_u16(u16::try_from(self.value.len()).expect("an extension item's length has 16 bits"));
+        out.put_slice(&self.value);
+    }
+}
+
+/// Reads a list of extension items. It must end where its last item does.
+pub fn items(mut list: Bytes) -> Result<Vec<Item>, DecodeError> {
+    let mut items = Vec::new();
+    while !list.is_empty() {
+        let item = Item::decode(&mut list)
+            .map_err(|_| DecodeError::invalid("a list of extension items", "RFC 9174 4.6"))?;
+        items.push(item);
+    }
+    Ok(items)
+}
+
+/// The session parameters of one side (RFC 9174 4.6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessInit {
+    /// Seconds between keep-alives; zero: none.
+    pub keepalive: u16,
+    /// The longest segment the sender takes, bytes.
+    pub segment_mru: u64,
+    /// The longest bundle the sender takes, bytes.
+    pub transfer_mru: u64,
+    /// The sender's node id; empty: not told.
+    pub node_id: String,
+    /// The list of session extension items, for [`items`].
+    pub items: Bytes,
+}
+
+/// The header of a segment (RFC 9174 5.2.2); `length` bytes of bundle follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XferSegment {
+    /// [`START`], [`END`], and what else there was.
+    pub flags: u8,
+    /// The transfer.
+    pub id: u64,
+    /// The list of transfer extension items, for [`items`]; empty unless this is the first segment.
+    pub items: Bytes,
+    /// How many bytes follow.
+    pub length: u64,
+}
+
+/// Why a bundle is refused (RFC 9174 5.2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefuseReason {
+    /// 0: not said.
+    Unknown,
+    /// 1: the receiver has all of it.
+    Completed,
+    /// 2: the receiver's resources are exhausted.
+    NoResources,
+    /// 3: it has to come again from the beginning.
+    Retransmit,
+    /// 4: the bundle or its extensions are not acceptable.
+    NotAcceptable,
+    /// 5: an extension failed.
+    ExtensionFailure,
+    /// 6: the session is ending.
+    SessionTerminating,
+    /// Another one.
+    Other(u8),
+}
+
+impl RefuseReason {
+    /// From its number.
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            0 => RefuseReason::Unknown,
+            1 => RefuseReason::Completed,
+            2 => RefuseReason::NoResources,
+            3 => RefuseReason::Retransmit,
+            4 => RefuseReason::NotAcceptable,
+            5 => RefuseReason::ExtensionFailure,
+            6 => RefuseReason::SessionTerminating,
+            other => RefuseReason::Other(other),
+        }
+    }
+
+    /// Its number.
+    pub const fn code(self) -> u8 {
+        match self {
+            RefuseReason::Unknown => 0,
+            RefuseReason::Completed => 1,
+            RefuseReason::NoResources => 2,
+            RefuseReason::Retransmit => 3,
+            RefuseReason::NotAcceptable => 4,
+            RefuseReason::ExtensionFailure => 5,
+            RefuseReason::SessionTerminating => 6,
+            RefuseReason::Other(other) => other,
+        }
+    }
+}
+
+/// Why a session ends (RFC 9174 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TermReason {
+    /// 0: not said.
+    Unknown,
+    /// 1: idle.
+    IdleTimeout,
+    /// 2: the version is not spoken.
+    VersionMismatch,
+    /// 3: too busy.
+    Busy,
+    /// 4: the contact header or SESS_INIT cannot be agreed on.
+    ContactFailure,
+    /// 5: a limit was reached.
+    ResourceExhaustion,
+    /// Another one.
+    Other(u8),
+}
+
+impl TermReason {
+    /// From its number.
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            0 => TermReason::Unknown,
+            1 => TermReason::IdleTimeout,
+            2 => TermReason::VersionMismatch,
+            3 => TermReason::Busy,
+            4 => TermReason::ContactFailure,
+            5 => TermReason::ResourceExhaustion,
+            other => TermReason::Other(other),
+        }
+    }
+
+    /// Its number.
+    pub const fn code(self) -> u8 {
+        match self {
+            TermReason::Unknown => 0,
+            TermReason::IdleTimeout => 1,
+            TermReason::VersionMismatch => 2,
+            TermReason::Busy => 3,
+            TermReason::ContactFailure => 4,
+            TermReason::ResourceExhaustion => 5,
+            TermReason::Other(other) => other,
+        }
+    }
+}
+
+/// Why a message is rejected (RFC 9174 5.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejectReason {
+    /// 1: the type is not known.
+    TypeUnknown,
+    /// 2: the content cannot be complied with.
+    Unsupported,
+    /// 3: it does not fit the state.
+    Unexpected,
+    /// Another one.
+    Other(u8),
+}
+
+impl RejectReason {
+    /// From its number.
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            1 => RejectReason::TypeUnknown,
+            2 => RejectReason::Unsupported,
+            3 => RejectReason::Unexpected,
+            other => RejectReason::Other(other),
+        }
+    }
+
+    /// Its number.
+    pub const fn code(self) -> u8 {
+        match self {
+            RejectReason::TypeUnknown => 1,
+            RejectReason::Unsupported => 2,
+            RejectReason::Unexpected => 3,
+            RejectReason::Other(other) => other,
+        }
+    }
+}
+
+/// A message (RFC 9174 4.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The header of a segment (5.2.2).
+    XferSegment(XferSegment),
+    /// Acknowledges a segment (5.2.3).
+    XferAck {
+        /// The flags of the segment.
+        flags: u8,
+        /// The transfer.
+        id: u64,
+        /// Bytes from the bundle's beginning.
+        up_to: u64,
+    },
+    /// Refuses a transfer (5.2.4).
+    XferRefuse {
+        /// Why.
+        reason: RefuseReason,
+        /// The transfer.
+        id: u64,
+    },
+    /// Shows life (5.1.1).
+    KeepAlive,
+    /// Ends the session (6.1).
+    SessTerm {
+        /// This answers the peer's.
+        reply: bool,
+        /// Why.
+        reason: TermReason,
+    },
+    /// Rejects a message (5.1.2).
+    MsgReject {
+        /// Why.
+        reason: RejectReason,
+        /// The first byte of the message rejected.
+        header: u8,
+    },
+    /// Opens the session (4.6).
+    SessInit(SessInit),
+    /// A type that is not assigned; its length is unknown, so nothing after it can be read.
+    Unknown {
+        /// The type.
+        header: u8,
+    },
+}
+
+impl Message {
+    /// Takes a message. Reserved flags are ignored, but kept where the answer repeats them.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let header = take(input, 1)?[0];
+        Ok(match header {
+            0x01 => Message::XferSegment(XferSegment::decode_body(input)?),
+            0x02 => {
+                let mut fixed = take(input, 17)?;
+                Message::XferAck { flags: fixed.get_u8(), id: fixed.get_u64(), up_to: fixed.get_u64() }
+            }
+            0x03 => {
+                let mut fixed = take(input, 9)?;
+                Message::XferRefuse { reason: RefuseReason::from_code(fixed.get_u8()), id: fixed.get_u64() }
+            }
+            0x04 => Message::KeepAlive,
+            0x05 => {
+                let fixed = take(input, 2)?;
+                Message::SessTerm { reply: fixed[0] & 1 != 0, reason: TermReason::from_code(fixed[1]) }
+            }
+            0x06 => {
+                let fixed = take(input, 2)?;
+                Message::MsgReject { reason: RejectReason::from_code(fixed[0]), header: fixed[1] }
+            }
+            0x07 => Message::SessInit(SessInit::decode_body(input)?),
+            _ => Message::Unknown { header },
+        })
+    }
+
+    /// Appends the message.
+    pub fn encode(&self, out: &mut BytesMut) {
+        match self {
+            Message::XferSegment(segment) => segment.encode(out),
+            Message::XferAck { flags, id, up_to } => {
+                out.put_u8(0x02);
+                out.put_u8(*flags);
+                out.put_u64(*id);
+                out.put_u64(*up_to);
+            }
+            Message::XferRefuse { reason, id } => {
+                out.put_u8(0x03);
+                out.put_u8(reason.code());
+                out.put_u64(*id);
+            }
+            Message::KeepAlive => out.put_u8(0x04),
+            Message::SessTerm { reply, reason } => {
+                out.put_slice(&[0x05, u8::from(*reply), reason.code()]);
+            }
+            Message::MsgReject { reason, header } => out.put_slice(&[0x06, reason.code(), *header]),
+            Message::SessInit(init) => init.encode(out),
+            Message::Unknown { header } => out.put_u8(*header),
+        }
+    }
+}
+
+impl XferSegment {
+    fn decode_body(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let mut fixed = take(input, 9)?;
+        let flags = fixed.get_u8();
+        let id = fixed.get_u64();
+        let items = if flags & START != 0 { take_items(input)? } else { Bytes::new() };
+        let length = take(input, 8)?.get_u64();
+        Ok(XferSegment { flags, id, items, length })
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        out.put_u8(0x01);
+        out.put_u8(self.flags);
+        out.put_u64(self.id);
+        if self.flags & START != 0 {
+            put_items(&self.items, out);
+        }
+        out.put_u64(self.length);
+    }
+}
+
+impl SessInit {
+    fn decode_body(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let mut fixed = take(input, 20)?;
+        let (keepalive, segment_mru, transfer_mru) = (fixed.get_u16(), fixed.get_u64(), fixed.get_u64());
+        let length = usize::from(fixed.get_u16());
+        if length > NODE_ID_BYTES_MAX {
+            return Err(DecodeError::Limit { what: "the node id in a SESS_INIT" });
+        }
+        let node_id = String::from_utf8(take(input, length)?.to_vec())
+            .map_err(|_| DecodeError::invalid("the node id in a SESS_INIT", "RFC 9174 4.6"))?;
+        Ok(SessInit { keepalive, segment_mru, transfer_mru, node_id, items: take_items(input)? })
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        out.put_u8(0x07);
+        out.put_u16(self.keepalive);
+        out.put_u64(self.segment_mru);
+        out.put_u64(self.transfer_mru);
+        out.put_u16(u16::try_from(self.node_id.len()).expect("a node id's length has 16 bits"));
+        out.put_slice(self.node_id.as_bytes());
+        put_items(&self.items, out);
+    }
+}
+
+fn take(input: &mut Bytes, length: usize) -> Result<Bytes, DecodeError> {
+    if input.len() < length { Err(DecodeError::Incomplete) } else { Ok(input.split_to(length)) }
+}
+
+fn take_items(input: &mut Bytes) -> Result<Bytes, DecodeError> {
+    let length = take(input, 4)?.get_u32() as usize;
+    if length > ITEMS_BYTES_MAX {
+        return Err(DecodeError::Limit { what: "a list of extension items" });
+    }
+    take(input, length)
+}
+
+fn put_items(items: &Bytes, out: &mut BytesMut) {
+    out.put_u32(u32::try_from(items.len()).expect("an extension list's length has 32 bits"));
+    out.put_slice(items);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn length_item(total: u64) -> Bytes {
+        let mut out = BytesMut::new();
+        let value = Bytes::copy_from_slice(&total.to_be_bytes());
+        Item { critical: false, kind: TRANSFER_LENGTH, value }.encode(&mut out);
+        out.freeze()
+    }
+
+    fn all_messages() -> Vec<(Message, &'static [u8])> {
+        let first = XferSegment { flags: START, id: 7, items: length_item(1000), length: 600 };
+        let last = XferSegment { flags: END, id: 7, items: Bytes::new(), length: 400 };
+        let init = SessInit {
+            keepalive: 30,
+            segment_mru: 16_384,
+            transfer_mru: 1 << 32,
+            node_id: "ipn:2.0".to_owned(),
+            items: Bytes::new(),
+        };
+        vec![
+            (
+                Message::XferSegment(first),
+                b"\x01\x02\0\0\0\0\0\0\0\x07\0\0\0\x0d\0\0\x01\0\x08\0\0\0\0\0\0\x03\xe8\0\0\0\0\0\0\x02\x58",
+            ),
+            (Message::XferSegment(last), b"\x01\x01\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\x01\x90"),
+            (
+                Message::XferAck { flags: 0x81, id: 7, up_to: 1000 },
+                b"\x02\x81\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\x03\xe8",
+            ),
+            (
+                Message::XferRefuse { reason: RefuseReason::NotAcceptable, id: 7 },
+                b"\x03\x04\0\0\0\0\0\0\0\x07",
+            ),
+            (Message::XferRefuse { reason: RefuseReason::Other(99), id: 7 }, b"\x03\x63\0\0\0\0\0\0\0\x07"),
+            (Message::KeepAlive, b"\x04"),
+            (Message::SessTerm { reply: true, reason: TermReason::IdleTimeout }, b"\x05\x01\x01"),
+            (Message::SessTerm { reply: false, reason: TermReason::Other(200) }, b"\x05\x00\xc8"),
+            (Message::MsgReject { reason: RejectReason::Unexpected, header: 2 }, b"\x06\x03\x02"),
+            (Message::SessInit(init), b"\x07\0\x1e\0\0\0\0\0\0\x40\0\0\0\0\x01\0\0\0\0\0\x07ipn:2.0\0\0\0\0"),
+            (Message::Unknown { header: 0x2a }, b"\x2a"),
+        ]
+    }
+
+    #[test]
+    fn messages_and_their_bytes() {
+        for (message, bytes) in all_messages() {
+            let mut out = BytesMut::new();
+            message.encode(&mut out);
+            assert_eq!(&out[..], bytes, "{message:?}");
+            let mut input = Bytes::from([bytes, b"rest"].concat());
+            assert_eq!(Message::decode(&mut input).as_ref(), Ok(&message));
+            assert_eq!(&input[..], b"rest", "{message:?}");
+            for cut in 0..bytes.len() {
+                let mut short = Bytes::copy_from_slice(&bytes[..cut]);
+                assert_eq!(Message::decode(&mut short), Err(DecodeError::Incomplete), "{message:?} at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_contact_header_as_bytes() {
+        let mut out = BytesMut::new();
+        ContactHeader { can_tls: true }.encode(&mut out);
+        assert_eq!(&out[..], b"dtn!\x04\x01");
+        for cut in 0..out.len() {
+            let mut short = Bytes::copy_from_slice(&out[..cut]);
+            assert_eq!(ContactHeader::decode(&mut short), Err(DecodeError::Incomplete), "cut at {cut}");
+        }
+        let mut reserved = Bytes::from_static(b"dtn!\x04\xfe");
+        assert_eq!(ContactHeader::decode(&mut reserved), Ok(ContactHeader { can_tls: false }));
+    }
+
+    #[test]
+    fn a_list_of_items_ends_where_its_last_item_does() {
+        let good = length_item(5);
+        assert_eq!(items(good.clone()).map(|items| items.len()), Ok(1));
+        let wrong = DecodeError::invalid("a list of extension items", "RFC 9174 4.6");
+        for cut in 1..good.len() {
+            assert_eq!(items(good.slice(..cut)), Err(wrong), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn announced_lengths_of_any_size_cost_nothing() {
+        let mut input = Bytes::from_static(b"\x01\x02\0\0\0\0\0\0\0\x07\xff\xff\xff\xff\0\0");
+        let limit = DecodeError::Limit { what: "a list of extension items" };
+        assert_eq!(Message::decode(&mut input), Err(limit));
+        let mut input = Bytes::from_static(b"\x07\0\x1e\0\0\0\0\0\0\x40\0\0\0\0\x01\0\0\0\0\xff\xff");
+        let limit = DecodeError::Limit { what: "the node id in a SESS_INIT" };
+        assert_eq!(Message::decode(&mut input), Err(limit));
+    }
+}
