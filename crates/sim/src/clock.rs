@@ -59,3 +59,24 @@ impl ClockConfig {
         Some(u64::try_from(shown.max(1)).unwrap_or(u64::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_drifts_jumps_or_is_missing() {
+        let hour = Instant::from_secs(3600);
+        let shown = |clock: &ClockConfig| clock.dtn_ms(hour).map(|ms| ms as i64 - EPOCH_DTN_MS as i64);
+        let right = ClockConfig::default();
+        assert_eq!(shown(&right), Some(3_600_000));
+        assert_eq!(shown(&ClockConfig::none()), None);
+        let fast = ClockConfig { offset_ms: -200, drift_ppb: 50_000, ..right.clone() };
+        assert_eq!(shown(&fast), Some(3_600_000 - 200 + 180));
+        let jump = |at, by_ms| Jump { at: Instant::from_secs(at), by_ms };
+        let jumpy = ClockConfig { jumps: vec![jump(10, 500), jump(3600, -900), jump(3601, 7)], ..right };
+        assert_eq!(shown(&jumpy), Some(3_600_000 - 400));
+        let ancient = ClockConfig { offset_ms: i64::MIN, ..ClockConfig::default() };
+        assert_eq!(ancient.dtn_ms(hour), Some(1), "zero would say that there is no clock");
+    }
+}

@@ -78,3 +78,48 @@ fn interpolate(points: &[DelayPoint], now: Instant) -> Duration {
         (None, None) => Duration::ZERO,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_proto::rng::Rng;
+
+    #[test]
+    fn a_delay_that_shrinks_no_faster_than_time_passes_never_reorders() {
+        let mut rng = Rng::new(4);
+        for _ in 0..200 {
+            let (mut at, mut delay) = (0u64, 5_000_000u64);
+            let points = (0..6).map(|_| {
+                let point = DelayPoint { at: Instant::from_nanos(at), delay: Duration::from_nanos(delay) };
+                let step = 1 + rng.below(3_000_000);
+                let change = rng.below(3 * step);
+                at += step;
+                delay = (delay + change).saturating_sub(step);
+                point
+            });
+            let schedule = Delay::Schedule(points.collect());
+            let (mut sent, mut received) = (0, Instant::ZERO);
+            while sent < at + 1000 {
+                sent += rng.below(2000);
+                let now = Instant::from_nanos(sent);
+                let arrival = now + schedule.at(now);
+                assert!(arrival >= received, "{schedule:?} at {now}");
+                received = arrival;
+            }
+        }
+    }
+
+    #[test]
+    fn a_delay_that_falls_faster_than_time_passes_reorders() {
+        let point = |at, delay| DelayPoint { at: Instant::from_secs(at), delay: Duration::from_secs(delay) };
+        let schedule = Delay::Schedule(vec![point(0, 10), point(1, 10), point(1, 2)]);
+        let arrival = |millis| Instant::from_millis(millis) + schedule.at(Instant::from_millis(millis));
+        assert_eq!(arrival(900), Instant::from_millis(10_900));
+        assert_eq!(
+            arrival(1000),
+            Instant::from_millis(3000),
+            "the shorter path counts from its first moment"
+        );
+        assert_eq!(schedule.min(), Duration::from_secs(2));
+    }
+}

@@ -153,7 +153,9 @@ impl Disk {
         for write in &unsynced[..survivors] {
             self.make_durable(*write);
         }
-        if let Some(&Write::Append { record, bytes }) = unsynced.get(survivors) {
+        if let Some(&Write::Append { record, bytes }) = unsynced.get(survivors)
+            && rng.chance(0.5)
+        {
             let part = rng.below(bytes + 1);
             self.make_durable(Write::Append { record, bytes: part });
         }
@@ -354,3 +356,6 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,9 @@
 
 use crate::channel::{ChannelId, Direction};
 use crate::line::{Handed, Left, Line, Taken};
-use crate::node::{Port, Tidings, find};
+use crate::node::{NodeId, Port, Tidings, find};
 use crate::queue::{Event, EventQueue};
-use crate::trace::{Fate, FrameRecord, FrameSink};
+use crate::trace::{End, Fate, FrameRecord, FrameSink};
 use longwire_proto::service::{FramesRequest, InterfaceId};
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
@@ -25,6 +25,8 @@ pub(crate) struct Ether {
     flights: Vec<Option<Flight>>,
     free_flights: Vec<u32>,
     pub(crate) trace: Option<FrameSink>,
+    /// Interfaces that were joined and have no channel yet.
+    pub(crate) loose: Vec<End>,
 }
 
 impl Ether {
@@ -32,6 +34,7 @@ impl Ether {
     pub(crate) fn frames_request(
         &mut self,
         ports: &[Port],
+        node: NodeId,
         interface: InterfaceId,
         request: FramesRequest,
         tidings: &mut VecDeque<Tidings>,
@@ -39,7 +42,10 @@ impl Ether {
         let Some(index) = find(ports, interface) else {
             match request {
                 // An interface with no channel has no carrier.
-                FramesRequest::Join => tidings.push_back(Tidings::Carrier(interface, false)),
+                FramesRequest::Join => {
+                    self.loose.push(End { node, interface });
+                    tidings.push_back(Tidings::Carrier(interface, false));
+                }
                 FramesRequest::Frame { .. } => panic!("a frame for {interface:?}, which has no channel"),
             }
             return;

@@ -128,7 +128,23 @@ impl<A: Service> Simulation<A> {
             }
             self.ether.lines.push(line_at_work);
         }
+        for (end, line) in [(ends[0], index), (ends[1], index + 1)] {
+            self.join_late(end, line);
+        }
         ChannelId(index / 2)
+    }
+
+    /// An interface that was joined before it had a channel is joined to this line.
+    fn join_late(&mut self, end: End, line: u32) {
+        if let Some(place) = self.ether.loose.iter().position(|loose| *loose == end) {
+            self.ether.loose.swap_remove(place);
+            self.ether.lines[line as usize].joined = true;
+            let carrier = self.ether.lines[line as usize].carrier();
+            let tidings = &mut self.nodes[end.node.0 as usize].tidings;
+            tidings.push_back(Tidings::Carrier(end.interface, carrier));
+            tidings.push_back(Tidings::Room(end.interface, line));
+            self.settle(end.node, false);
+        }
     }
 
     /// The time.
@@ -463,6 +479,7 @@ impl<A: Service> Simulation<A> {
         let mut rng = self.rng.fork(&format!("crash {} of {}", node.boots, node.name));
         node.disk.crash(&mut rng);
         self.wakes.set(id.0 as usize, Instant::FAR_FUTURE);
+        self.ether.loose.retain(|end| end.node != id);
         for port in node.ports.clone() {
             for frame in self.ether.lines[port.out as usize].abandon() {
                 self.ether.drop_frame(port.out, frame, Fate::SenderCrashed);
@@ -534,7 +551,7 @@ impl<A: Service> Simulation<A> {
                     |request| match request {
                         Side::First(request) => disk.handle_request(now, request),
                         Side::Second((interface, request)) => {
-                            ether.frames_request(ports, interface, request, tidings);
+                            ether.frames_request(ports, id, interface, request, tidings);
                         }
                     },
                 );

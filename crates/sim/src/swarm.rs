@@ -166,3 +166,62 @@ fn spell(rng: &mut Rng, from: Instant, until: Instant) -> (Instant, Instant) {
     let at = |nanos| from + Duration::from_nanos(nanos);
     (at(begin), at((begin + length).min(span)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_fault_is_mended_in_time() {
+        let misfortune = Misfortune {
+            channels: vec![ChannelId(0), ChannelId(1)],
+            nodes: vec![NodeId(0), NodeId(1), NodeId(2)],
+            from: Instant::from_secs(10),
+            until: Instant::from_secs(100),
+            cuts_max: 8,
+            crashes_max: 8,
+            disk_failures_max: 4,
+            damages_max: 2,
+        };
+        let mut kinds = [0; 4];
+        for seed in 0..500 {
+            let (mut cut, mut down, mut failing) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+            for (at, fault) in faults(&mut Rng::new(seed), &misfortune) {
+                assert!(at >= misfortune.from && at <= misfortune.until);
+                match fault {
+                    Fault::Cut(channel) => kinds[0] += u32::from(cut.insert(channel)),
+                    Fault::Heal(channel) => drop(cut.remove(&channel)),
+                    Fault::Crash(node) => kinds[1] += u32::from(down.insert(node)),
+                    Fault::Restart(node) => drop(down.remove(&node)),
+                    Fault::DiskFails(node, true) => kinds[2] += u32::from(failing.insert(node)),
+                    Fault::DiskFails(node, false) => drop(failing.remove(&node)),
+                    Fault::DamageAnyRecord(_) => kinds[3] += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert!(cut.is_empty() && down.is_empty() && failing.is_empty(), "seed {seed}");
+        }
+        assert!(kinds.iter().all(|count| *count > 100), "every kind of fault is drawn: {kinds:?}");
+    }
+
+    #[test]
+    fn worlds_that_are_drawn_make_sense() {
+        for seed in 0..500 {
+            let mut rng = Rng::new(seed);
+            let config = channel(&mut rng);
+            config.forward.check();
+            config.backward.check();
+            match config.forward.errors {
+                Errors::GilbertElliott(model) => {
+                    assert!(
+                        model.bad_bits_mean * 9.0 < model.good_bits_mean,
+                        "good most of the time: {model:?}"
+                    );
+                }
+                even => assert!(even.mean_ber() < 1e-4, "{even:?}"),
+            }
+            assert!(disk(&mut rng).sync_latency < Duration::from_secs(1));
+        }
+    }
+}
