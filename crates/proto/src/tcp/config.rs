@@ -101,6 +101,18 @@ pub enum IdleRestart {
     Halving,
 }
 
+/// Whether small segments wait until what was sent is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Nagle {
+    /// They do not.
+    Off,
+    /// While anything is unacknowledged (RFC 9293 3.7.4).
+    Rfc9293,
+    /// While a small segment is unacknowledged (Minshall's variant), as in Linux.
+    Minshall,
+}
+
 /// How TCP behaves: every knob, as plain numbers.
 ///
 /// The defaults are those of [`Profile::rfc5681`]. Four presets: [`Profile::named`].
@@ -174,8 +186,8 @@ pub struct Profile {
     /// So many segments at the beginning, and after a long silence, are acknowledged at once each. Default 0.
     pub quick_acks: u32,
 
-    /// Hold small segments back while anything is unacknowledged (RFC 9293 3.7.4). Default true.
-    pub nagle: bool,
+    /// Whether small segments wait. Default RFC 9293 3.7.4.
+    pub nagle: Nagle,
     /// So many retransmission timeouts in a row, then the connection is given up (RFC 9293 3.8.3, R2). Default 15.
     pub retries: u32,
     /// Give up when as much time has passed as `retries` doublings from `rto_minimum` take, instead of counting:
@@ -245,7 +257,7 @@ impl Profile {
             delayed_ack_maximum: Duration::from_millis(200),
             acknowledge_every_segments: 2,
             quick_acks: 0,
-            nagle: true,
+            nagle: Nagle::Rfc9293,
             retries: 15,
             retries_as_time: false,
             syn_retries: 5,
@@ -281,6 +293,7 @@ impl Profile {
             rtt_sampling: RttSampling::PerAcknowledgement,
             delayed_ack_minimum: Duration::from_millis(40),
             quick_acks: 16,
+            nagle: Nagle::Minshall,
             ..Profile::rfc5681()
         }
     }
@@ -298,6 +311,7 @@ impl Profile {
             growth: Growth::PerAcknowledgement,
             recovery: Recovery::NewReno,
             limited_transmit: false,
+            nagle: Nagle::Off,
             idle_restart: IdleRestart::Off,
             rto_initial: Duration::from_secs(3),
             rto_minimum: Duration::from_millis(200),
@@ -327,6 +341,7 @@ impl Profile {
             rtt_sampling: RttSampling::PerAcknowledgement,
             delayed_ack_minimum: Duration::from_millis(40),
             quick_acks: 16,
+            nagle: Nagle::Minshall,
             retries_as_time: true,
             syn_retries: 6,
             ..Profile::rfc5681()

@@ -1,0 +1,323 @@
+//! The congestion window: slow start, congestion avoidance, and what a loss does to it (RFC 5681, RFC 6582,
+//! RFC 6675 5).
+
+use super::config::{Growth, Halved, IdleRestart, Profile, Reduction, WindowValidation};
+use crate::time::Duration;
+
+/// "As high as possible" (RFC 5681 3.1).
+pub(super) const THRESHOLD_UNKNOWN: u64 = u64::MAX / 4;
+/// Above any window that can be used.
+const WINDOW_MAX: u64 = 1 << 40;
+
+/// What the sender is busy with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing is known to be lost.
+    Open,
+    /// Fast recovery, until everything before `point` is acknowledged.
+    Recovery {
+        /// What was sent when it began.
+        point: u64,
+    },
+    /// After a timeout, until everything before `point` is acknowledged.
+    Loss {
+        /// What was sent when it began.
+        point: u64,
+    },
+}
+
+/// The window before a reduction, in case it was for nothing.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    window: u64,
+    threshold: u64,
+}
+
+/// The congestion window of one connection, in bytes.
+#[derive(Debug)]
+pub(super) struct Congestion {
+    growth: Growth,
+    validation: WindowValidation,
+    halved: Halved,
+    reduction: Reduction,
+    idle_restart: IdleRestart,
+    segment: u64,
+    initial: u64,
+    pub(super) window: u64,
+    pub(super) threshold: u64,
+    pub(super) phase: Phase,
+    before: Option<Before>,
+    /// Congestion avoidance: what was acknowledged since the window grew.
+    credit: u64,
+    /// Proportional reduction: what was delivered and sent in this recovery, and the window at its beginning.
+    delivered: u64,
+    sent: u64,
+    window_at_loss: u64,
+    /// Rate halving: every second acknowledgement counts.
+    odd: bool,
+}
+
+impl Congestion {
+    pub(super) fn new(profile: &Profile, segment: u64) -> Self {
+        let initial = u64::from(profile.initial_window_segments.max(1)) * segment;
+        Congestion {
+            growth: profile.growth,
+            validation: profile.window_validation,
+            halved: profile.halved,
+            reduction: profile.reduction,
+            idle_restart: profile.idle_restart,
+            segment,
+            initial,
+            window: initial,
+            threshold: THRESHOLD_UNKNOWN,
+            phase: Phase::Open,
+            before: None,
+            credit: 0,
+            delivered: 0,
+            sent: 0,
+            window_at_loss: initial,
+            odd: false,
+        }
+    }
+
+    /// The SYN was lost (RFC 5681 3.1).
+    pub(super) fn syn_was_lost(&mut self) {
+        self.window = self.segment;
+    }
+
+    /// New data were acknowledged outside fast recovery; `flight` was in the network before.
+    pub(super) fn grow(&mut self, acknowledged: u64, flight: u64) {
+        let slow_start = self.window < self.threshold;
+        let full = flight + self.segment > self.window;
+        let may = match self.validation {
+            WindowValidation::Off => true,
+            WindowValidation::WhenFull => full,
+            WindowValidation::SlowStartDoubles => full || slow_start && self.window < 2 * flight,
+        };
+        if !may {
+            return;
+        }
+        let mut amount = match self.growth {
+            Growth::PerAcknowledgement => self.segment,
+            Growth::Bytes { segments_max: 0 } => acknowledged,
+            Growth::Bytes { segments_max } => acknowledged.min(u64::from(segments_max) * self.segment),
+        };
+        if slow_start {
+            let step = amount.min(self.threshold - self.window);
+            self.window = (self.window + step).min(WINDOW_MAX);
+            amount -= step;
+        }
+        // RFC 5681 3.1 equation 3, by counting: one segment for each window acknowledged.
+        if self.window >= self.threshold {
+            self.credit += amount;
+            if self.credit >= self.window {
+                self.credit -= self.window;
+                self.window = (self.window + self.segment).min(WINDOW_MAX);
+            }
+        }
+    }
+
+    fn reduce_threshold(&mut self, flight: u64) {
+        self.before = Some(Before { window: self.window, threshold: self.threshold });
+        let base = match self.halved {
+            Halved::Flight => flight,
+            Halved::Window => self.window,
+        };
+        self.threshold = (base / 2).max(2 * self.segment);
+        self.credit = 0;
+    }
+
+    /// A loss was noticed by what arrived (RFC 5681 3.2, RFC 6675 5 step 4).
+    pub(super) fn enter_recovery(&mut self, point: u64, flight: u64) {
+        self.window_at_loss = self.window.max(1);
+        self.reduce_threshold(flight);
+        self.phase = Phase::Recovery { point };
+        (self.delivered, self.sent, self.odd) = (0, 0, false);
+        if self.reduction == Reduction::Immediate {
+            self.window = self.threshold;
+        }
+    }
+
+    /// One acknowledgement during fast recovery; `pipe` is what is in the network now.
+    pub(super) fn recovery_step(&mut self, delivered: u64, pipe: u64, advanced: bool) {
+        match self.reduction {
+            Reduction::Immediate => {}
+            Reduction::RateHalving => {
+                if self.odd && self.window > self.threshold / 2 + self.segment {
+                    self.window -= self.segment;
+                }
+                self.odd = !self.odd;
+                self.window = self.window.min(pipe + self.segment);
+            }
+            Reduction::Proportional => {
+                self.delivered += delivered;
+                let allowed = if pipe > self.threshold {
+                    let share = u128::from(self.delivered) * u128::from(self.threshold);
+                    let share = share.div_ceil(u128::from(self.window_at_loss)) as u64;
+                    share.saturating_sub(self.sent)
+                } else {
+                    let slack = if advanced { self.segment } else { 0 };
+                    let limit = self.delivered.saturating_sub(self.sent).max(delivered) + slack;
+                    limit.min(self.threshold - pipe)
+                };
+                self.window = pipe + allowed;
+            }
+        }
+    }
+
+    /// Something left during fast recovery.
+    pub(super) fn note_sent(&mut self, bytes: u64) {
+        if matches!(self.phase, Phase::Recovery { .. }) {
+            self.sent += bytes;
+        }
+    }
+
+    /// Everything before the recovery point is acknowledged (RFC 6582 3.2 step 3, RFC 6675 5).
+    pub(super) fn exit_recovery(&mut self, flight: u64, sack: bool) {
+        self.phase = Phase::Open;
+        self.window = match self.reduction {
+            // Without SACK the whole flight may have been acknowledged at once: do not answer with a burst.
+            Reduction::Immediate if !sack => self.threshold.min(flight.max(self.segment) + self.segment),
+            Reduction::Immediate | Reduction::Proportional => self.threshold,
+            Reduction::RateHalving => self.window.min(self.threshold),
+        };
+        self.window = self.window.max(self.segment);
+        self.before = None;
+    }
+
+    /// The timer expired (RFC 5681 3.1): `first` for this data. Where the window itself is halved, a timeout within
+    /// fast recovery does not halve it once more.
+    pub(super) fn time_out(&mut self, point: u64, flight: u64, first: bool) {
+        let halved = self.halved == Halved::Window && matches!(self.phase, Phase::Recovery { .. });
+        if first && !halved {
+            self.reduce_threshold(flight);
+        }
+        self.window = self.segment;
+        self.credit = 0;
+        self.phase = Phase::Loss { point };
+    }
+
+    /// Everything that was in flight at the timeout is acknowledged.
+    pub(super) fn exit_loss(&mut self) {
+        self.phase = Phase::Open;
+        self.before = None;
+    }
+
+    /// Nothing was lost: the reduction is taken back.
+    pub(super) fn undo(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.window = self.window.max(before.window);
+            self.threshold = self.threshold.max(before.threshold);
+        }
+        self.phase = Phase::Open;
+    }
+
+    /// Nothing was sent for `idle` (RFC 5681 4.1).
+    pub(super) fn restart(&mut self, idle: Duration, timeout: Duration) {
+        if idle <= timeout || self.phase != Phase::Open {
+            return;
+        }
+        let floor = self.initial.min(self.window);
+        match self.idle_restart {
+            IdleRestart::Off => {}
+            IdleRestart::Rfc5681 => self.window = floor,
+            IdleRestart::Halving => {
+                self.threshold = self.threshold.max(self.window / 4 * 3);
+                let halvings = idle.as_nanos() / timeout.as_nanos().max(1);
+                let halved = self.window.checked_shr(halvings.min(63) as u32).unwrap_or(0);
+                self.window = halved.max(floor);
+            }
+        }
+        self.credit = 0;
+    }
+
+    /// What a later connection to the same peer may begin with: the threshold, where one was found.
+    pub(super) fn threshold_to_remember(&self) -> Option<u64> {
+        if self.threshold == THRESHOLD_UNKNOWN {
+            return None;
+        }
+        match self.phase {
+            Phase::Open if self.window > self.threshold => Some((self.window / 2).max(self.threshold)),
+            _ => Some(self.threshold),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    fn acknowledge_rounds(congestion: &mut Congestion, rounds: u32, segments_per_ack: u64) {
+        for _ in 0..rounds {
+            let flight = congestion.window;
+            for _ in 0..flight / (segments_per_ack * MSS) {
+                congestion.grow(segments_per_ack * MSS, flight);
+            }
+        }
+    }
+
+    #[test]
+    fn slow_start_doubles_with_bytes_and_grows_by_half_per_delayed_acknowledgement() {
+        let mut bytes = Congestion::new(&Profile::linux_6(), MSS);
+        acknowledge_rounds(&mut bytes, 3, 2);
+        assert_eq!(bytes.window, 80 * MSS);
+        let mut each = Congestion::new(&Profile { initial_window_segments: 10, ..Profile::ns3_2010() }, MSS);
+        acknowledge_rounds(&mut each, 2, 2);
+        assert_eq!(each.window, 22 * MSS);
+    }
+
+    #[test]
+    fn avoidance_adds_one_segment_a_round_trip() {
+        let mut congestion = Congestion::new(&Profile::rfc5681(), MSS);
+        congestion.enter_recovery(1, 20 * MSS);
+        congestion.exit_recovery(0, true);
+        assert_eq!((congestion.window, congestion.threshold), (10 * MSS, 10 * MSS));
+        acknowledge_rounds(&mut congestion, 3, 1);
+        assert_eq!(congestion.window, 13 * MSS);
+    }
+
+    #[test]
+    fn a_second_timeout_of_the_same_data_keeps_the_threshold() {
+        let mut congestion = Congestion::new(&Profile::rfc5681(), MSS);
+        congestion.time_out(1, 20 * MSS, true);
+        congestion.time_out(1, MSS, false);
+        assert_eq!((congestion.window, congestion.threshold), (MSS, 10 * MSS));
+    }
+
+    #[test]
+    fn rate_halving_and_proportional_reduction_end_at_half() {
+        for reduction in [Reduction::RateHalving, Reduction::Proportional] {
+            let profile = Profile { reduction, initial_window_segments: 20, ..Profile::linux_6() };
+            let mut congestion = Congestion::new(&profile, MSS);
+            congestion.enter_recovery(100, 20 * MSS);
+            let (mut pipe, mut sent) = (19 * MSS, 0);
+            for _ in 0..19 {
+                pipe -= MSS;
+                congestion.recovery_step(MSS, pipe, false);
+                while pipe + MSS <= congestion.window {
+                    pipe += MSS;
+                    sent += 1;
+                    congestion.note_sent(MSS);
+                }
+            }
+            assert!((9..=11).contains(&sent), "{reduction:?} sent {sent} segments");
+            congestion.exit_recovery(pipe, true);
+            assert!((9 * MSS..=11 * MSS).contains(&congestion.window), "{reduction:?} {}", congestion.window);
+        }
+    }
+
+    #[test]
+    fn idleness_costs_what_the_profile_says() {
+        for (idle_restart, expected) in
+            [(IdleRestart::Off, 80), (IdleRestart::Rfc5681, 10), (IdleRestart::Halving, 20)]
+        {
+            let profile = Profile { idle_restart, ..Profile::linux_6() };
+            let mut congestion = Congestion::new(&profile, MSS);
+            congestion.window = 80 * MSS;
+            congestion.restart(Duration::from_secs(5), Duration::from_secs(2));
+            assert_eq!(congestion.window, expected * MSS, "{idle_restart:?}");
+        }
+    }
+}

@@ -1,0 +1,588 @@
+//! One connection: its state, its user, its timers. What segments do to it is in `input`, which segment it sends
+//! next in `output`.
+
+use super::config::Profile;
+use super::congestion::Congestion;
+use super::receive::Receiver;
+use super::rtt::RttEstimator;
+use super::send::{Scoreboard, SendBuffer};
+use super::wire::{IPV4_HEADER_BYTES, TCP_HEADER_BYTES, TIMESTAMP_OPTION_BYTES};
+use crate::rng::Rng;
+use crate::service::{CloseReason, StreamIndication, StreamRequest};
+use crate::time::{Duration, Instant, Timers};
+use core::net::Ipv4Addr;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// The states of RFC 9293 3.3.2. LISTEN is the host's: a listening port is no connection yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// A SYN was sent, or is about to be.
+    SynSent,
+    /// SYNs crossed, or a peer called.
+    SynReceived,
+    /// Data flow.
+    Established,
+    /// A FIN was sent.
+    FinWait1,
+    /// It is acknowledged.
+    FinWait2,
+    /// The peer's FIN came.
+    CloseWait,
+    /// FINs crossed.
+    Closing,
+    /// The peer's FIN came first, and this side's was sent.
+    LastAck,
+    /// Both are done; what still wanders about is waited for.
+    TimeWait,
+    /// Over.
+    Closed,
+}
+
+/// What a connection has to tell about itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Statistics {
+    /// Where it stands.
+    pub state: State,
+    /// The congestion window in bytes.
+    pub congestion_window_bytes: u64,
+    /// The slow-start threshold in bytes; none: not found yet.
+    pub slow_start_threshold_bytes: Option<u64>,
+    /// Bytes sent and not acknowledged.
+    pub flight_bytes: u64,
+    /// The smoothed round trip.
+    pub smoothed_round_trip: Option<Duration>,
+    /// Its variance, as RTTVAR of RFC 6298.
+    pub round_trip_variance: Duration,
+    /// The retransmission timeout as it is now.
+    pub retransmission_timeout: Duration,
+    /// Payload bytes in a full segment.
+    pub segment_bytes: u64,
+    /// Payload bytes acknowledged by the peer.
+    pub acknowledged_bytes: u64,
+    /// Payload bytes that rose to the user.
+    pub received_bytes: u64,
+    /// Counts of what happened.
+    pub counters: Counters,
+}
+
+/// Counts of what happened to a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Counters {
+    /// Segments sent, all kinds.
+    pub segments_sent: u64,
+    /// Segments that came.
+    pub segments_received: u64,
+    /// Data segments sent again.
+    pub retransmissions: u64,
+    /// Retransmission timeouts, those of SYNs included.
+    pub timeouts: u64,
+    /// Fast recoveries begun.
+    pub fast_recoveries: u64,
+    /// Reductions taken back.
+    pub undone: u64,
+    /// Duplicate acknowledgements that came.
+    pub duplicate_acknowledgements: u64,
+    /// Window and keep-alive probes sent.
+    pub probes: u64,
+    /// Segments that came and were not acceptable.
+    pub unacceptable: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Timer {
+    Retransmit,
+    Persist,
+    DelayedAck,
+    KeepAlive,
+    TimeWait,
+}
+const TIMERS: usize = 5;
+
+/// Both ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Tuple {
+    pub(super) local: (Ipv4Addr, u16),
+    pub(super) remote: (Ipv4Addr, u16),
+}
+
+/// What is owed to the peer, besides data.
+#[derive(Debug, Default)]
+pub(super) struct Owed {
+    pub(super) syn: bool,
+    pub(super) acknowledgement: bool,
+    /// Duplicate acknowledgements beyond the first: without SACK their number counts.
+    pub(super) duplicates: u32,
+    pub(super) probe: bool,
+    /// A reset with this sequence offset.
+    pub(super) reset: Option<u64>,
+}
+
+/// The numbers of the peer and what was agreed with it.
+#[derive(Debug, Default)]
+pub(super) struct Peer {
+    /// Its initial sequence number.
+    pub(super) initial: u32,
+    /// Both sides scale their windows: how far the peer's fields are shifted, and ours.
+    pub(super) scaling: bool,
+    pub(super) scale: u8,
+    pub(super) own_scale: u8,
+    pub(super) sack: bool,
+    pub(super) timestamps: bool,
+    /// Its newest timestamp that was in order (RFC 7323 4.3), and when it came.
+    pub(super) timestamp: u32,
+    pub(super) timestamp_at: Instant,
+    /// Up to which offset of ours it takes data, the largest window it ever had, and the segment that said so
+    /// (RFC 9293 3.10.7.4, SND.WL1 and SND.WL2).
+    pub(super) limit: u64,
+    pub(super) window_highest: u64,
+    pub(super) window_at: (i64, u64),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) profile: Profile,
+    pub(super) tuple: Tuple,
+    pub(super) state: State,
+    /// This side called.
+    pub(super) active: bool,
+    /// The user knows of it: it called, or was told `Connected`.
+    pub(super) known: bool,
+    pub(super) timers: Timers<TIMERS>,
+    pub(super) peer: Peer,
+    pub(super) owed: Owed,
+    pub(super) counters: Counters,
+
+    /// Our initial sequence number; sequence numbers are counted as offsets from it.
+    pub(super) initial: u32,
+    pub(super) timestamp_base: u32,
+    pub(super) unacknowledged: u64,
+    pub(super) next: u64,
+    pub(super) buffer: SendBuffer,
+    pub(super) board: Scoreboard,
+    pub(super) congestion: Congestion,
+    pub(super) rtt: RttEstimator,
+    /// Payload bytes in a full segment, and the largest that either side's interface allows in a whole one.
+    pub(super) segment: u64,
+    pub(super) segment_offered: u16,
+    pub(super) fin_wanted: bool,
+    pub(super) fin_sent: bool,
+    pub(super) room_told: u64,
+    pub(super) last_sent: Instant,
+    /// Where the last segment that was not full ended.
+    pub(super) small_until: u64,
+    pub(super) small_forced: bool,
+    /// Timeouts in a row, and when the first was.
+    pub(super) timeouts: u32,
+    pub(super) first_timeout: Instant,
+    /// Window probes since the window closed, and those since anything was heard.
+    pub(super) probes: u32,
+    pub(super) probes_unanswered: u32,
+    /// How many SYNs left, when the first and the newest SYN left.
+    pub(super) syns: u32,
+    pub(super) first_syn: Instant,
+    pub(super) syn_at: Instant,
+
+    pub(super) duplicates: u64,
+    /// Without SACK: bytes that duplicate acknowledgements say have arrived.
+    pub(super) arrived_unknown: u64,
+    /// No fast retransmit before this is acknowledged (RFC 6582 3.2 step 2).
+    pub(super) recovered: u64,
+    /// The first segment goes out again whatever the window says.
+    pub(super) repeat_first: bool,
+    /// The one segment at the end that each recovery may repeat on suspicion (RFC 6675 4, NextSeg rule 4).
+    pub(super) rescued: bool,
+    /// The timestamp of this episode's first repetition.
+    pub(super) repeated_at: Option<u32>,
+
+    pub(super) receiver: Receiver,
+    /// The peer's segments, judged by the largest that came.
+    pub(super) segment_received: u64,
+    /// What came since the last acknowledgement left.
+    pub(super) unanswered: u64,
+    pub(super) quick_acks: u32,
+    pub(super) ack_delay: Duration,
+    pub(super) last_data: Option<Instant>,
+    pub(super) last_heard: Instant,
+    pub(super) keep_alives: u32,
+    pub(super) challenged: Option<Instant>,
+    /// The receive offset up to which was last acknowledged (RFC 7323 4.3, Last.ACK.sent).
+    pub(super) acknowledged: u64,
+    pub(super) received_bytes: u64,
+    pub(super) up: VecDeque<StreamIndication>,
+}
+
+/// At most so many segments wait beyond holes for each that fits the window, and so many more.
+const PARTS_PER_SEGMENT: usize = 2;
+const PARTS_EXTRA: usize = 64;
+
+impl Connection {
+    fn new(
+        profile: Profile,
+        tuple: Tuple,
+        mtu_bytes: u16,
+        active: bool,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Self {
+        let headers = (IPV4_HEADER_BYTES + TCP_HEADER_BYTES) as u16;
+        let segment_offered = profile.maximum_segment_bytes.min(mtu_bytes.saturating_sub(headers)).max(64);
+        let segment = u64::from(segment_offered);
+        let buffer = receive_buffer(&profile);
+        let parts_max = PARTS_PER_SEGMENT * (buffer as usize / segment as usize) + PARTS_EXTRA;
+        Connection {
+            congestion: Congestion::new(&profile, segment),
+            rtt: RttEstimator::new(&profile),
+            receiver: Receiver::new(buffer, parts_max),
+            quick_acks: profile.quick_acks,
+            ack_delay: profile.delayed_ack_minimum,
+            profile,
+            tuple,
+            state: State::SynSent,
+            active,
+            known: active,
+            timers: Timers::new(),
+            peer: Peer::default(),
+            owed: Owed::default(),
+            counters: Counters::default(),
+            initial: rng.next_u32(),
+            timestamp_base: rng.next_u32(),
+            unacknowledged: 0,
+            next: 0,
+            buffer: SendBuffer::new(),
+            board: Scoreboard::new(),
+            segment,
+            segment_offered,
+            fin_wanted: false,
+            fin_sent: false,
+            room_told: 0,
+            last_sent: now,
+            small_until: 0,
+            small_forced: false,
+            timeouts: 0,
+            first_timeout: now,
+            probes: 0,
+            probes_unanswered: 0,
+            syns: 0,
+            first_syn: now,
+            syn_at: now,
+            duplicates: 0,
+            arrived_unknown: 0,
+            recovered: 0,
+            repeat_first: false,
+            rescued: false,
+            repeated_at: None,
+            segment_received: 0,
+            unanswered: 0,
+            last_data: None,
+            last_heard: now,
+            keep_alives: 0,
+            challenged: None,
+            acknowledged: 0,
+            received_bytes: 0,
+            up: VecDeque::new(),
+        }
+    }
+
+    /// Calls the peer.
+    pub(super) fn call(profile: Profile, tuple: Tuple, mtu: u16, now: Instant, rng: &mut Rng) -> Self {
+        let mut connection = Connection::new(profile, tuple, mtu, true, now, rng);
+        connection.owed.syn = true;
+        connection
+    }
+
+    /// A peer called: its SYN is heard next.
+    pub(super) fn answer(profile: Profile, tuple: Tuple, mtu: u16, now: Instant, rng: &mut Rng) -> Self {
+        let mut connection = Connection::new(profile, tuple, mtu, false, now, rng);
+        connection.state = State::SynReceived;
+        connection.owed.syn = true;
+        connection
+    }
+
+    /// The scale that fits the receive buffer (RFC 7323 2.3).
+    pub(super) fn wanted_scale(&self) -> u8 {
+        let buffer = receive_buffer(&self.profile);
+        (0..14).find(|shift| buffer >> shift <= u32::from(u16::MAX)).unwrap_or(14)
+    }
+
+    /// The slow-start threshold of an earlier connection to that address.
+    pub(super) fn remember_threshold(&mut self, threshold: u64) {
+        self.congestion.threshold = threshold.max(2 * self.segment);
+    }
+
+    pub(super) fn threshold_to_remember(&self) -> Option<u64> {
+        self.congestion.threshold_to_remember()
+    }
+
+    /// Both sides know each other's options: what they make of a full segment.
+    pub(super) fn settle_segment(&mut self, peer_maximum: Option<u16>) {
+        // RFC 9293 3.7.1: 536 where the peer says nothing.
+        let maximum = u64::from(peer_maximum.unwrap_or(536).max(64)).min(self.segment);
+        let options = if self.peer.timestamps { TIMESTAMP_OPTION_BYTES as u64 } else { 0 };
+        self.segment = maximum - options;
+        let threshold = self.congestion.threshold;
+        self.congestion = Congestion::new(&self.profile, self.segment);
+        self.congestion.threshold = threshold;
+    }
+
+    // -- The user ---------------------------------------------------------------------------------------------
+
+    /// Hears its user. `Connect` is the host's.
+    ///
+    /// # Panics
+    /// On a write beyond the room told, a release beyond what rose, or a second `Connect`.
+    pub(super) fn handle_request(&mut self, now: Instant, request: StreamRequest) {
+        if matches!(self.state, State::Closed | State::TimeWait) {
+            return;
+        }
+        match request {
+            StreamRequest::Connect => panic!("a connection that is open is not opened again"),
+            StreamRequest::Secure { .. } => self.abort(CloseReason::Insecure),
+            StreamRequest::Write(bytes) => self.write(bytes),
+            StreamRequest::Release(bytes) => self.release(bytes),
+            StreamRequest::Close if self.state == State::SynSent => self.finish(CloseReason::Aborted),
+            StreamRequest::Close => self.fin_wanted = true,
+            StreamRequest::Abort => self.abort(CloseReason::Aborted),
+        }
+        self.review(now);
+    }
+
+    fn write(&mut self, bytes: bytes::Bytes) {
+        let length = bytes.len() as u64;
+        assert!(length <= self.room_told, "{length} bytes written against room for {}", self.room_told);
+        assert!(!self.fin_wanted, "nothing is written after Close");
+        self.room_told -= length;
+        self.buffer.push(bytes);
+    }
+
+    fn release(&mut self, bytes: u64) {
+        self.receiver.release(bytes);
+        if !self.receiver.is_complete() && self.receiver.wants_update(self.segment) {
+            self.owed.acknowledgement = true;
+        }
+    }
+
+    pub(super) fn abort(&mut self, reason: CloseReason) {
+        if self.state != State::SynSent {
+            self.owed.reset = Some(self.next);
+        }
+        self.finish(reason);
+    }
+
+    /// The connection is over for its user, and forgets everything but a reset that it owes.
+    pub(super) fn finish(&mut self, reason: CloseReason) {
+        self.state = State::Closed;
+        self.timers.stop_all();
+        self.owed = Owed { reset: self.owed.reset, ..Owed::default() };
+        self.up.retain(|indication| matches!(indication, StreamIndication::Data(_)));
+        if self.known {
+            self.up.push_back(StreamIndication::Closed(reason));
+        }
+        self.known = false;
+    }
+
+    /// Both FINs are exchanged: the user is done, the connection lingers (RFC 9293 3.6).
+    pub(super) fn enter_time_wait(&mut self, now: Instant) {
+        self.timers.stop_all();
+        self.timers.set(Timer::TimeWait as usize, now + self.profile.time_wait);
+        if self.state != State::TimeWait {
+            self.state = State::TimeWait;
+            if self.known {
+                self.up.push_back(StreamIndication::Closed(CloseReason::Finished));
+            }
+            self.known = false;
+        }
+    }
+
+    pub(super) fn poll_indication(&mut self) -> Option<StreamIndication> {
+        // Room is told before data and their end, so that the user can answer them at once.
+        let told_connected = self.up.front() != Some(&StreamIndication::Connected);
+        let room = if told_connected { self.room_to_tell() } else { None };
+        room.or_else(|| self.up.pop_front())
+    }
+
+    /// The room for writes, where the user should hear of it.
+    fn room_to_tell(&mut self) -> Option<StreamIndication> {
+        let open = matches!(self.state, State::Established | State::CloseWait) && !self.fin_wanted;
+        if !open {
+            return None;
+        }
+        let free = u64::from(self.profile.send_buffer_bytes).saturating_sub(self.buffer.length());
+        let worth_telling =
+            self.room_told == 0 || self.buffer.length() == 0 || free >= self.room_told + self.segment;
+        if free > self.room_told && worth_telling {
+            self.room_told = free;
+            return Some(StreamIndication::Room(free));
+        }
+        None
+    }
+
+    // -- Time -------------------------------------------------------------------------------------------------
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.timers.expire(Timer::TimeWait as usize, now) {
+            self.state = State::Closed;
+        }
+        if self.timers.expire(Timer::Retransmit as usize, now) {
+            self.retransmission_timeout(now);
+        }
+        if self.timers.expire(Timer::DelayedAck as usize, now) {
+            self.owed.acknowledgement = true;
+            self.inflate_ack_delay();
+        }
+        if self.timers.expire(Timer::Persist as usize, now) {
+            self.persist_timeout();
+        }
+        if self.timers.expire(Timer::KeepAlive as usize, now) {
+            self.keep_alive_timeout(now);
+        }
+        self.review(now);
+    }
+
+    fn retransmission_timeout(&mut self, now: Instant) {
+        self.counters.timeouts += 1;
+        self.timeouts += 1;
+        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        if self.timeouts == 1 {
+            self.first_timeout = now;
+        }
+        if opening && self.timeouts > self.profile.syn_retries || !opening && self.is_hopeless(now) {
+            self.finish(CloseReason::TimedOut);
+            return;
+        }
+        self.rtt.back_off();
+        if opening {
+            self.owed.syn = true;
+            return;
+        }
+        self.congestion.time_out(self.next, self.flight(), self.timeouts == 1);
+        self.board.lose_all();
+        self.duplicates = 0;
+        self.arrived_unknown = 0;
+        self.recovered = self.next;
+        self.repeat_first = false;
+        if self.timeouts == 1 {
+            self.repeated_at = None;
+        }
+    }
+
+    /// The retries are used up (RFC 9293 3.8.3, R2).
+    fn is_hopeless(&self, now: Instant) -> bool {
+        if !self.profile.retries_as_time {
+            return self.timeouts > self.profile.retries;
+        }
+        let (minimum, maximum) = (self.profile.rto_minimum, self.profile.rto_maximum);
+        let patience: Duration = (0..=self.profile.retries)
+            .map(|retry| minimum.saturating_mul(1 << retry.min(31)).min(maximum))
+            .sum();
+        now.saturating_since(self.first_timeout) >= patience
+    }
+
+    fn persist_timeout(&mut self) {
+        if self.probes_unanswered > self.profile.retries {
+            self.finish(CloseReason::TimedOut);
+            return;
+        }
+        if self.peer.limit > self.next {
+            self.small_forced = true;
+        } else {
+            self.owed.probe = true;
+            self.probes += 1;
+            self.probes_unanswered += 1;
+        }
+    }
+
+    fn keep_alive_timeout(&mut self, now: Instant) {
+        let Some(idle) = self.profile.keep_alive_idle else {
+            return;
+        };
+        let due = self.last_heard + idle;
+        if due > now || self.flight() > 0 {
+            self.keep_alives = 0;
+            self.timers.set(Timer::KeepAlive as usize, due.max(now + self.profile.keep_alive_interval));
+            return;
+        }
+        if self.keep_alives >= self.profile.keep_alive_probes {
+            self.abort(CloseReason::TimedOut);
+            return;
+        }
+        self.keep_alives += 1;
+        self.owed.probe = true;
+        self.timers.set(Timer::KeepAlive as usize, now + self.profile.keep_alive_interval);
+    }
+
+    pub(super) fn start_keep_alive(&mut self, now: Instant) {
+        if let Some(idle) = self.profile.keep_alive_idle {
+            self.timers.set(Timer::KeepAlive as usize, now + idle);
+        }
+    }
+
+    /// Looks at the timers after anything has changed: the persist timer runs while something waits that the
+    /// peer's window alone holds back (RFC 9293 3.8.6.1).
+    pub(super) fn review(&mut self, now: Instant) {
+        let may_send = matches!(self.state, State::Established | State::CloseWait);
+        let waits = may_send && self.flight() == 0 && self.has_unsent() && self.next_new().is_none();
+        if !waits {
+            self.timers.stop(Timer::Persist as usize);
+            self.probes = 0;
+        } else if self.timers.get(Timer::Persist as usize).is_none() && !self.owed.probe {
+            let wait = self.rtt.timeout_backed_off(self.probes);
+            self.timers.set(Timer::Persist as usize, now + wait);
+        }
+    }
+
+    // -- What others ask ------------------------------------------------------------------------------------------
+
+    /// Offsets sent and not acknowledged.
+    pub(super) fn flight(&self) -> u64 {
+        self.next - self.unacknowledged
+    }
+
+    /// Bytes in the network, as far as is known.
+    pub(super) fn pipe(&self) -> u64 {
+        self.board.pipe().saturating_sub(self.arrived_unknown)
+    }
+
+    /// Something was written, or the end of it, that never left.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.next < self.buffer.end() || self.fin_wanted && !self.fin_sent
+    }
+
+    /// Nothing is left to do or to say.
+    pub(super) fn is_finished(&self) -> bool {
+        self.state == State::Closed && self.owed.reset.is_none() && self.up.is_empty()
+    }
+
+    pub(super) fn statistics(&self) -> Statistics {
+        let threshold = self.congestion.threshold;
+        let known = threshold != super::congestion::THRESHOLD_UNKNOWN;
+        let fin_acknowledged = self.fin_sent && self.unacknowledged == self.next;
+        Statistics {
+            state: self.state,
+            congestion_window_bytes: self.congestion.window,
+            slow_start_threshold_bytes: known.then_some(threshold),
+            flight_bytes: self.flight(),
+            smoothed_round_trip: self.rtt.smoothed(),
+            round_trip_variance: self.rtt.variation(),
+            retransmission_timeout: self.rtt.timeout(),
+            segment_bytes: self.segment,
+            acknowledged_bytes: self.unacknowledged.saturating_sub(1 + u64::from(fin_acknowledged)),
+            received_bytes: self.received_bytes,
+            counters: self.counters,
+        }
+    }
+}
+
+/// The receive buffer as far as it can be announced at all.
+fn receive_buffer(profile: &Profile) -> u32 {
+    let most = if profile.window_scaling { u32::from(u16::MAX) << 14 } else { u32::from(u16::MAX) };
+    profile.receive_buffer_bytes.min(most)
+}

@@ -1,0 +1,607 @@
+//! What an arriving segment does to a connection (RFC 9293 3.10.7).
+
+use super::config::Recovery;
+use super::congestion::Phase;
+use super::connection::{Connection, State, Timer};
+use super::receive::Arrival;
+use super::send::{DUPLICATES_THRESHOLD, Delivery};
+use super::wire::{Flags, SACK_BLOCKS_MAX, Segment};
+use crate::service::{CloseReason, StreamIndication};
+use crate::time::{Duration, Instant};
+
+/// Between two answers to segments that may be part of an attack or a loop (RFC 5961 7).
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
+/// A timestamp older than this says nothing (RFC 7323 5.5).
+const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 86_400);
+/// The shortest gap between segments that the delayed acknowledgement follows, as a share of its minimum.
+const GAP_SHARE: u32 = 2;
+/// At most so many duplicate acknowledgements wait for room.
+const DUPLICATES_OWED_MAX: u32 = 64;
+
+/// True if `a` is before `b` on a clock that wraps.
+fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+impl Connection {
+    /// Hears a segment of this connection. False where it cannot be part of it and its sender is to be told so
+    /// with a reset (RFC 9293 3.10.7.3 and 3.10.7.4).
+    #[must_use]
+    pub(super) fn handle_segment(&mut self, now: Instant, segment: &Segment) -> bool {
+        self.counters.segments_received += 1;
+        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        if opening && segment.flags.contains(Flags::ACK) && !self.answers_syn(segment) {
+            self.counters.unacceptable += 1;
+            return segment.flags.contains(Flags::RST);
+        }
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.in_syn_sent(now, segment),
+            State::TimeWait => self.in_time_wait(now, segment),
+            _ => self.in_synchronized(now, segment),
+        }
+        self.review(now);
+        true
+    }
+
+    /// It acknowledges our SYN, which has left.
+    fn answers_syn(&self, segment: &Segment) -> bool {
+        self.next == 1 && segment.acknowledgement == self.own_wire(1)
+    }
+
+    /// The offset of a number of ours; below zero where it is from before this connection.
+    fn own_offset(&self, wire: u32) -> i64 {
+        let next = self.initial.wrapping_add(self.next as u32);
+        self.next as i64 + i64::from(wire.wrapping_sub(next) as i32)
+    }
+
+    /// The offset of a number of the peer's.
+    fn peer_offset(&self, wire: u32) -> i64 {
+        let next = self.peer.initial.wrapping_add(self.receiver.next() as u32);
+        self.receiver.next() as i64 + i64::from(wire.wrapping_sub(next) as i32)
+    }
+
+    /// True if a number is beyond everything that the peer sent here.
+    pub(super) fn is_beyond(&self, sequence: u32) -> bool {
+        self.peer_offset(sequence) > self.receiver.next() as i64
+    }
+
+    // -- Opening --------------------------------------------------------------------------------------------------
+
+    /// The peer's SYN: its number and its options (RFC 9293 3.7.1, RFC 7323 2.2, RFC 2018 2).
+    pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment) {
+        self.peer.initial = segment.sequence;
+        self.receiver.begin();
+        let options = &segment.options;
+        if let (Some(scale), true) = (options.window_scale, self.profile.window_scaling) {
+            // RFC 7323 2.3: what is above 14 means 14.
+            self.peer.scaling = true;
+            self.peer.scale = scale.min(14);
+            self.peer.own_scale = self.wanted_scale();
+        }
+        self.peer.sack = options.sack_permitted && self.profile.sack;
+        if let (Some((value, _)), true) = (options.timestamps, self.profile.timestamps) {
+            self.peer.timestamps = true;
+            self.peer.timestamp = value;
+            self.peer.timestamp_at = now;
+        }
+        self.settle_segment(options.maximum_segment_bytes);
+        // The window of a SYN is never scaled (RFC 7323 2.2).
+        let window = u64::from(segment.window);
+        self.peer.limit = self.unacknowledged.max(1) + window;
+        self.peer.window_highest = window;
+        self.peer.window_at = (0, self.unacknowledged);
+        self.last_heard = now;
+    }
+
+    fn in_syn_sent(&mut self, now: Instant, segment: &Segment) {
+        let acknowledges = segment.flags.contains(Flags::ACK);
+        if segment.flags.contains(Flags::RST) {
+            if acknowledges {
+                self.finish(CloseReason::Refused);
+            }
+            return;
+        }
+        if !segment.flags.contains(Flags::SYN) {
+            return;
+        }
+        self.take_syn(now, segment);
+        if acknowledges {
+            self.unacknowledged = 1;
+            self.owed.syn = false;
+            self.owed.acknowledgement = true;
+            self.establish(now, segment);
+            if !segment.payload.is_empty() || segment.flags.contains(Flags::FIN) {
+                self.take_text(now, segment, 1);
+            }
+        } else {
+            // SYNs crossed (RFC 9293 3.5, figure 7).
+            self.state = State::SynReceived;
+            self.owed.syn = true;
+        }
+    }
+
+    /// Both SYNs are acknowledged: data may flow.
+    fn establish(&mut self, now: Instant, segment: &Segment) {
+        self.state = State::Established;
+        self.timers.stop(Timer::Retransmit as usize);
+        self.finish_syn(now, segment);
+        self.timeouts = 0;
+        self.start_keep_alive(now);
+        self.known = true;
+        self.up.push_back(StreamIndication::Connected);
+        self.last_sent = now;
+    }
+
+    /// What the SYN's journey says about the round trip and the congestion window.
+    fn finish_syn(&mut self, now: Instant, segment: &Segment) {
+        let echoed = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|(_, echo)| echo);
+        match echoed {
+            _ if self.syns == 1 => self.rtt.sample(now.saturating_since(self.syn_at), 1, 1),
+            Some(echo) => self.rtt.sample(self.elapsed_since_timestamp(now, echo), 1, 1),
+            None => self.rtt.after_syn_timeout(),
+        }
+        if self.timeouts == 0 {
+            return;
+        }
+        if self.profile.undo_syn_timeout && echoed == Some(self.timestamp(self.first_syn)) {
+            self.counters.undone += 1;
+        } else {
+            self.congestion.syn_was_lost();
+        }
+    }
+
+    /// Our timestamp clock (RFC 7323 5.4).
+    pub(super) fn timestamp(&self, now: Instant) -> u32 {
+        let tick = self.profile.timestamp_tick.as_nanos().max(1) as u64;
+        self.timestamp_base.wrapping_add((now.as_nanos() / tick) as u32)
+    }
+
+    /// The time since a timestamp of ours.
+    fn elapsed_since_timestamp(&self, now: Instant, echo: u32) -> Duration {
+        let ticks = self.timestamp(now).wrapping_sub(echo);
+        if ticks > u32::MAX / 2 { Duration::ZERO } else { self.profile.timestamp_tick * ticks }
+    }
+
+    // -- Synchronized states ------------------------------------------------------------------------------------------
+
+    fn in_time_wait(&mut self, now: Instant, segment: &Segment) {
+        // Resets are not heard here (RFC 1337); a repeated FIN is acknowledged again (RFC 9293 3.10.7.4).
+        if !segment.flags.contains(Flags::RST) && segment.length() > 0 {
+            self.owed.acknowledgement = true;
+            self.enter_time_wait(now);
+        }
+    }
+
+    fn in_synchronized(&mut self, now: Instant, segment: &Segment) {
+        let sequence = self.peer_offset(segment.sequence);
+        if self.is_crossed_syn(sequence, segment) {
+            self.note_timestamp(now, sequence, segment);
+            self.owed.acknowledgement = true;
+            self.take_final_handshake(now, segment);
+            return;
+        }
+        if self.is_old_by_timestamp(now, segment) || !self.is_in_window(sequence, segment) {
+            self.counters.unacceptable += 1;
+            self.answer_unacceptable(now, segment);
+            return;
+        }
+        if segment.flags.contains(Flags::RST) {
+            self.take_reset(now, sequence);
+            return;
+        }
+        if segment.flags.contains(Flags::SYN) {
+            // RFC 9293 3.10.7.4, as RFC 5961 4 has it.
+            self.challenge(now);
+            return;
+        }
+        if !segment.flags.contains(Flags::ACK) {
+            return;
+        }
+        self.last_heard = now;
+        self.keep_alives = 0;
+        self.probes_unanswered = 0;
+        self.note_timestamp(now, sequence, segment);
+        if self.state == State::SynReceived {
+            self.take_final_handshake(now, segment);
+        }
+        if !self.take_acknowledgement(now, sequence, segment) {
+            return;
+        }
+        if !segment.payload.is_empty() || segment.flags.contains(Flags::FIN) {
+            self.take_text(now, segment, sequence);
+        }
+    }
+
+    /// Segments with an old timestamp are old (RFC 7323 5.3, R1).
+    fn is_old_by_timestamp(&self, now: Instant, segment: &Segment) -> bool {
+        let Some((value, _)) = segment.options.timestamps.filter(|_| self.peer.timestamps) else {
+            return false;
+        };
+        !segment.flags.contains(Flags::RST)
+            && before(value, self.peer.timestamp)
+            && now.saturating_since(self.peer.timestamp_at) < TIMESTAMP_LIFETIME
+    }
+
+    fn is_in_window(&self, sequence: i64, segment: &Segment) -> bool {
+        // With a closed window acknowledgements are still heard (RFC 9293 3.10.7.4).
+        let at_edge = self.receiver.announced() == 0 && sequence == self.receiver.next() as i64;
+        at_edge || self.receiver.accepts(sequence, segment.length())
+    }
+
+    fn answer_unacceptable(&mut self, now: Instant, segment: &Segment) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        if self.state == State::SynReceived {
+            // A repeated SYN: our answer to it was lost.
+            self.owed.syn |= segment.flags.contains(Flags::SYN);
+        } else if segment.payload.is_empty() && !segment.flags.contains(Flags::FIN) {
+            self.challenge(now);
+        } else {
+            self.owed.acknowledgement = true;
+        }
+    }
+
+    /// An acknowledgement that makes an honest peer speak up and an attacker none the wiser (RFC 5961 7).
+    fn challenge(&mut self, now: Instant) {
+        let recently = self.challenged.is_some_and(|at| now.saturating_since(at) < CHALLENGE_INTERVAL);
+        if !recently {
+            self.challenged = Some(now);
+            self.owed.acknowledgement = true;
+        }
+    }
+
+    fn take_reset(&mut self, now: Instant, sequence: i64) {
+        if sequence != self.receiver.next() as i64 {
+            self.challenge(now);
+            return;
+        }
+        let refused = self.state == State::SynReceived && self.active;
+        self.finish(if refused { CloseReason::Refused } else { CloseReason::Reset });
+    }
+
+    fn note_timestamp(&mut self, now: Instant, sequence: i64, segment: &Segment) {
+        let Some((value, _)) = segment.options.timestamps.filter(|_| self.peer.timestamps) else {
+            return;
+        };
+        // RFC 7323 4.3 (2).
+        if !before(value, self.peer.timestamp) && sequence <= self.acknowledged as i64 {
+            self.peer.timestamp = value;
+            self.peer.timestamp_at = now;
+        }
+    }
+
+    /// SYNs crossed, and this is the peer's again, with the acknowledgement of ours (RFC 9293 3.5, figure 7).
+    fn is_crossed_syn(&self, sequence: i64, segment: &Segment) -> bool {
+        let both = Flags::SYN.with(Flags::ACK);
+        self.state == State::SynReceived && self.active && sequence == 0 && segment.flags.contains(both)
+    }
+
+    /// In SYN-RECEIVED: the acknowledgement of our SYN.
+    fn take_final_handshake(&mut self, now: Instant, segment: &Segment) {
+        self.unacknowledged = 1;
+        self.owed.syn = false;
+        self.establish(now, segment);
+    }
+
+    // -- Acknowledgements ---------------------------------------------------------------------------------------------
+
+    /// The acknowledgement and window fields. False where the segment goes no further.
+    fn take_acknowledgement(&mut self, now: Instant, sequence: i64, segment: &Segment) -> bool {
+        let offset = self.own_offset(segment.acknowledgement);
+        let oldest = self.unacknowledged as i64 - self.peer.window_highest.max(1 << 16) as i64;
+        if offset > self.next as i64 || offset < oldest {
+            self.counters.unacceptable += 1;
+            self.challenge(now);
+            return false;
+        }
+        let offset = offset.max(0) as u64;
+        let window_before = self.peer.limit;
+        if offset >= self.unacknowledged {
+            self.take_window(sequence, offset, segment);
+        }
+        let flight = self.flight();
+        let sacked = self.take_sack(now, segment);
+        let mut delivery = Delivery::default();
+        let advanced = offset > self.unacknowledged;
+        if advanced {
+            delivery = self.advance(now, offset, segment);
+        }
+        delivery.delivered += sacked;
+        let same_window = self.peer.limit == window_before;
+        let silent = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN);
+        let duplicate = !advanced
+            && flight > 0
+            && offset == self.unacknowledged
+            && silent
+            && if self.peer.sack { sacked > 0 } else { same_window };
+        self.control_congestion(advanced, duplicate, &delivery, flight, segment);
+        self.note_own_fin(now);
+        true
+    }
+
+    fn take_window(&mut self, sequence: i64, offset: u64, segment: &Segment) {
+        let (at, acknowledged) = self.peer.window_at;
+        if at < sequence || at == sequence && acknowledged <= offset {
+            let window = u64::from(segment.window) << self.peer.scale;
+            self.peer.limit = offset + window;
+            self.peer.window_highest = self.peer.window_highest.max(window);
+            self.peer.window_at = (sequence, offset);
+        }
+    }
+
+    fn take_sack(&mut self, now: Instant, segment: &Segment) -> u64 {
+        if !self.peer.sack || segment.options.sack.is_empty() {
+            return 0;
+        }
+        let mut blocks = [(0, 0); SACK_BLOCKS_MAX];
+        let mut count = 0;
+        for &(start, end) in segment.options.sack.as_slice() {
+            let (start, end) = (self.own_offset(start), self.own_offset(end));
+            // Blocks below what is acknowledged tell of duplicates (RFC 2883); others are not to be trusted.
+            if start >= self.unacknowledged as i64 && start < end && end <= self.next as i64 {
+                blocks[count] = (start as u64, end as u64);
+                count += 1;
+            }
+        }
+        self.board.sack(&blocks[..count], now, self.rtt.shortest)
+    }
+
+    /// New data are acknowledged.
+    fn advance(&mut self, now: Instant, offset: u64, segment: &Segment) -> Delivery {
+        let delivery = self.board.acknowledge(offset, now, self.rtt.shortest);
+        self.buffer.release(offset);
+        self.unacknowledged = offset;
+        self.timeouts = 0;
+        let echoed = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|(_, echo)| echo);
+        // Karn's rule (RFC 6298 3): what was sent twice gives no sample, unless timestamps tell the copies apart.
+        if let Some(sent) = delivery.oldest_sent_once.filter(|_| !delivery.repeated) {
+            self.rtt.sample(now.saturating_since(sent), offset, self.next);
+        } else if let Some(echo) = echoed {
+            self.rtt.sample(self.elapsed_since_timestamp(now, echo), offset, self.next);
+        }
+        // RFC 6298 5.2 and 5.3.
+        if self.flight() == 0 {
+            self.timers.stop(Timer::Retransmit as usize);
+        } else {
+            self.timers.set(Timer::Retransmit as usize, self.rtt.deadline(now));
+        }
+        delivery
+    }
+
+    /// What the acknowledgement means for the congestion window, and what it shows to be lost.
+    fn control_congestion(
+        &mut self,
+        advanced: bool,
+        duplicate: bool,
+        delivery: &Delivery,
+        flight: u64,
+        segment: &Segment,
+    ) {
+        if advanced {
+            self.forget_duplicates(delivery.delivered);
+            self.undo_if_for_nothing(segment);
+            self.end_episode(flight);
+        }
+        if duplicate {
+            self.counters.duplicate_acknowledgements += 1;
+            self.duplicates += 1;
+            if !self.peer.sack {
+                let most = self.board.pipe().saturating_sub(self.segment);
+                self.arrived_unknown = (self.arrived_unknown + self.segment).min(most);
+            }
+        }
+        self.find_losses(advanced);
+        match self.congestion.phase {
+            Phase::Recovery { .. } if advanced || duplicate || delivery.delivered > 0 => {
+                let pipe = self.pipe();
+                self.congestion.recovery_step(
+                    delivery.delivered.max(self.presumed(duplicate)),
+                    pipe,
+                    advanced,
+                );
+            }
+            Phase::Recovery { .. } => {}
+            Phase::Open | Phase::Loss { .. } if advanced => {
+                self.congestion.grow(delivery.delivered, flight);
+            }
+            Phase::Open | Phase::Loss { .. } => {}
+        }
+    }
+
+    /// What a duplicate acknowledgement delivers where there is no SACK to say it.
+    fn presumed(&self, duplicate: bool) -> u64 {
+        if duplicate && !self.peer.sack { self.segment } else { 0 }
+    }
+
+    fn forget_duplicates(&mut self, delivered: u64) {
+        if matches!(self.congestion.phase, Phase::Recovery { .. }) {
+            // RFC 6582 3.2 step 3: one segment is what was repeated, the others had arrived.
+            let had_arrived = delivered.saturating_sub(self.segment);
+            self.arrived_unknown = self.arrived_unknown.saturating_sub(had_arrived);
+        } else {
+            self.duplicates = 0;
+            self.arrived_unknown = 0;
+        }
+    }
+
+    /// The first copy arrived: the echoed timestamp is from before the repetition (RFC 3522).
+    fn undo_if_for_nothing(&mut self, segment: &Segment) {
+        if self.congestion.phase == Phase::Open || !self.profile.undo_by_timestamps {
+            return;
+        }
+        let Some((_, echo)) = segment.options.timestamps.filter(|_| self.peer.timestamps) else {
+            return;
+        };
+        if self.repeated_at.is_none_or(|repeated| before(echo, repeated)) {
+            self.congestion.undo();
+            self.rtt.forget_backoff();
+            self.board.find_again();
+            self.counters.undone += 1;
+            self.repeat_first = false;
+            self.duplicates = 0;
+            self.arrived_unknown = 0;
+            self.recovered = self.unacknowledged;
+        }
+    }
+
+    fn end_episode(&mut self, flight: u64) {
+        match self.congestion.phase {
+            Phase::Recovery { point } if self.unacknowledged >= point => {
+                self.congestion.exit_recovery(flight.min(self.flight()), self.peer.sack);
+                self.duplicates = 0;
+                self.arrived_unknown = 0;
+                self.repeat_first = false;
+            }
+            Phase::Loss { point } if self.unacknowledged >= point => {
+                self.congestion.exit_loss();
+                self.repeat_first = false;
+            }
+            _ => {}
+        }
+    }
+
+    fn find_losses(&mut self, advanced: bool) {
+        let recovering = matches!(self.congestion.phase, Phase::Recovery { .. });
+        if self.peer.sack {
+            let recovery = match self.profile.recovery {
+                Recovery::NewReno => Recovery::Sack6675,
+                other => other,
+            };
+            self.board.find_losses(recovery, self.segment);
+            if self.profile.find_lost_retransmissions && self.congestion.phase != Phase::Open {
+                self.board.find_lost_repetitions();
+            }
+        } else if recovering && advanced {
+            // A partial acknowledgement: the next hole (RFC 6582 3.2 step 3).
+            self.board.lose_first();
+            self.repeat_first = self.board.has_waiting();
+        }
+        if self.congestion.phase != Phase::Open {
+            return;
+        }
+        let by_number = self.duplicates >= DUPLICATES_THRESHOLD && self.may_retransmit_fast();
+        if by_number || self.board.has_waiting() {
+            self.enter_recovery();
+        }
+    }
+
+    fn may_retransmit_fast(&self) -> bool {
+        self.peer.sack || self.unacknowledged > self.recovered
+    }
+
+    fn enter_recovery(&mut self) {
+        self.counters.fast_recoveries += 1;
+        self.board.lose_first();
+        self.congestion.enter_recovery(self.next, self.flight());
+        self.recovered = self.next;
+        self.repeat_first = true;
+        self.rescued = false;
+        self.repeated_at = None;
+    }
+
+    /// Our FIN may be acknowledged now.
+    fn note_own_fin(&mut self, now: Instant) {
+        if !self.fin_sent || self.unacknowledged < self.next {
+            return;
+        }
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.enter_time_wait(now),
+            State::LastAck => self.finish(CloseReason::Finished),
+            _ => {}
+        }
+    }
+
+    // -- Data -----------------------------------------------------------------------------------------------------
+
+    fn take_text(&mut self, now: Instant, segment: &Segment, sequence: i64) {
+        if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
+            // The peer's FIN is behind it: nothing new can come.
+            self.owed.acknowledgement = true;
+            return;
+        }
+        let length = segment.payload.len() as u64;
+        self.segment_received = self.segment_received.max(length);
+        if segment.flags.contains(Flags::FIN) && sequence >= 0 {
+            self.receiver.note_fin(sequence as u64 + length);
+        }
+        if length > 0 {
+            let before = self.receiver.next();
+            let up = &mut self.up;
+            let arrival = self.receiver.take(sequence, segment.payload.clone(), |data| {
+                up.push_back(StreamIndication::Data(data));
+            });
+            let arrived = self.receiver.next() - before;
+            self.received_bytes += arrived;
+            self.schedule_acknowledgement(now, arrival, arrived);
+        }
+        if self.receiver.consume_fin() {
+            self.take_fin(now);
+        } else if segment.flags.contains(Flags::FIN) {
+            self.owed.acknowledgement = true;
+        }
+    }
+
+    fn take_fin(&mut self, now: Instant) {
+        self.owed.acknowledgement = true;
+        if self.known {
+            self.up.push_back(StreamIndication::PeerClosed);
+        }
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.enter_time_wait(now),
+            _ => {}
+        }
+    }
+
+    /// When what came is to be acknowledged (RFC 5681 4.2).
+    fn schedule_acknowledgement(&mut self, now: Instant, arrival: Arrival, arrived: u64) {
+        if arrival != Arrival::InOrder {
+            if arrival == Arrival::OutOfOrder && self.owed.acknowledgement && !self.peer.sack {
+                self.owed.duplicates = (self.owed.duplicates + 1).min(DUPLICATES_OWED_MAX);
+            }
+            self.owed.acknowledgement = true;
+            return;
+        }
+        self.follow_gaps(now);
+        self.unanswered += arrived;
+        let enough = u64::from(self.profile.acknowledge_every_segments) * self.segment_received;
+        if self.quick_acks > 0 || self.profile.delayed_ack_maximum.is_zero() || self.unanswered >= enough {
+            self.quick_acks = self.quick_acks.saturating_sub(1);
+            self.owed.acknowledgement = true;
+        } else if self.timers.get(Timer::DelayedAck as usize).is_none() {
+            let delay = self.ack_delay.min(self.profile.delayed_ack_maximum);
+            self.timers.set(Timer::DelayedAck as usize, now + delay);
+        }
+    }
+
+    /// The wait follows the gaps between segments, as in Linux; after a silence longer than the retransmission
+    /// timeout the sender is presumed to be starting slowly again, and gets quick acknowledgements.
+    fn follow_gaps(&mut self, now: Instant) {
+        let minimum = self.profile.delayed_ack_minimum;
+        let Some(last) = self.last_data.replace(now) else {
+            return;
+        };
+        if minimum >= self.profile.delayed_ack_maximum {
+            return;
+        }
+        let gap = now.saturating_since(last);
+        if gap <= minimum / GAP_SHARE {
+            self.ack_delay = self.ack_delay / 2 + minimum / 2;
+        } else if gap < self.ack_delay {
+            self.ack_delay = (self.ack_delay / 2 + gap).min(self.rtt.timeout());
+        } else if gap > self.rtt.timeout() {
+            self.quick_acks = self.quick_acks.max(self.profile.quick_acks);
+        }
+    }
+
+    /// The wait was too short for a second segment to come.
+    pub(super) fn inflate_ack_delay(&mut self) {
+        if self.profile.delayed_ack_minimum < self.profile.delayed_ack_maximum {
+            self.ack_delay = (self.ack_delay * 2).min(self.rtt.timeout());
+        }
+    }
+}

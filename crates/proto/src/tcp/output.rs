@@ -1,0 +1,332 @@
+//! Which segment a connection sends next (RFC 9293 3.8, RFC 5681 3, RFC 6675 4 and 5). A segment is decided on
+//! and made when there is room for it, not before.
+
+use super::config::{Nagle, Recovery};
+use super::congestion::Phase;
+use super::connection::{Connection, State, Timer};
+use super::wire::{Flags, IPV4_HEADER_BYTES, Options, SACK_BLOCKS_MAX, Segment, TCP_HEADER_BYTES};
+use crate::service::Shares;
+use crate::time::Instant;
+use bytes::Bytes;
+
+/// What to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Emission {
+    Reset(u64),
+    Syn,
+    /// A segment once more, by its place on the scoreboard; true where it is a mere suspicion at the end.
+    Repeat(usize, bool),
+    New(NewData),
+    Probe,
+    Acknowledge,
+}
+
+/// New data, up to this offset, and perhaps the FIN behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NewData {
+    end: u64,
+    fin: bool,
+}
+
+impl Connection {
+    /// True if there is something to send now.
+    pub(super) fn wants_to_send(&self) -> bool {
+        self.decide().is_some()
+    }
+
+    /// Makes the next segment, and says what its bytes are for.
+    pub(super) fn poll_segment(&mut self, now: Instant) -> Option<(Segment, Shares)> {
+        let emission = match self.decide() {
+            Some(Emission::New(_)) if self.flight() == 0 => {
+                let idle = now.saturating_since(self.last_sent);
+                self.congestion.restart(idle, self.rtt.timeout());
+                self.decide()?
+            }
+            decided => decided?,
+        };
+        let made = match emission {
+            Emission::Reset(offset) => self.make_reset(offset),
+            Emission::Syn => self.make_syn(now),
+            Emission::Repeat(index, suspicion) => self.make_repetition(now, index, suspicion),
+            Emission::New(data) => self.make_new(now, data),
+            Emission::Probe => self.make_probe(now),
+            Emission::Acknowledge => self.make_acknowledgement(now),
+        };
+        self.counters.segments_sent += 1;
+        self.review(now);
+        Some(made)
+    }
+
+    fn decide(&self) -> Option<Emission> {
+        match self.state {
+            State::Closed => return self.owed.reset.map(Emission::Reset),
+            State::SynSent | State::SynReceived => return self.owed.syn.then_some(Emission::Syn),
+            _ => {}
+        }
+        if let Some(index) = self.next_repetition() {
+            return Some(Emission::Repeat(index, false));
+        }
+        if let Some(data) = self.next_new() {
+            return Some(Emission::New(data));
+        }
+        if let Some((index, suspicion)) = self.next_suspicion() {
+            return Some(Emission::Repeat(index, suspicion));
+        }
+        if self.owed.probe {
+            return Some(Emission::Probe);
+        }
+        (self.owed.acknowledgement || self.owed.duplicates > 0).then_some(Emission::Acknowledge)
+    }
+
+    /// How much more the congestion window lets into the network.
+    fn congestion_room(&self) -> u64 {
+        let limited = !self.profile.limited_transmit && self.congestion.phase == Phase::Open;
+        let pipe = if limited { self.flight() } else { self.pipe() };
+        self.congestion.window.saturating_sub(pipe)
+    }
+
+    /// A lost segment: the first at once, the others as the window allows.
+    fn next_repetition(&self) -> Option<usize> {
+        let index = self.board.next_waiting()?;
+        let sent = self.board.get(index);
+        let allowed = self.repeat_first || sent.end - sent.start <= self.congestion_room();
+        allowed.then_some(index)
+    }
+
+    /// What may be lost and is sent again because there is nothing else to do (RFC 6675 4, NextSeg rules 3, 4).
+    fn next_suspicion(&self) -> Option<(usize, bool)> {
+        let recovering = matches!(self.congestion.phase, Phase::Recovery { .. });
+        if !recovering || !self.peer.sack || self.profile.recovery != Recovery::Sack6675 {
+            return None;
+        }
+        let fits = |index: &usize| {
+            let sent = self.board.get(*index);
+            sent.end - sent.start <= self.congestion_room()
+        };
+        if let Some(index) = self.board.next_doubtful() {
+            return Some((index, false)).filter(|(index, _)| fits(index));
+        }
+        if self.rescued || self.board.has_waiting() {
+            return None;
+        }
+        self.board.last_unsacked().filter(fits).map(|index| (index, true))
+    }
+
+    /// New data that may leave now: by both windows, by the sender's rules against silly windows (RFC 9293
+    /// 3.8.6.2.1) and by Nagle's.
+    pub(super) fn next_new(&self) -> Option<NewData> {
+        if !matches!(self.state, State::Established | State::CloseWait) || !self.has_unsent() {
+            return None;
+        }
+        let usable = self.peer.limit.saturating_sub(self.next);
+        let waiting = self.buffer.end() - self.next;
+        let length = waiting.min(self.segment).min(usable);
+        let fin = self.fin_wanted && length == waiting && usable > length;
+        if length == 0 {
+            return fin.then_some(NewData { end: self.next, fin });
+        }
+        let all = length == waiting;
+        let worthwhile = length == self.segment
+            || all && (self.fin_wanted || self.may_send_small())
+            || length >= self.peer.window_highest / 2
+            || self.small_forced;
+        let allowed = length <= self.congestion_room();
+        (worthwhile && allowed).then_some(NewData { end: self.next + length, fin })
+    }
+
+    fn may_send_small(&self) -> bool {
+        match self.profile.nagle {
+            Nagle::Off => true,
+            Nagle::Rfc9293 => self.flight() == 0,
+            Nagle::Minshall => self.small_until <= self.unacknowledged,
+        }
+    }
+
+    // -- Making them ------------------------------------------------------------------------------------------------
+
+    /// A segment with everything that every segment of a synchronized state has; what it acknowledges is no longer
+    /// owed.
+    fn segment(&mut self, now: Instant, offset: u64, flags: Flags, payload: Bytes) -> Segment {
+        let mut options = self.every_options(now);
+        if self.receiver.has_holes() && self.peer.sack {
+            let most = if self.peer.timestamps { SACK_BLOCKS_MAX - 1 } else { SACK_BLOCKS_MAX };
+            // A full segment has no room left for blocks.
+            let room = self.segment.saturating_sub(payload.len() as u64 + 4) as usize / 8;
+            for &(start, end) in self.receiver.sack_blocks().iter().take(most.min(room)) {
+                options.sack.push(self.peer_wire(start), self.peer_wire(end));
+            }
+        }
+        self.owed.acknowledgement = false;
+        self.unanswered = 0;
+        self.acknowledged = self.receiver.next();
+        self.timers.stop(Timer::DelayedAck as usize);
+        Segment {
+            source_port: self.tuple.local.1,
+            destination_port: self.tuple.remote.1,
+            sequence: self.own_wire(offset),
+            acknowledgement: self.peer_wire(self.receiver.next()),
+            flags: flags.with(Flags::ACK),
+            window: self.receiver.announce(self.peer.own_scale, self.segment),
+            urgent: 0,
+            options,
+            payload,
+        }
+    }
+
+    fn every_options(&self, now: Instant) -> Options {
+        let timestamps = self.peer.timestamps.then(|| (self.timestamp(now), self.peer.timestamp));
+        Options { timestamps, ..Options::default() }
+    }
+
+    pub(super) fn own_wire(&self, offset: u64) -> u32 {
+        self.initial.wrapping_add(offset as u32)
+    }
+
+    fn peer_wire(&self, offset: u64) -> u32 {
+        self.peer.initial.wrapping_add(offset as u32)
+    }
+
+    /// A reset that the peer accepts: exactly where it expects the next byte (RFC 9293 3.10.7.4).
+    fn make_reset(&mut self, offset: u64) -> (Segment, Shares) {
+        self.owed.reset = None;
+        let segment = Segment {
+            source_port: self.tuple.local.1,
+            destination_port: self.tuple.remote.1,
+            sequence: self.own_wire(offset),
+            acknowledgement: self.peer_wire(self.receiver.next()),
+            flags: Flags::RST.with(Flags::ACK),
+            window: 0,
+            urgent: 0,
+            options: Options::default(),
+            payload: Bytes::new(),
+        };
+        control(segment)
+    }
+
+    fn make_syn(&mut self, now: Instant) -> (Segment, Shares) {
+        let answers = self.state == State::SynReceived;
+        let profile = &self.profile;
+        let timestamps = if answers { self.peer.timestamps } else { profile.timestamps };
+        let scaling = if answers { self.peer.scaling } else { profile.window_scaling };
+        let options = Options {
+            maximum_segment_bytes: Some(self.segment_offered),
+            window_scale: scaling.then(|| self.wanted_scale()),
+            sack_permitted: if answers { self.peer.sack } else { profile.sack },
+            timestamps: timestamps.then(|| (self.timestamp(now), self.peer.timestamp)),
+            ..Options::default()
+        };
+        self.owed.syn = false;
+        self.owed.acknowledgement = false;
+        self.next = 1;
+        if self.syns == 0 {
+            self.first_syn = now;
+        }
+        self.syns += 1;
+        self.syn_at = now;
+        self.acknowledged = self.receiver.next();
+        self.timers.set(Timer::Retransmit as usize, self.rtt.deadline(now));
+        let segment = Segment {
+            source_port: self.tuple.local.1,
+            destination_port: self.tuple.remote.1,
+            sequence: self.initial,
+            acknowledgement: if answers { self.peer_wire(self.receiver.next()) } else { 0 },
+            flags: if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
+            window: self.receiver.window_of_syn(),
+            urgent: 0,
+            options,
+            payload: Bytes::new(),
+        };
+        control(segment)
+    }
+
+    fn make_new(&mut self, now: Instant, data: NewData) -> (Segment, Shares) {
+        let start = self.next;
+        let payload = self.buffer.slice(start, data.end);
+        let length = payload.len() as u64;
+        let mut flags = Flags::default();
+        if data.end == self.buffer.end() {
+            flags = flags.with(Flags::PSH);
+        }
+        if data.fin {
+            flags = flags.with(Flags::FIN);
+            self.fin_sent = true;
+            self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
+        }
+        self.next = data.end + u64::from(data.fin);
+        self.board.push(start, self.next, now);
+        self.congestion.note_sent(self.next - start);
+        if length > 0 && length < self.segment {
+            self.small_until = self.next;
+        }
+        self.small_forced = false;
+        self.last_sent = now;
+        self.start_retransmit_timer(now);
+        let segment = self.segment(now, start, flags, payload);
+        if length == 0 {
+            return control(segment);
+        }
+        (segment, Shares { payload: length as u32, ..Shares::default() })
+    }
+
+    fn make_repetition(&mut self, now: Instant, index: usize, suspicion: bool) -> (Segment, Shares) {
+        let (start, end) = (self.board.get(index).start, self.board.get(index).end);
+        self.board.repeat(index, now);
+        self.congestion.note_sent(end - start);
+        self.repeat_first = false;
+        self.rescued |= suspicion;
+        self.counters.retransmissions += 1;
+        self.repeated_at.get_or_insert(self.timestamp(now));
+        self.last_sent = now;
+        if index == 0 {
+            // What the timer waits for is on its way only now.
+            self.timers.set(Timer::Retransmit as usize, self.rtt.deadline(now));
+        }
+        self.start_retransmit_timer(now);
+        let data_end = end.min(self.buffer.end());
+        let payload = self.buffer.slice(start.min(data_end), data_end);
+        let mut flags = if data_end == self.buffer.end() { Flags::PSH } else { Flags::default() };
+        if end > data_end {
+            flags = flags.with(Flags::FIN);
+        }
+        let segment = self.segment(now, start, flags, payload);
+        if segment.payload.is_empty() {
+            return control(segment);
+        }
+        let repeated = frame_bytes(&segment);
+        (segment, Shares { repeated, ..Shares::default() })
+    }
+
+    fn start_retransmit_timer(&mut self, now: Instant) {
+        if self.timers.get(Timer::Retransmit as usize).is_none() {
+            self.timers.set(Timer::Retransmit as usize, self.rtt.deadline(now));
+        }
+    }
+
+    /// An empty segment from just before what the peer expects: it has to answer (RFC 9293 3.8.4, 3.8.6.1).
+    fn make_probe(&mut self, now: Instant) -> (Segment, Shares) {
+        self.owed.probe = false;
+        self.counters.probes += 1;
+        let segment = self.segment(now, self.next.saturating_sub(1), Flags::default(), Bytes::new());
+        control(segment)
+    }
+
+    fn make_acknowledgement(&mut self, now: Instant) -> (Segment, Shares) {
+        if !core::mem::take(&mut self.owed.acknowledgement) {
+            self.owed.duplicates -= 1;
+        }
+        let segment = self.segment(now, self.next, Flags::default(), Bytes::new());
+        let acknowledgement = frame_bytes(&segment);
+        (segment, Shares { acknowledgement, ..Shares::default() })
+    }
+}
+
+/// The length of the frame that carries a segment.
+pub(super) fn frame_bytes(segment: &Segment) -> u32 {
+    (IPV4_HEADER_BYTES + TCP_HEADER_BYTES + segment.options.length() + segment.payload.len()) as u32
+}
+
+/// A segment that opens, closes, probes or resets.
+pub(super) fn control(segment: Segment) -> (Segment, Shares) {
+    let control = frame_bytes(&segment);
+    (segment, Shares { control, ..Shares::default() })
+}

@@ -1,0 +1,217 @@
+//! The retransmission timeout from samples of the round trip (RFC 6298), and Linux's rule for it.
+
+use super::config::{Profile, RtoRule, RttSampling};
+use crate::time::{Duration, Instant};
+
+/// The timeout once data flow, where a repeated SYN left no sample (RFC 6298 5.7).
+const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Smoothed round trip, its variance, and the timeout with its backoff. All in nanoseconds.
+#[derive(Clone, Debug)]
+pub(super) struct RttEstimator {
+    rule: RtoRule,
+    sampling: RttSampling,
+    minimum: u64,
+    maximum: u64,
+    /// The timeout before backoff.
+    base: u64,
+    smoothed: Option<u64>,
+    /// RTTVAR by RFC 6298; four times the variation by Linux's rule.
+    variation: u64,
+    /// Linux: the medium deviation, times four, and its largest value in this round trip.
+    deviation: u64,
+    deviation_highest: u64,
+    /// Where this round trip's samples end.
+    round_ends: u64,
+    backoff: u32,
+    /// The shortest sample.
+    pub(super) shortest: Option<Duration>,
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
+}
+
+impl RttEstimator {
+    pub(super) fn new(profile: &Profile) -> Self {
+        RttEstimator {
+            rule: profile.rto_rule,
+            sampling: profile.rtt_sampling,
+            minimum: nanos(profile.rto_minimum),
+            maximum: nanos(profile.rto_maximum).max(1),
+            base: nanos(profile.rto_initial),
+            smoothed: None,
+            variation: 0,
+            deviation: 0,
+            deviation_highest: 0,
+            round_ends: 0,
+            backoff: 0,
+            shortest: None,
+        }
+    }
+
+    /// Takes a sample from an acknowledgement up to `acknowledged`, while `sent` is the end of what was sent.
+    /// The backoff ends (RFC 6298 5, Karn's rule: only unambiguous samples come here).
+    pub(super) fn sample(&mut self, measured: Duration, acknowledged: u64, sent: u64) {
+        self.shortest = Some(self.shortest.map_or(measured, |shortest| shortest.min(measured)));
+        self.backoff = 0;
+        let measured = nanos(measured).max(1);
+        match self.rule {
+            RtoRule::Rfc6298 => self.sample_rfc6298(measured, acknowledged, sent),
+            RtoRule::Linux => self.sample_linux(measured, acknowledged, sent),
+        }
+    }
+
+    /// RFC 6298 2.2 and 2.3.
+    fn sample_rfc6298(&mut self, measured: u64, acknowledged: u64, sent: u64) {
+        if self.sampling == RttSampling::PerRoundTrip {
+            if self.smoothed.is_some() && acknowledged < self.round_ends {
+                return;
+            }
+            self.round_ends = sent;
+        }
+        let smoothed = match self.smoothed {
+            None => {
+                self.variation = measured / 2;
+                measured
+            }
+            Some(smoothed) => {
+                self.variation = (3 * self.variation + smoothed.abs_diff(measured)) / 4;
+                (7 * smoothed + measured) / 8
+            }
+        };
+        self.smoothed = Some(smoothed);
+        self.base = (smoothed + 4 * self.variation).max(self.minimum);
+    }
+
+    /// Rises follow at once, falls once a round trip, and a sample below the mean counts an eighth of one above.
+    fn sample_linux(&mut self, measured: u64, acknowledged: u64, sent: u64) {
+        let smoothed = match self.smoothed {
+            None => {
+                self.deviation = 2 * measured;
+                self.variation = self.deviation.max(self.minimum);
+                self.deviation_highest = self.variation;
+                self.round_ends = sent;
+                measured
+            }
+            Some(smoothed) => {
+                let quarter = self.deviation / 4;
+                let distance = smoothed.abs_diff(measured);
+                self.deviation = if distance <= quarter {
+                    self.deviation - (quarter - distance)
+                } else if measured < smoothed {
+                    self.deviation + (distance - quarter) / 8
+                } else {
+                    self.deviation + (distance - quarter)
+                };
+                self.deviation_highest = self.deviation_highest.max(self.deviation);
+                self.variation = self.variation.max(self.deviation_highest);
+                if acknowledged > self.round_ends {
+                    self.variation -= self.variation.saturating_sub(self.deviation_highest) / 4;
+                    self.round_ends = sent;
+                    self.deviation_highest = self.minimum;
+                }
+                (7 * smoothed + measured) / 8
+            }
+        };
+        self.smoothed = Some(smoothed);
+        self.base = smoothed + self.variation;
+    }
+
+    /// The SYN was repeated and gave no sample (RFC 6298 5.7).
+    pub(super) fn after_syn_timeout(&mut self) {
+        self.backoff = 0;
+        if self.smoothed.is_none() {
+            self.base = self.base.max(nanos(RTO_AFTER_SYN_TIMEOUT));
+        }
+    }
+
+    /// The timer expired: the next one is twice as long (RFC 6298 5.5).
+    pub(super) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(32);
+    }
+
+    /// What was sent turns out not to have been lost.
+    pub(super) fn forget_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// The timeout as it is now, backed off `more` times beyond that.
+    pub(super) fn timeout_backed_off(&self, more: u32) -> Duration {
+        let shift = (self.backoff + more).min(32);
+        let timeout = self.base.checked_mul(1 << shift).unwrap_or(self.maximum);
+        Duration::from_nanos(timeout.min(self.maximum))
+    }
+
+    /// The timeout as it is now.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout_backed_off(0)
+    }
+
+    /// When a segment that leaves now is given up.
+    pub(super) fn deadline(&self, now: Instant) -> Instant {
+        now + self.timeout()
+    }
+
+    pub(super) fn smoothed(&self) -> Option<Duration> {
+        self.smoothed.map(Duration::from_nanos)
+    }
+
+    pub(super) fn variation(&self) -> Duration {
+        match self.rule {
+            RtoRule::Rfc6298 => Duration::from_nanos(self.variation),
+            RtoRule::Linux => Duration::from_nanos(self.variation / 4),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steady(profile: &Profile, round_trip: Duration, samples: u64) -> Duration {
+        let mut rtt = RttEstimator::new(profile);
+        for sample in 1..=samples {
+            rtt.sample(round_trip, sample * 2, sample * 2 + 1);
+        }
+        rtt.timeout()
+    }
+
+    #[test]
+    fn the_first_sample_triples() {
+        let round_trip = Duration::from_secs(2);
+        assert_eq!(steady(&Profile::rfc5681(), round_trip, 1), Duration::from_secs(6));
+        assert_eq!(steady(&Profile::linux_6(), round_trip, 1), Duration::from_secs(6));
+    }
+
+    #[test]
+    fn a_steady_long_round_trip_keeps_a_margin_by_the_rule_of_linux_only() {
+        let round_trip = Duration::from_secs(4);
+        let standard = steady(&Profile::rfc5681(), round_trip, 100);
+        let linux = steady(&Profile::linux_6(), round_trip, 100);
+        assert!(standard < round_trip + Duration::from_millis(1), "{standard:?}");
+        assert!(linux >= round_trip + Duration::from_millis(200), "{linux:?}");
+        assert!(linux < round_trip + Duration::from_millis(210), "{linux:?}");
+    }
+
+    #[test]
+    fn backoff_doubles_up_to_the_maximum_and_ends_with_a_sample() {
+        let mut rtt = RttEstimator::new(&Profile::rfc5681());
+        let mut seen = Vec::new();
+        for _ in 0..8 {
+            seen.push(rtt.timeout().as_secs());
+            rtt.back_off();
+        }
+        assert_eq!(seen, [1, 2, 4, 8, 16, 32, 60, 60]);
+        rtt.sample(Duration::from_millis(100), 1, 1);
+        assert_eq!(rtt.timeout(), Duration::from_secs(1), "the floor of RFC 6298 2.4");
+    }
+
+    #[test]
+    fn a_lost_syn_leaves_three_seconds() {
+        let mut rtt = RttEstimator::new(&Profile::linux_6());
+        rtt.back_off();
+        rtt.after_syn_timeout();
+        assert_eq!(rtt.timeout(), Duration::from_secs(3));
+    }
+}

@@ -1,0 +1,477 @@
+//! What is sent and not yet acknowledged: the bytes, and what is known of each segment (RFC 6675 3 and 4).
+//!
+//! Everything is counted in offsets from the initial sequence number, which never wrap: the SYN is 0, the first
+//! byte 1.
+
+use super::config::Recovery;
+use crate::time::{Duration, Instant};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+
+/// Duplicate acknowledgements, or segments' worth above a hole, that make a loss (RFC 5681 3.2, RFC 6675 2).
+pub(super) const DUPLICATES_THRESHOLD: u64 = 3;
+
+/// The bytes that were written and are not acknowledged yet.
+#[derive(Debug)]
+pub(super) struct SendBuffer {
+    /// Each write with the offset of its first byte.
+    chunks: VecDeque<(u64, Bytes)>,
+    start: u64,
+    end: u64,
+}
+
+impl SendBuffer {
+    pub(super) fn new() -> Self {
+        SendBuffer { chunks: VecDeque::new(), start: 1, end: 1 }
+    }
+
+    /// The offset behind the last byte written.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// How many bytes it holds.
+    pub(super) fn length(&self) -> u64 {
+        self.end - self.start
+    }
+
+    pub(super) fn push(&mut self, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        let start = self.end;
+        self.end += bytes.len() as u64;
+        self.chunks.push_back((start, bytes));
+    }
+
+    /// Forgets everything before `offset`.
+    pub(super) fn release(&mut self, offset: u64) {
+        self.start = offset.clamp(self.start, self.end);
+        while self.chunks.front().is_some_and(|(start, bytes)| start + bytes.len() as u64 <= self.start) {
+            self.chunks.pop_front();
+        }
+    }
+
+    /// The bytes from `start` to before `end`, copied only where they lie in more than one write.
+    pub(super) fn slice(&self, start: u64, end: u64) -> Bytes {
+        assert!(self.start <= start && start <= end && end <= self.end, "only what is held can be sent");
+        let first = self.chunks.partition_point(|(at, bytes)| at + bytes.len() as u64 <= start);
+        let Some((at, bytes)) = self.chunks.get(first) else {
+            return Bytes::new();
+        };
+        let skip = (start - at) as usize;
+        let length = (end - start) as usize;
+        if skip + length <= bytes.len() {
+            return bytes.slice(skip..skip + length);
+        }
+        let mut joined = BytesMut::with_capacity(length);
+        joined.extend_from_slice(&bytes[skip..]);
+        for (_, bytes) in self.chunks.iter().skip(first + 1) {
+            let missing = length - joined.len();
+            if missing == 0 {
+                break;
+            }
+            joined.extend_from_slice(&bytes[..missing.min(bytes.len())]);
+        }
+        joined.freeze()
+    }
+}
+
+/// A segment that was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    pub(super) start: u64,
+    /// Behind its last sequence number, a FIN included.
+    pub(super) end: u64,
+    /// When its newest copy left.
+    pub(super) at: Instant,
+    /// Its newest copy's place in the order of everything sent.
+    order: u64,
+    sacked: bool,
+    /// Its newest copy but the one that `retransmitted` tells of is lost.
+    lost: bool,
+    /// A copy was sent since it was marked lost (or without that).
+    retransmitted: bool,
+    /// More than one copy was ever sent.
+    pub(super) repeated: bool,
+}
+
+impl Sent {
+    fn length(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// What it adds to the pipe (RFC 6675 4, SetPipe).
+    fn weight(&self) -> u64 {
+        if self.sacked { 0 } else { self.length() * (u64::from(!self.lost) + u64::from(self.retransmitted)) }
+    }
+
+    fn waits_for_repetition(&self) -> bool {
+        self.lost && !self.retransmitted && !self.sacked
+    }
+}
+
+/// What an acknowledgement brought.
+#[derive(Debug, Default)]
+pub(super) struct Delivery {
+    /// Bytes that are known to have arrived only now.
+    pub(super) delivered: u64,
+    /// When the oldest segment left that this acknowledges, was sent once, and was not known to have arrived.
+    pub(super) oldest_sent_once: Option<Instant>,
+    /// It acknowledges something that was sent more than once.
+    pub(super) repeated: bool,
+}
+
+/// What is known of every segment in flight.
+#[derive(Debug)]
+pub(super) struct Scoreboard {
+    sent: VecDeque<Sent>,
+    /// Bytes in the network as far as can be known (RFC 6675 4).
+    pipe: u64,
+    sacked_bytes: u64,
+    /// Bytes of segments that are lost and not sent again yet.
+    waiting: u64,
+    /// Behind the highest byte that was selectively acknowledged.
+    highest_sacked: u64,
+    /// Everything unsacked before this is marked lost.
+    lost_below: u64,
+    /// No segment waits for repetition before this.
+    repeat_from: u64,
+    /// The blocks of the acknowledgement before: what they cover need not be walked again.
+    blocks_before: Vec<(u64, u64)>,
+    /// Repetitions in flight, oldest first: their order and their segment's start.
+    repetitions: VecDeque<(u64, u64)>,
+    /// The next place in the order of everything sent, and the newest of which delivery is known.
+    next_order: u64,
+    newest_delivered: u64,
+}
+
+impl Scoreboard {
+    pub(super) fn new() -> Self {
+        Scoreboard {
+            sent: VecDeque::new(),
+            pipe: 0,
+            sacked_bytes: 0,
+            waiting: 0,
+            highest_sacked: 0,
+            lost_below: 0,
+            repeat_from: 0,
+            blocks_before: Vec::new(),
+            repetitions: VecDeque::new(),
+            next_order: 1,
+            newest_delivered: 0,
+        }
+    }
+
+    pub(super) fn pipe(&self) -> u64 {
+        self.pipe
+    }
+
+    /// True if a lost segment waits to be sent again.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    pub(super) fn get(&self, index: usize) -> &Sent {
+        &self.sent[index]
+    }
+
+    /// The segment that contains `offset`, or the first behind it.
+    fn index(&self, offset: u64) -> usize {
+        self.sent.partition_point(|sent| sent.end <= offset)
+    }
+
+    /// Changes one segment and keeps the sums right.
+    fn change(&mut self, index: usize, change: impl FnOnce(&mut Sent)) {
+        let sent = &mut self.sent[index];
+        let (weight, waiting, sacked) = (sent.weight(), sent.waits_for_repetition(), sent.sacked);
+        change(sent);
+        let length = sent.length();
+        self.pipe = self.pipe + sent.weight() - weight;
+        match (waiting, sent.waits_for_repetition()) {
+            (false, true) => {
+                self.waiting += length;
+                self.repeat_from = self.repeat_from.min(sent.start);
+            }
+            (true, false) => self.waiting -= length,
+            _ => {}
+        }
+        match (sacked, sent.sacked) {
+            (false, true) => self.sacked_bytes += length,
+            (true, false) => self.sacked_bytes -= length,
+            _ => {}
+        }
+    }
+
+    fn take_order(&mut self) -> u64 {
+        self.next_order += 1;
+        self.next_order - 1
+    }
+
+    /// A new segment leaves.
+    pub(super) fn push(&mut self, start: u64, end: u64, now: Instant) {
+        let order = self.take_order();
+        self.sent.push_back(Sent {
+            start,
+            end,
+            at: now,
+            order,
+            sacked: false,
+            lost: false,
+            retransmitted: false,
+            repeated: false,
+        });
+        self.pipe += end - start;
+    }
+
+    /// A segment leaves once more.
+    pub(super) fn repeat(&mut self, index: usize, now: Instant) {
+        let order = self.take_order();
+        self.change(index, |sent| {
+            sent.at = now;
+            sent.order = order;
+            sent.retransmitted = true;
+            sent.repeated = true;
+        });
+        let sent = &self.sent[index];
+        self.repetitions.push_back((order, sent.start));
+        // Repetitions go in order, so nothing waits before this one.
+        self.repeat_from = self.repeat_from.max(sent.end);
+    }
+
+    /// Notes that the newest copy of a segment has arrived, unless it may have been an older copy: that is so
+    /// where it left less than the shortest round trip ago.
+    fn note_delivered(&mut self, index: usize, now: Instant, shortest: Option<Duration>) {
+        let sent = &self.sent[index];
+        let sure =
+            !sent.repeated || shortest.is_some_and(|shortest| now.saturating_since(sent.at) >= shortest);
+        if sure {
+            self.newest_delivered = self.newest_delivered.max(sent.order);
+        }
+    }
+
+    /// Everything before `offset` has arrived.
+    pub(super) fn acknowledge(&mut self, offset: u64, now: Instant, shortest: Option<Duration>) -> Delivery {
+        let mut delivery = Delivery::default();
+        while let Some(front) = self.sent.front() {
+            if front.end > offset {
+                break;
+            }
+            delivery.repeated |= front.repeated;
+            if !front.sacked {
+                delivery.delivered += front.length();
+                if !front.repeated && delivery.oldest_sent_once.is_none() {
+                    delivery.oldest_sent_once = Some(front.at);
+                }
+                self.note_delivered(0, now, shortest);
+            }
+            self.change(0, |sent| {
+                sent.lost = false;
+                sent.retransmitted = false;
+            });
+            let front = self.sent.pop_front().expect("there is a front");
+            if front.sacked {
+                self.sacked_bytes -= front.length();
+            } else {
+                self.pipe -= front.length();
+            }
+        }
+        self.cut_front(offset, &mut delivery);
+        self.lost_below = self.lost_below.max(offset);
+        self.repeat_from = self.repeat_from.max(offset);
+        while self.repetitions.front().is_some_and(|&(_, start)| start < offset) {
+            self.repetitions.pop_front();
+        }
+        delivery
+    }
+
+    /// The front segment was acknowledged in part: what is left of it is a shorter segment.
+    fn cut_front(&mut self, offset: u64, delivery: &mut Delivery) {
+        let Some(front) = self.sent.front().filter(|front| front.start < offset) else {
+            return;
+        };
+        let (before, arrived) = (front.clone(), offset - front.start);
+        let front = &mut self.sent[0];
+        front.start = offset;
+        self.pipe -= before.weight() - front.weight();
+        if before.sacked {
+            self.sacked_bytes -= arrived;
+        } else {
+            delivery.delivered += arrived;
+        }
+        if before.waits_for_repetition() {
+            self.waiting -= arrived;
+        }
+    }
+
+    /// Takes the SACK blocks of one acknowledgement. Only segments that a block covers whole count. Returns
+    /// how many bytes are new.
+    pub(super) fn sack(&mut self, blocks: &[(u64, u64)], now: Instant, shortest: Option<Duration>) -> u64 {
+        let before = core::mem::take(&mut self.blocks_before);
+        let mut delivered = 0;
+        for &(start, end) in blocks {
+            let first = self.sent.partition_point(|sent| sent.start < start);
+            // A block grows from one acknowledgement to the next: only what is new of it is walked.
+            match before.iter().find(|known| start <= known.0 && known.1 <= end) {
+                None => delivered += self.sack_from(first, u64::MAX, end, now, shortest),
+                Some(&(known_start, known_end)) => {
+                    delivered += self.sack_from(first, known_start, end, now, shortest);
+                    let behind = self.index(known_end).max(first);
+                    delivered += self.sack_from(behind, u64::MAX, end, now, shortest);
+                }
+            }
+        }
+        self.blocks_before.extend_from_slice(blocks);
+        delivered
+    }
+
+    /// Marks the segments from an index on that begin before `until` and are whole before `end`.
+    fn sack_from(
+        &mut self,
+        mut index: usize,
+        until: u64,
+        end: u64,
+        now: Instant,
+        shortest: Option<Duration>,
+    ) -> u64 {
+        let mut delivered = 0;
+        while self.sent.get(index).is_some_and(|sent| sent.start < until && sent.end <= end) {
+            if !self.sent[index].sacked {
+                delivered += self.sent[index].length();
+                self.highest_sacked = self.highest_sacked.max(self.sent[index].end);
+                self.note_delivered(index, now, shortest);
+                self.change(index, |sent| sent.sacked = true);
+            }
+            index += 1;
+        }
+        delivered
+    }
+
+    /// Marks what must be lost by what has arrived above it. True if something is newly lost.
+    pub(super) fn find_losses(&mut self, recovery: Recovery, segment_bytes: u64) -> bool {
+        if self.sacked_bytes == 0 {
+            return false;
+        }
+        let highest = self.index(self.highest_sacked - 1);
+        let Some(threshold) = (match recovery {
+            Recovery::NewReno => None,
+            Recovery::Sack6675 => self.threshold_rfc6675(highest, segment_bytes),
+            Recovery::Fack => {
+                let behind = (highest + 1).checked_sub(DUPLICATES_THRESHOLD as usize);
+                behind.map(|index| self.sent[index].start)
+            }
+        }) else {
+            return false;
+        };
+        let waiting = self.waiting;
+        let mut index = self.index(self.lost_below);
+        while self.sent.get(index).is_some_and(|sent| sent.end <= threshold) {
+            if !self.sent[index].lost {
+                self.change(index, |sent| sent.lost = true);
+            }
+            index += 1;
+        }
+        self.lost_below = self.lost_below.max(threshold);
+        self.waiting > waiting
+    }
+
+    /// Where the segments begin that are not lost by RFC 6675 4 IsLost: three separate runs above, or more than
+    /// two segments' worth of bytes.
+    fn threshold_rfc6675(&self, highest: usize, segment_bytes: u64) -> Option<u64> {
+        let (mut bytes, mut runs, mut in_run) = (0, 0, false);
+        for sent in self.sent.iter().take(highest + 1).rev() {
+            if sent.sacked {
+                bytes += sent.length();
+                runs += u64::from(!in_run);
+                if bytes > (DUPLICATES_THRESHOLD - 1) * segment_bytes || runs >= DUPLICATES_THRESHOLD {
+                    return Some(sent.start);
+                }
+            }
+            in_run = sent.sacked;
+        }
+        None
+    }
+
+    /// Marks repetitions lost that left before something whose arrival is known. True if there are any.
+    pub(super) fn find_lost_repetitions(&mut self) -> bool {
+        let mut found = false;
+        while let Some(&(order, start)) = self.repetitions.front() {
+            if order >= self.newest_delivered {
+                break;
+            }
+            self.repetitions.pop_front();
+            let index = self.index(start);
+            let current = self.sent.get(index).is_some_and(|sent| sent.order == order && !sent.sacked);
+            if current && self.sent[index].retransmitted {
+                found = true;
+                self.change(index, |sent| {
+                    sent.lost = true;
+                    sent.retransmitted = false;
+                });
+            }
+        }
+        found
+    }
+
+    /// The first segment in flight is lost.
+    pub(super) fn lose_first(&mut self) {
+        if self.sent.front().is_some_and(|sent| !sent.lost && !sent.sacked) {
+            self.change(0, |sent| sent.lost = true);
+        }
+    }
+
+    /// The timer expired: all that is not known to have arrived is lost, repetitions too. A receiver that has
+    /// selectively acknowledged the very first segment and not moved on has thrown it away (RFC 2018 8): then
+    /// nothing that it said before counts.
+    pub(super) fn lose_all(&mut self) {
+        let reneged = self.sent.front().is_some_and(|sent| sent.sacked);
+        for index in 0..self.sent.len() {
+            self.change(index, |sent| {
+                sent.sacked &= !reneged;
+                sent.lost = true;
+                sent.retransmitted = false;
+            });
+        }
+        if reneged {
+            self.highest_sacked = 0;
+            self.blocks_before.clear();
+        }
+        self.repetitions.clear();
+        self.lost_below = self.sent.back().map_or(0, |sent| sent.end);
+    }
+
+    /// Nothing was lost after all, as far as it is not sent again yet.
+    pub(super) fn find_again(&mut self) {
+        for index in 0..self.sent.len() {
+            if self.sent[index].waits_for_repetition() {
+                self.change(index, |sent| sent.lost = false);
+            }
+        }
+        self.lost_below = 0;
+    }
+
+    /// The next segment to send again because it is lost (RFC 6675 4, NextSeg rule 1).
+    pub(super) fn next_waiting(&self) -> Option<usize> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let from = self.index(self.repeat_from);
+        (from..self.sent.len()).find(|&index| self.sent[index].waits_for_repetition())
+    }
+
+    /// A segment that may be lost: not sent again, and something above it has arrived (NextSeg rule 3).
+    pub(super) fn next_doubtful(&self) -> Option<usize> {
+        if self.sacked_bytes == 0 {
+            return None;
+        }
+        let end = self.index(self.highest_sacked - 1);
+        (self.index(self.repeat_from)..end.min(self.sent.len()))
+            .find(|&index| !self.sent[index].sacked && !self.sent[index].retransmitted)
+    }
+
+    /// The last segment in flight, if it has not arrived (NextSeg rule 4).
+    pub(super) fn last_unsacked(&self) -> Option<usize> {
+        let last = self.sent.len().checked_sub(1)?;
+        (!self.sent[last].sacked).then_some(last)
+    }
+}
