@@ -13,6 +13,39 @@
 //!    disk         +======================+   disk
 //! ```
 //!
+//! A node may be anything that stands on a disk and interfaces. The plainest lets its user speak to them directly:
+//!
+//! ```
+//! use longwire_proto::joint::{Beside, Through};
+//! use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Many, Port, Shares, Storage};
+//! use longwire_proto::time::Instant;
+//! use longwire_sim::{ChannelConfig, ClockConfig, Delay, DiskConfig, LineConfig, NodeBelow, Simulation};
+//!
+//! let mut world: Simulation<NodeBelow> = Simulation::new(1);
+//! let [moon, earth] = ["moon", "earth"].map(|name| {
+//!     let (disk, clock) = (DiskConfig::default(), ClockConfig::default());
+//!     world.add_node(name, disk, clock, Box::new(|_| {
+//!         let (disk, interfaces) = (Through::<Storage>::new(), Through::<Many<InterfaceId, Frames>>::new());
+//!         Box::new(Beside { first: disk, second: interfaces })
+//!     }))
+//! });
+//! let line = LineConfig { rate_bps: 115_200, delay: Delay::constant_ms(1280), ..LineConfig::default() };
+//! let at = InterfaceId(0);
+//! world.add_channel((moon, at), (earth, at), ChannelConfig::symmetric(line));
+//!
+//! world.request(moon, Port::Second((at, FramesRequest::Join)));
+//! world.request(earth, Port::Second((at, FramesRequest::Join)));
+//! let (bytes, shares) = (vec![0; 1440].into(), Shares::default());
+//! world.request(moon, Port::Second((at, FramesRequest::Frame { bytes, token: None, last: true, shares })));
+//! while world.step() {}
+//!
+//! let arrived = world.take_indications().into_iter().find_map(|(when, node, said)| match said {
+//!     Port::Second((_, FramesIndication::Frame(_))) if node == earth => Some(when),
+//!     _ => None,
+//! });
+//! assert_eq!(arrived, Some(Instant::from_millis(100 + 1280)));
+//! ```
+//!
 //! A simulation is `Send`: runs with different seeds spread over threads, each on its own.
 
 pub mod airtime;

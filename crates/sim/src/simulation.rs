@@ -20,7 +20,7 @@ use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
 /// Events at one instant, or rounds within one event, beyond which nodes are taken to run in a circle.
-const CIRCLE_EVENTS_MAX: u64 = 4_000_000;
+const CIRCLE_EVENTS_MAX: u64 = 1_000_000;
 
 /// Something planned.
 enum Plan<A: Service> {

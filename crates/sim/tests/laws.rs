@@ -30,7 +30,7 @@ fn run(seed: u64, mut probe: impl FnMut(&Simulation<Talk>, &[ChannelId])) -> Run
     let count = 2 + rng.below(4) as u16;
     let nodes: Vec<NodeId> = (0..count)
         .map(|index| {
-            let factory: Factory<Talk> = Box::new(|_| Box::new(Station::new(&[0, 1])));
+            let factory: Factory<Talk> = Box::new(|boot| station(&boot.name, &[0, 1]));
             world.add_node(&format!("n{index}"), swarm::disk(&mut rng), swarm::clock(&mut rng), factory)
         })
         .collect();
@@ -96,7 +96,8 @@ fn ask(rng: &mut Rng, interface: u16, number: u64) -> Ask {
         0 => Ask::Alarm(Instant::from_secs(rng.below(700))),
         1 => Ask::Storage(StorageRequest::Append { record, data: vec![1; rng.below(4000) as usize].into() }),
         2 => Ask::Storage(StorageRequest::Read { record, offset: rng.below(4000), length: 2000 }),
-        3 => Ask::Storage(StorageRequest::Remove { record }),
+        // A record is not used while it is being removed: this one never was there.
+        3 => Ask::Storage(StorageRequest::Remove { record: RecordId(100 + number) }),
         _ => {
             let mut bytes = vec![0; if rng.chance(0.05) { 1600 } else { rng.below(600) as usize }];
             rng.fill(&mut bytes);

@@ -2,8 +2,13 @@
 
 mod common;
 use common::*;
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::joint::{Beside, Through};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{InterfaceId, RecordId, StorageIndication, StorageRequest};
+use longwire_proto::service::{
+    Frames, FramesRequest, InterfaceId, Many, Port, RecordId, Shares, Storage, StorageIndication,
+    StorageRequest,
+};
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::*;
 use std::sync::{Arc, Mutex};
@@ -71,7 +76,7 @@ fn a_factory_hears_which_boot_it_is() {
     let factory: Factory<Talk> = Box::new(move |mut boot: Boot| {
         let drawn = boot.rng.next_u64();
         sink.lock().expect("one thread").push((boot.name.clone(), boot.boot, boot.now, boot.dtn_ms, drawn));
-        Box::new(Station::new(&[]))
+        station(&boot.name, &[])
     });
     let clock = ClockConfig { offset_ms: 250, ..ClockConfig::default() };
     let node = world.add_node("moon", DiskConfig::default(), clock, factory);
@@ -94,7 +99,7 @@ fn one_more_node_moves_nobody_elses_noise() {
     let run = |bystander: bool| {
         let mut world: Simulation<Talk> = Simulation::new(3);
         let add = |world: &mut Simulation<Talk>, name: &str| {
-            let factory: Factory<Talk> = Box::new(|_| Box::new(Station::new(&[0, 1])));
+            let factory: Factory<Talk> = Box::new(|boot| station(&boot.name, &[0, 1]));
             world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
         };
         let noisy = LineConfig { errors: Errors::Ber(1e-4), ..LineConfig::default() };
@@ -123,7 +128,7 @@ fn one_more_node_moves_nobody_elses_noise() {
 fn an_interface_may_be_joined_before_it_has_a_channel() {
     let mut world: Simulation<Talk> = Simulation::new(3);
     let [a, b] = ["a", "b"].map(|name| {
-        let factory: Factory<Talk> = Box::new(|_| Box::new(Station::new(&[0])));
+        let factory: Factory<Talk> = Box::new(|boot| station(&boot.name, &[0]));
         world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
     });
     world.request(a, frame(125));
@@ -151,5 +156,56 @@ fn the_status_says_what_is_pending() {
         ["node 0 a: down", "node 1 b: wakes at 77.000000 s", "line a/0 -> b/0: there (not joined), sending"]
     {
         assert!(status.contains(part), "{part:?} is not in\n{status}");
+    }
+}
+
+/// Wants to be woken now, always.
+struct Restless;
+
+impl Engine for Restless {
+    type Above = Talk;
+    type Below = NodeBelow;
+
+    fn handle_request(&mut self, _: Instant, _: Ask) {}
+    fn handle_indication(&mut self, _: Instant, _: Indication<NodeBelow>) {}
+    fn handle_timeout(&mut self, _: Instant) {}
+    fn poll_indication(&mut self) -> Option<Hear> {
+        None
+    }
+    fn poll_request(&mut self, _: Instant) -> Option<Request<NodeBelow>> {
+        None
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        Some(Instant::ZERO)
+    }
+}
+
+#[test]
+#[should_panic(expected = "time stands still")]
+fn a_node_that_runs_in_a_circle_is_found_out() {
+    let mut world: Simulation<Talk> = Simulation::new(3);
+    let factory: Factory<Talk> = Box::new(|_| Box::new(Restless));
+    world.add_node("restless", DiskConfig::default(), ClockConfig::default(), factory);
+    world.run_until(Instant::from_secs(1));
+}
+
+#[test]
+#[should_panic(expected = "without room")]
+fn a_frame_without_room_is_the_senders_mistake() {
+    let mut world: Simulation<NodeBelow> = Simulation::new(3);
+    let [a, b] = ["a", "b"].map(|name| {
+        let factory: Factory<NodeBelow> = Box::new(|_| {
+            let interfaces = Through::<Many<InterfaceId, Frames>>::new();
+            Box::new(Beside { first: Through::<Storage>::new(), second: interfaces })
+        });
+        world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+    });
+    let at = InterfaceId(0);
+    world.add_channel((a, at), (b, at), ChannelConfig::default());
+    world.request(a, Port::Second((at, FramesRequest::Join)));
+    for _ in 0..2 {
+        let (bytes, shares) = (vec![0; 10].into(), Shares::default());
+        let frame = FramesRequest::Frame { bytes, token: None, last: true, shares };
+        world.request(a, Port::Second((at, frame)));
     }
 }

@@ -9,6 +9,7 @@ use longwire_proto::service::{
     FramesIndication, FramesRequest, InterfaceId, Port, Shares, StorageIndication, StorageRequest,
 };
 use longwire_proto::time::Instant;
+use longwire_proto::wrap::{Accounted, Breach, Lawful};
 use longwire_sim::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -41,6 +42,25 @@ pub enum Hear {
     Room(u16, u32),
     Storage(StorageIndication),
     Rang,
+}
+
+impl Accounted for Talk {
+    type Account = ();
+
+    fn request(_: &mut (), _: &Ask) -> Result<(), Breach> {
+        Ok(())
+    }
+    fn indication(_: &mut (), _: &Hear) -> Result<(), Breach> {
+        Ok(())
+    }
+    fn owed(_: &()) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A station that panics when the simulator breaks the contract.
+pub fn station(name: &str, interfaces: &[u16]) -> NodeEngine<Talk> {
+    Box::new(Lawful::new(name, Station::new(interfaces)))
 }
 
 #[derive(Default)]
@@ -147,7 +167,7 @@ pub fn pair_on(
 ) -> (Simulation<Talk>, NodeId, NodeId, ChannelId) {
     let mut simulation = Simulation::new(seed);
     let mut add = |name: &str| {
-        let factory: Factory<Talk> = Box::new(|_| Box::new(Station::new(&[0])));
+        let factory: Factory<Talk> = Box::new(|boot| station(&boot.name, &[0]));
         simulation.add_node(name, disk.clone(), ClockConfig::default(), factory)
     };
     let (a, b) = (add("a"), add("b"));
