@@ -1,15 +1,22 @@
 //! Experiments: scenarios, sweeps, statistics, limits, papers and reports.
 
+pub mod batch;
+pub mod compare;
 pub mod error;
+pub mod finding;
+pub mod ledger;
 pub mod limit;
 pub mod link;
 pub mod output;
 pub mod progress;
 pub mod record;
 pub mod report;
+pub mod run;
 pub mod scenario;
 pub mod spread;
+pub mod stack;
 pub mod stats;
+pub mod sweep;
 pub mod toml_text;
 pub mod trace;
 pub mod witness;

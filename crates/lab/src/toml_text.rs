@@ -18,7 +18,7 @@ pub fn parse(text: &str, place: &str) -> Result<Table, Error> {
 /// # Errors
 /// Unknown keys (with the nearest known one) and values of the wrong kind.
 pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, Error> {
-    Value::Table(table).try_into().map_err(|error: toml::de::Error| {
+    Value::Table(durations_read(&table)).try_into().map_err(|error: toml::de::Error| {
         let message = error.to_string();
         let plain = Error::new(format!("{place}: {}", message.trim_end()));
         match hint_of(error.message()) {
@@ -26,6 +26,74 @@ pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, E
             None => plain,
         }
     })
+}
+
+/// Lengths of time as people write them, `"200 ms"`, in the form in which serde has them: seconds and nanoseconds.
+/// Everything else stays.
+pub fn durations_read(table: &Table) -> Table {
+    fn read(value: &Value) -> Value {
+        match value {
+            Value::String(text) => duration_of(text).unwrap_or_else(|| value.clone()),
+            Value::Table(table) => Value::Table(durations_read(table)),
+            Value::Array(items) => Value::Array(items.iter().map(read).collect()),
+            other => other.clone(),
+        }
+    }
+    table.iter().map(|(key, value)| (key.clone(), read(value))).collect()
+}
+
+/// The other way: seconds and nanoseconds as people write them.
+pub fn durations_written(table: &Table) -> Table {
+    fn write(value: &Value) -> Value {
+        match value {
+            Value::Table(table) => match duration_in(table) {
+                Some(text) => Value::String(text),
+                None => Value::Table(durations_written(table)),
+            },
+            Value::Array(items) => Value::Array(items.iter().map(write).collect()),
+            other => other.clone(),
+        }
+    }
+    table.iter().map(|(key, value)| (key.clone(), write(value))).collect()
+}
+
+/// Units of time and their length in nanoseconds, longest first.
+const UNITS: [(&str, u64); 7] = [
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("min", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
+
+fn duration_of(text: &str) -> Option<Value> {
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = &text[number.len()..];
+    let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let nanos = (number.trim().parse::<f64>().ok()? * *nanos as f64).round();
+    if !(0.0..1.8e19).contains(&nanos) {
+        return None;
+    }
+    let nanos = nanos as u64;
+    let part = |value: u64| Value::Integer(value as i64);
+    let parts = [("secs", nanos / 1_000_000_000), ("nanos", nanos % 1_000_000_000)];
+    Some(Value::Table(parts.into_iter().map(|(key, value)| (key.to_owned(), part(value))).collect()))
+}
+
+fn duration_in(table: &Table) -> Option<String> {
+    let part =
+        |key: &str| table.get(key).and_then(Value::as_integer).and_then(|part| u64::try_from(part).ok());
+    let (secs, nanos) = (part("secs")?, part("nanos")?);
+    if table.len() != 2 {
+        return None;
+    }
+    let total = secs.checked_mul(1_000_000_000)?.checked_add(nanos)?;
+    // Minutes, hours and days only where they come out even and short; seconds are what people compare.
+    let fits = |unit: &&(&str, u64)| total % unit.1 == 0 && (unit.1 <= 1_000_000_000 || total >= 10 * unit.1);
+    let (name, length) = UNITS.iter().find(fits)?;
+    Some(format!("{} {name}", total / length))
 }
 
 /// A value as a table, `None`s left out.
@@ -58,6 +126,18 @@ pub fn merge(table: &mut Table, over: &Table) {
             }
         }
     }
+}
+
+/// What `table` says that `known` does not say so: tables key by key, everything else as a whole.
+pub fn difference(table: &Table, known: &Table) -> Table {
+    let differs = |(key, value): (&String, &Value)| match (value, known.get(key)) {
+        (value, Some(same)) if value == same => None,
+        (Value::Table(inner), Some(Value::Table(known))) if duration_in(inner).is_none() => {
+            Some((key.clone(), Value::Table(difference(inner, known))))
+        }
+        (value, _) => Some((key.clone(), value.clone())),
+    };
+    table.iter().filter_map(differs).collect()
 }
 
 /// Sets what a dotted key names. In an array of tables a number chooses one (`link.1.ber`), and without a number all
@@ -128,6 +208,17 @@ mod tests {
         assert_eq!(base, expected);
         assert!(set(&mut base, "link.2.ber", &Value::Integer(6)).is_err());
         assert!(set(&mut base, "settings.tcp.mss.more", &Value::Integer(6)).is_err());
+    }
+
+    #[test]
+    fn lengths_of_time_are_written_for_people() {
+        let written = table("a = '200 ms'\nb = '1.5s'\n[t]\nc = ['90 s', 'tuned', '20 min']");
+        let read = durations_read(&written);
+        let expected = "a = {secs = 0, nanos = 200000000}\nb = {secs = 1, nanos = 500000000}\n[t]\n\
+                        c = [{secs = 90, nanos = 0}, 'tuned', {secs = 1200, nanos = 0}]";
+        assert_eq!(read, table(expected));
+        let back = table("a = '200 ms'\nb = '1500 ms'\n[t]\nc = ['90 s', 'tuned', '20 min']");
+        assert_eq!(durations_written(&read), back);
     }
 
     #[test]

@@ -1,0 +1,415 @@
+//! `compare`: which protocol and which settings move these files over that link best.
+
+use crate::batch::{self, Batch};
+use crate::error::Error;
+use crate::finding::{self, Finding};
+use crate::link::LinkProfile;
+use crate::progress::Progress;
+use crate::record::{Experiment, Params};
+use crate::report::{Assumption, Axis, Block, Cell, Column, LedgerChart, Plot, PlotSeries, Point, Report};
+use crate::report::{Section, Shape, Table, Tone, figure, with_error};
+use crate::run::{Outcome, Setup};
+use crate::scenario::Scenario;
+use crate::spread::Shard;
+use crate::stack;
+use crate::stats::{Summary, mean};
+use crate::toml_text;
+use bytes::Bytes;
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+use toml::Value;
+
+/// Runs of each stack, if the files are not too long for that.
+const RUNS: u32 = 16;
+/// The fewest that still give an interval worth the name.
+const RUNS_MIN: u32 = 4;
+/// Bytes that all runs of a stack may transfer together, so that the whole ends within about a minute.
+const BYTES_MAX: u64 = 160_000_000;
+
+/// What is compared.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The files, all transferred in every run.
+    pub files: Vec<PathBuf>,
+    /// A shipped link, or the path of a link profile.
+    pub link: String,
+    /// Runs of each stack; none: as many as fit.
+    pub runs: Option<u32>,
+    /// The seed.
+    pub seed: u64,
+    /// Threads.
+    pub threads: usize,
+}
+
+/// One stack and its runs.
+struct Contender {
+    name: String,
+    about: String,
+    settings: toml::Table,
+    carries_bundles: bool,
+    outcomes: Vec<Outcome>,
+}
+
+impl Contender {
+    fn of((batch, outcomes): (&Batch, Vec<Outcome>)) -> Contender {
+        let (stack, variant) = stack::find(&batch.series).expect("a name of the table");
+        Contender {
+            name: batch.series.clone(),
+            about: format!("{}; {}", stack.about, variant.about),
+            settings: batch.setup.settings().clone(),
+            carries_bundles: batch.setup.carries_bundles(),
+            outcomes,
+        }
+    }
+
+    fn arrived(&self) -> Vec<&Outcome> {
+        self.outcomes.iter().filter(|outcome| outcome.delivered).collect()
+    }
+
+    /// Transfer times of the runs that arrived.
+    fn times(&self) -> Vec<f64> {
+        finding::samples(&self.arrived(), "transfer_s")
+    }
+
+    /// Who always arrives comes first, then who is faster.
+    fn order(&self, other: &Contender) -> Ordering {
+        let missing = |contender: &Contender| contender.outcomes.len() - contender.times().len();
+        let time = |contender: &Contender| match &contender.times()[..] {
+            [] => f64::INFINITY,
+            times => mean(times),
+        };
+        missing(self).cmp(&missing(other)).then(time(self).total_cmp(&time(other)))
+    }
+}
+
+/// Compares every stack that fits.
+///
+/// # Errors
+/// A file that is missing or empty, an unknown link.
+pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error> {
+    let files = read_files(&options.files)?;
+    let link = LinkProfile::load(&options.link, Path::new("."))?;
+    let bytes: u64 = files.iter().map(|file| file.len() as u64).sum();
+    let fitting = (BYTES_MAX / bytes.max(1)).clamp(RUNS_MIN.into(), RUNS.into()) as u32;
+    let runs = options.runs.unwrap_or(fitting).max(1);
+    let setups = setups(options, &files, &link)?;
+    let batch = |(name, setup)| Batch::new(name, Params::new(), setup, runs);
+    let batches: Vec<Batch> = setups.into_iter().map(batch).collect();
+    let outcomes = batch::play(&batches, options.threads, Shard::WHOLE, progress);
+    let mut contenders: Vec<Contender> = batches.iter().zip(outcomes).map(Contender::of).collect();
+    contenders.sort_by(Contender::order);
+    Ok(Comparison { options, link: &link, bytes, runs, fewer: runs < RUNS, contenders }.finding())
+}
+
+fn read_files(paths: &[PathBuf]) -> Result<Vec<Bytes>, Error> {
+    if paths.is_empty() {
+        return Err(Error::new("there is no file to compare with").hint("name one or more files"));
+    }
+    let read = |path: &PathBuf| {
+        let content = std::fs::read(path).map_err(|error| {
+            let hint = match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    "check the path; any file will do, its bytes are what is sent"
+                }
+                std::io::ErrorKind::IsADirectory => "name the files in it; a folder is not sent",
+                _ => "a file that you may read is needed",
+            };
+            Error::new(format!("cannot read {}: {error}", path.display())).hint(hint)
+        })?;
+        if content.is_empty() {
+            return Err(Error::new(format!("{} is empty", path.display()))
+                .hint("there is nothing to transfer: name a file with at least one byte"));
+        }
+        Ok(Bytes::from(content))
+    };
+    paths.iter().map(read).collect()
+}
+
+fn setups(options: &Options, files: &[Bytes], link: &LinkProfile) -> Result<Vec<(String, Setup)>, Error> {
+    let setup = |name: String| {
+        let scenario = Scenario {
+            title: format!("{name} over {}", link.title),
+            stack: name.clone(),
+            seed: options.seed,
+            link: vec![[("profile".to_owned(), Value::String(options.link.clone()))].into_iter().collect()],
+            ..Scenario::default()
+        };
+        Ok((name, Setup::with_files(scenario, Path::new("."), files.to_vec())?))
+    };
+    stack::names().map(setup).collect()
+}
+
+/// What came out, on its way to paper.
+struct Comparison<'a> {
+    options: &'a Options,
+    link: &'a LinkProfile,
+    bytes: u64,
+    runs: u32,
+    fewer: bool,
+    contenders: Vec<Contender>,
+}
+
+impl Comparison<'_> {
+    fn finding(&self) -> Finding {
+        let configuration = self.configuration();
+        let ranking = self.ranking();
+        let mut summary = vec![Block::Text(self.lead()), Block::Table(ranking.clone())];
+        summary.extend(self.caveats().into_iter().map(Block::Text));
+        summary.push(configuration.clone());
+        let (experiment, report) = (self.experiment(), self.report(ranking, configuration));
+        Finding { experiment, report, summary, traces: Vec::new() }
+    }
+
+    fn limit_s(&self) -> f64 {
+        self.contenders[0].outcomes[0].limit.streaming_s
+    }
+
+    fn params(&self) -> Params {
+        Params::new().with("link", self.options.link.as_str()).with("bytes", self.bytes)
+    }
+
+    fn experiment(&self) -> Experiment {
+        let params = self.params();
+        let mut experiment =
+            Experiment { experiment: "compare".into(), seed: self.options.seed, ..Default::default() };
+        for contender in &self.contenders {
+            let all: Vec<&Outcome> = contender.outcomes.iter().collect();
+            experiment.records.extend(finding::records_of(&contender.name, &params, &all));
+            let rows = all.iter().map(|outcome| finding::run_row(&contender.name, &params, outcome));
+            experiment.runs.extend(rows);
+        }
+        experiment
+    }
+
+    fn lead(&self) -> String {
+        let what = match &self.options.files[..] {
+            [one] => format!("`{}` ({} bytes)", one.display(), self.bytes),
+            many => format!("{} files ({} bytes)", many.len(), self.bytes),
+        };
+        let best = &self.contenders[0];
+        if best.times().is_empty() {
+            return format!("No stack gets {what} over `{}` at all.", self.options.link);
+        }
+        let time = Summary::of(&best.times());
+        format!(
+            "`{}` is the best of {} for {what} over `{}`: {} s on average, {} times what the channel itself needs \
+             ({} s).",
+            best.name,
+            self.contenders.len(),
+            self.options.link,
+            with_error(&time),
+            figure(time.mean / self.limit_s()),
+            figure(self.limit_s()),
+        )
+    }
+
+    fn caveats(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if let Some(second) = self.contenders.get(1) {
+            let (best, times) = (self.contenders[0].times(), second.times());
+            if best.len() == times.len() && !best.is_empty() {
+                let paired = Summary::of_differences(&times, &best);
+                if !paired.is_significant() && paired.ci95.is_some() {
+                    said.push(format!(
+                        "The lead over `{}` is {} s: not significant with {} runs.",
+                        second.name,
+                        with_error(&paired),
+                        self.runs
+                    ));
+                }
+            }
+        }
+        if self.fewer && self.options.runs.is_none() {
+            said.push(format!(
+                "{} runs of each instead of {RUNS}, because the files are long; `--runs` sets another number.",
+                self.runs
+            ));
+        }
+        said
+    }
+
+    fn ranking(&self) -> Table {
+        let columns = [
+            Column::number("rank", ""),
+            Column::text("protocol/settings"),
+            Column::number("time", "s"),
+            Column::number("goodput", "byte/s"),
+            Column::number("x limit", ""),
+            Column::number("sent again", "s"),
+            Column::number("silent", "s"),
+            Column::text("arrived"),
+        ];
+        let caption = format!(
+            "{} bytes over {}, {} runs each, 95 % intervals; the limit is {} s",
+            self.bytes,
+            self.options.link,
+            self.runs,
+            figure(self.limit_s())
+        );
+        let mut table = Table::new(caption, columns);
+        for (rank, contender) in self.contenders.iter().enumerate() {
+            table.row(self.row(rank, contender));
+        }
+        table
+    }
+
+    fn row(&self, rank: usize, contender: &Contender) -> Vec<Cell> {
+        let arrived = contender.arrived();
+        let tone = if rank == 0 && !arrived.is_empty() { Tone::Strong } else { Tone::default() };
+        let share = format!("{} of {}", arrived.len(), contender.outcomes.len());
+        let complete = arrived.len() == contender.outcomes.len();
+        let last = Cell::text(share).toned(if complete { Tone::default() } else { Tone::Bad });
+        let mut cells = vec![Cell::number(rank as f64 + 1.0), Cell::text(&contender.name).toned(tone)];
+        if arrived.is_empty() {
+            cells.extend((0..5).map(|_| Cell::empty()));
+        } else {
+            let time = Summary::of(&contender.times());
+            let ledger = finding::mean_ledger(&arrived, 0, 0);
+            let entry = |name: &str| {
+                let index = crate::ledger::ENTRIES.iter().position(|(known, ..)| *known == name);
+                ledger[index.expect("an entry of the ledger")]
+            };
+            cells.extend([
+                Cell::summary(&time).toned(tone),
+                Cell::summary(&Summary::of(&finding::samples(&arrived, "goodput_byte_per_s"))),
+                Cell::precise(time.mean / self.limit_s(), 2),
+                Cell::precise(entry("repeated"), 1),
+                Cell::precise(entry("idle") + entry("outage"), 1),
+            ]);
+        }
+        cells.push(last);
+        cells
+    }
+
+    /// The winner as a node's configuration.
+    fn configuration(&self) -> Block {
+        let best = &self.contenders[0];
+        let caption = if best.carries_bundles {
+            format!("node configuration: {}", best.name)
+        } else {
+            format!(
+                "settings: {} (plain TCP: any host will do, and nothing is kept when it breaks)",
+                best.name
+            )
+        };
+        Block::Code { caption, text: configuration_text(best, &self.options.link) }
+    }
+
+    fn report(&self, ranking: Table, configuration: Block) -> Report {
+        let answer = Section::new("Which is best").with(ranking).with(self.plot());
+        let answer = self.caveats().into_iter().fold(answer, Section::with);
+        let words = "Where the time went, on average, on the line towards the destination. Every run's entries sum to \
+                     its elapsed time. Time in which nothing is sent is time spent waiting: for acknowledgements, for \
+                     timers, or for the last bits to arrive.";
+        let stacks = self.contenders.iter().fold(Section::new("What was compared"), |section, contender| {
+            section.with(format!("`{}`: {}.", contender.name, contender.about))
+        });
+        Report {
+            title: format!("{} over {}", file_names(&self.options.files), self.link.title),
+            lead: self.lead(),
+            command: self.command(),
+            facts: self.facts(),
+            sections: vec![
+                answer,
+                Section::new("Where the time went").with(words).with(self.ledger()),
+                Section::new("Use it").with(configuration),
+                stacks,
+            ],
+            assumptions: assumptions(),
+        }
+    }
+
+    fn command(&self) -> String {
+        let files: Vec<String> = self.options.files.iter().map(|path| path.display().to_string()).collect();
+        let runs = self.options.runs.map_or(String::new(), |runs| format!(" --runs {runs}"));
+        format!(
+            "longwire compare {} --link {} --seed {}{runs}",
+            files.join(" "),
+            self.options.link,
+            self.options.seed
+        )
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        let link = self.link;
+        let fact = |name: &str, value: String| (name.to_owned(), value);
+        vec![
+            fact("seed", self.options.seed.to_string()),
+            fact("runs of each", self.runs.to_string()),
+            fact("line rate", format!("{} bit/s", link.rate_bps)),
+            fact("one-way delay", format!("{} ms", link.delay_ms)),
+            fact("bit-error rate", crate::record::number(link.mean_ber())),
+            fact("limit", format!("{} s", figure(self.limit_s()))),
+            fact(
+                "best packet",
+                format!("{} bytes of payload", self.contenders[0].outcomes[0].limit.payload_bytes),
+            ),
+        ]
+    }
+
+    fn plot(&self) -> Plot {
+        let rank = |at: usize| at as f64 + 1.0;
+        let title = "Transfer time by rank";
+        let mut plot = Plot::new(title, Axis::new("rank", ""), Axis::new("transfer time", "s").from_zero());
+        for (at, contender) in self.contenders.iter().enumerate().filter(|(_, c)| !c.times().is_empty()) {
+            let time = Summary::of(&contender.times());
+            let point = Point { x: rank(at), y: time.mean, error: time.ci95, until: None };
+            plot = plot.with(PlotSeries::new(&contender.name, vec![point]).shaped(Shape::Points));
+        }
+        let limit = [1.0, rank(self.contenders.len() - 1)].map(|x| Point::new(x, self.limit_s()));
+        plot.with(PlotSeries::new("what the channel itself needs", limit.to_vec()).shaped(Shape::Bound))
+            .captioned(
+                "Mean of all runs with 95 % intervals. All stacks met the same noise in the same runs.",
+            )
+    }
+
+    fn ledger(&self) -> LedgerChart {
+        let mut chart = finding::ledger_chart("Where the time went", "The line towards the destination.");
+        for contender in &self.contenders {
+            let arrived = contender.arrived();
+            if !arrived.is_empty() {
+                let limit = Some(self.limit_s());
+                chart.bars.push(finding::ledger_bar(&contender.name, &arrived, 0, 0, limit));
+            }
+        }
+        chart
+    }
+}
+
+fn file_names(paths: &[PathBuf]) -> String {
+    match paths {
+        [one] => {
+            one.file_name().map_or_else(|| one.display().to_string(), |name| name.to_string_lossy().into())
+        }
+        many => format!("{} files", many.len()),
+    }
+}
+
+/// The settings of the winner where they differ from what is set without being said.
+fn configuration_text(best: &Contender, link: &str) -> String {
+    let (stack, variant) = stack::find(&best.name).expect("a name of the table");
+    let defaults = stack.defaults();
+    let said = toml_text::durations_written(&toml_text::difference(&best.settings, &defaults));
+    let body = toml::to_string(&said).expect("settings are TOML");
+    format!("# {}/{}: {}.\n# For the link \"{link}\".\n{body}", stack.name, variant.name, variant.about)
+}
+
+fn assumptions() -> Vec<Assumption> {
+    let assume = |text: &str, basis: &str| Assumption {
+        text: text.into(),
+        basis: basis.into(),
+        effect: None,
+        moves_result: false,
+    };
+    vec![
+        assume(
+            "Nothing else uses the link.",
+            "a dedicated channel, as space links are; on a shared one everything is slower",
+        ),
+        assume("Hosts and disks take no time.", "their time is small beside that of the link"),
+        assume(
+            "A file has arrived when its last byte is with the receiving application.",
+            "what a user waits for; the sender hears of it a round trip later at best",
+        ),
+    ]
+}

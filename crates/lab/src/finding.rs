@@ -1,0 +1,135 @@
+//! What an experiment hands to whoever shows it: records, a page, and what the terminal says.
+
+use crate::record::{Experiment, Params, Record, Run, Value};
+use crate::report::{Bar, Block, LedgerChart, Report, Share};
+use crate::run::Outcome;
+use crate::trace::CapturedFrame;
+use crate::{ledger, stats};
+
+/// The result of an experiment.
+#[derive(Clone, Debug, Default)]
+pub struct Finding {
+    /// Records and runs.
+    pub experiment: Experiment,
+    /// The page for people.
+    pub report: Report,
+    /// What a terminal shows: the answer in a few paragraphs and tables.
+    pub summary: Vec<Block>,
+    /// The frames of single runs, where they were asked for.
+    pub traces: Vec<Trace>,
+}
+
+/// The frames of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Which run, for people and for a folder's name.
+    pub name: String,
+    /// Every frame.
+    pub frames: Vec<CapturedFrame>,
+}
+
+/// What is measured of every run: its name with its unit, the unit in words, and the value, where the run has one.
+type Metric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
+
+const METRICS: &[Metric] = &[
+    ("transfer_s", "s", |outcome| outcome.transfer_s),
+    ("goodput_byte_per_s", "byte/s", |outcome| Some(outcome.goodput())),
+    ("last_hop_s", "s", Outcome::last_hop_s),
+    ("last_hop_goodput_byte_per_s", "byte/s", |outcome| Some(outcome.last_hop_goodput())),
+    ("delivered", "share of runs", |outcome| Some(f64::from(u8::from(outcome.delivered)))),
+    ("limit_s", "s", |outcome| Some(limit_of(outcome))),
+    ("limit_streaming_s", "s", |outcome| Some(outcome.limit.streaming_s)),
+    ("retransmissions", "segments", |outcome| Some(count(outcome, "tcp_retransmissions"))),
+    ("timeouts", "timeouts", |outcome| Some(count(outcome, "tcp_timeouts"))),
+    ("damaged_frames", "frames", |outcome| {
+        Some(outcome.hops.iter().map(|hop| hop.damaged_frames as f64).sum())
+    }),
+    ("acknowledged_again_bytes", "byte", |outcome| {
+        Some(outcome.hops.iter().map(|hop| hop.acknowledged_again_bytes as f64).sum())
+    }),
+    ("events", "events", |outcome| Some(outcome.events as f64)),
+];
+
+/// What the channel itself needs for what this run did: bundles stop at every node.
+fn limit_of(outcome: &Outcome) -> f64 {
+    outcome.limit.store_and_forward_s
+}
+
+fn count(outcome: &Outcome, name: &str) -> f64 {
+    outcome.tally.get(name).copied().unwrap_or(0) as f64
+}
+
+/// A run as a row.
+pub fn run_row(series: &str, params: &Params, outcome: &Outcome) -> Run {
+    let values = METRICS.iter().filter_map(|(name, _, value)| Some(((*name).to_owned(), value(outcome)?)));
+    Run {
+        series: series.to_owned(),
+        params: params.clone(),
+        run: outcome.run,
+        seed: outcome.seed,
+        values: values.collect(),
+    }
+}
+
+/// The samples of a metric over runs; runs that lack it are left out.
+pub fn samples(outcomes: &[&Outcome], metric: &str) -> Vec<f64> {
+    let (.., value) = METRICS.iter().find(|(name, ..)| *name == metric).expect("a metric of the table");
+    outcomes.iter().filter_map(|outcome| value(outcome)).collect()
+}
+
+/// The record of a metric over runs, the limit beside transfer times and goodputs; none where no run has it.
+pub fn record_of(series: &str, params: &Params, outcomes: &[&Outcome], metric: &str) -> Option<Record> {
+    let (name, unit, _) = METRICS.iter().find(|(name, ..)| *name == metric).expect("a metric of the table");
+    let found = samples(outcomes, metric);
+    if found.is_empty() {
+        return None;
+    }
+    let record = Record::of(series, params.clone(), *name, *unit, &found);
+    let limits: Vec<f64> = outcomes.iter().map(|outcome| limit_of(outcome)).collect();
+    let limit = stats::mean(&limits);
+    Some(match metric {
+        "transfer_s" => record.with_limit(limit),
+        "goodput_byte_per_s" if limit > 0.0 => record.with_limit(outcomes[0].file_bytes as f64 / limit),
+        _ => record,
+    })
+}
+
+/// The records of every metric over runs.
+pub fn records_of(series: &str, params: &Params, outcomes: &[&Outcome]) -> Vec<Record> {
+    METRICS.iter().filter_map(|(name, ..)| record_of(series, params, outcomes, name)).collect()
+}
+
+/// The means of a hop's ledger over runs, towards the destination (0) or back (1), seconds.
+pub fn mean_ledger(outcomes: &[&Outcome], hop: usize, way: usize) -> Vec<f64> {
+    let entry = |index: usize| {
+        let nanos = |outcome: &&Outcome| outcome.hops[hop].ledgers[way].nanos[index] as f64 / 1e9;
+        stats::mean(&outcomes.iter().map(nanos).collect::<Vec<f64>>())
+    };
+    (0..ledger::ENTRIES.len()).map(entry).collect()
+}
+
+/// An empty chart with the ledger's entries for shares.
+pub fn ledger_chart(title: &str, caption: &str) -> LedgerChart {
+    let share = |(name, meaning, silent): &(&str, &str, bool)| match silent {
+        true => Share::idle(*name, *meaning),
+        false => Share::new(*name, *meaning),
+    };
+    LedgerChart {
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        unit: "s".to_owned(),
+        shares: ledger::ENTRIES.iter().map(share).collect(),
+        bars: Vec::new(),
+    }
+}
+
+/// A bar of the chart.
+pub fn ledger_bar(name: &str, outcomes: &[&Outcome], hop: usize, way: usize, limit: Option<f64>) -> Bar {
+    Bar { name: name.to_owned(), values: mean_ledger(outcomes, hop, way), limit }
+}
+
+/// The parameters that differ, in words: `ber 1e-6, delay_ms 2000`.
+pub fn point_name(params: &Params) -> String {
+    let word = |(name, value): (&str, &Value)| format!("{name} {value}");
+    params.iter().map(word).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,498 @@
+//! One run of a scenario, and what came of it.
+//!
+//! A run is a simulation with its own seed: channels draw their noise from the run's number and the channel's name and
+//! from nothing else, so every protocol meets the same noise (common random numbers), and the same run gives the same
+//! bytes on every machine and on any number of threads.
+
+use crate::error::Error;
+use crate::ledger::{Ledger, Way};
+use crate::limit::{self, Limit};
+use crate::link::{FrameCheck, LinkProfile};
+use crate::scenario::{OutageFrom, Scenario};
+use crate::stack::{self, Assembly, Place, Tally};
+use crate::trace::CapturedFrame;
+use crate::witness::{self, Seen};
+use crate::workload::{Failure, Task, TaskIndication, TaskRequest};
+use bytes::Bytes;
+use longwire_proto::rng::Rng;
+use longwire_proto::service::InterfaceId;
+use longwire_proto::time::{Duration, Instant};
+use longwire_sim::{
+    ChannelConfig, ChannelId, ClockConfig, Delay, DelayPoint, Direction, DiskConfig, Errors, Fate, Fault,
+    Fcs, FrameRecord, GilbertElliott, LineConfig, NodeId, Simulation, Window,
+};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// The interface of a node that leads towards the destination.
+pub const ONWARD: InterfaceId = InterfaceId(1);
+/// The interface of a node that leads towards the source.
+pub const INWARD: InterfaceId = InterfaceId(0);
+
+/// A scenario, ready to run: links resolved, files read, stack assembled.
+#[derive(Clone)]
+pub struct Setup {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Its links, one a hop.
+    pub links: Vec<LinkProfile>,
+    /// The files that are transferred.
+    pub files: Vec<Bytes>,
+    assembly: Assembly,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The run's number, from zero.
+    pub run: u32,
+    /// Its seed.
+    pub seed: u64,
+    /// True if every file arrived, whole and unchanged.
+    pub delivered: bool,
+    /// From the start to the last byte of the last file at the destination; none if it never came.
+    pub transfer_s: Option<f64>,
+    /// Bytes of all files.
+    pub file_bytes: u64,
+    /// What the channel itself would have needed, on this run's outages.
+    pub limit: Limit,
+    /// Tries that failed at the source, in order.
+    pub failures: Vec<Failure>,
+    /// What each hop did.
+    pub hops: Vec<Hop>,
+    /// What the nodes counted, summed.
+    pub tally: Tally,
+    /// Events of the simulation.
+    pub events: u64,
+    /// Every frame, if they were asked for.
+    pub frames: Vec<CapturedFrame>,
+}
+
+/// What one hop did in a run.
+#[derive(Clone, Debug)]
+pub struct Hop {
+    /// Where its time went until the end of the transfer, towards the destination and back.
+    pub ledgers: [Ledger; 2],
+    /// What its outages were: beginning and end, seconds.
+    pub outages: Vec<(f64, f64)>,
+    /// When the first and the last byte of a file left on it, seconds.
+    pub data_s: Option<(f64, f64)>,
+    /// When its first frame left and its last arrived, either way, seconds, and of the time after the transfer, too.
+    pub active_s: Option<(f64, f64)>,
+    /// Frames towards the destination.
+    pub frames: u64,
+    /// Of these, frames with something that had been sent before.
+    pub repeated_frames: u64,
+    /// Of these, frames that bit errors took.
+    pub damaged_frames: u64,
+    /// Bundle bytes that the next node had safe when the first outage began.
+    pub acknowledged_at_outage_bytes: Option<u64>,
+    /// Bundle bytes that were sent again after they had been acknowledged.
+    pub acknowledged_again_bytes: u64,
+    /// Everything the witness of its bundles saw; empty for plain streams.
+    pub seen: Seen,
+}
+
+impl Outcome {
+    /// Bytes of the files over the time they took, byte/s; zero if they did not arrive.
+    pub fn goodput(&self) -> f64 {
+        self.transfer_s.map_or(0.0, |seconds| self.file_bytes as f64 / seconds)
+    }
+
+    /// From the first byte of a file on the last hop to the end of the transfer.
+    pub fn last_hop_s(&self) -> Option<f64> {
+        let (begin, _) = self.hops.last()?.data_s?;
+        Some(self.transfer_s? - begin)
+    }
+
+    /// The goodput of the last hop alone, byte/s.
+    pub fn last_hop_goodput(&self) -> f64 {
+        self.last_hop_s().map_or(0.0, |seconds| self.file_bytes as f64 / seconds)
+    }
+
+    /// Bytes of the files over the time from the first frame on the last hop to the last one, keep-alives before and
+    /// after the data included, byte/s.
+    pub fn goodput_with_keepalives(&self) -> f64 {
+        let active = self.hops.last().and_then(|hop| hop.active_s);
+        match (self.transfer_s, active) {
+            (Some(_), Some((begin, end))) if end > begin => self.file_bytes as f64 / (end - begin),
+            _ => 0.0,
+        }
+    }
+}
+
+/// What a run is asked for besides its outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// Every frame.
+    pub frames: bool,
+    /// Watch so long after the transfer is over, seconds.
+    pub linger_s: f64,
+}
+
+impl Setup {
+    /// Makes a scenario ready; what it names by path is relative to `base`.
+    ///
+    /// # Errors
+    /// Links, files, a stack or settings that do not exist.
+    pub fn new(scenario: Scenario, base: &Path) -> Result<Setup, Error> {
+        let files = scenario.workload.contents(base, scenario.seed)?;
+        Setup::with_files(scenario, base, files)
+    }
+
+    /// The same with these files for a workload.
+    ///
+    /// # Errors
+    /// As [`Setup::new`].
+    pub fn with_files(scenario: Scenario, base: &Path, files: Vec<Bytes>) -> Result<Setup, Error> {
+        let links = scenario.links(base)?;
+        let assembly = stack::assemble(&scenario.stack, &links, &scenario.settings)?;
+        Ok(Setup { scenario, links, files, assembly })
+    }
+
+    /// The stack's settings in full.
+    pub fn settings(&self) -> &toml::Table {
+        &self.assembly.settings
+    }
+
+    /// True if the stack carries bundles, false for a plain stream.
+    pub fn carries_bundles(&self) -> bool {
+        self.assembly.carries_bundles
+    }
+
+    /// The seed of a run: a function of the scenario's seed and the run's number alone.
+    pub fn seed_of(&self, run: u32) -> u64 {
+        Rng::new(self.scenario.seed).fork(&format!("run {run}")).next_u64()
+    }
+
+    /// Plays one run.
+    pub fn run(&self, run: u32, wanted: Wanted) -> Outcome {
+        let mut stage = Stage::set(self, self.seed_of(run), wanted);
+        stage.play();
+        stage.outcome(run)
+    }
+
+    fn line(&self, hop: usize, direction: Direction) -> LineConfig {
+        let link = &self.links[hop];
+        let forward = direction == Direction::Forward;
+        let pick = |there: f64, back: Option<f64>| if forward { there } else { back.unwrap_or(there) };
+        let ber = pick(link.ber, link.back_ber);
+        let outages =
+            self.scenario.outage.iter().filter(|outage| outage.hop == hop + 1 && outage.length_s > 0.0);
+        let from_run = outages.clone().filter(|outage| outage.from == OutageFrom::Run);
+        let mut windows: Vec<Window> = from_run
+            .map(|outage| Window { from: at(outage.after_s), to: at(outage.after_s + outage.length_s) })
+            .collect();
+        windows.sort_by_key(|window| window.from);
+        LineConfig {
+            rate_bps: if forward { link.rate_bps } else { link.back_rate_bps.unwrap_or(link.rate_bps) },
+            delay: match &link.delay_schedule[..] {
+                [] => Delay::Constant(millis(pick(link.delay_ms, link.back_delay_ms))),
+                points => Delay::Schedule(
+                    points.iter().map(|p| DelayPoint { at: at(p.at_s), delay: millis(p.delay_ms) }).collect(),
+                ),
+            },
+            queue_bytes: link.queue_bytes,
+            backpressure: !link.tail_drop,
+            mtu_bytes: link.mtu_bytes,
+            errors: match link.bursts {
+                Some(bursts) => Errors::GilbertElliott(GilbertElliott {
+                    good_bits_mean: bursts.good_bits,
+                    bad_bits_mean: bursts.bad_bits,
+                    good_ber: bursts.good_ber,
+                    bad_ber: bursts.bad_ber,
+                }),
+                None if ber > 0.0 => Errors::Ber(ber),
+                None => Errors::None,
+            },
+            fcs: match link.fcs {
+                FrameCheck::None => Fcs::None,
+                FrameCheck::Crc16 => Fcs::Crc16,
+                FrameCheck::Crc32 => Fcs::Crc32,
+            },
+            outages: windows,
+            announced: outages.clone().any(|outage| outage.announced),
+            ..LineConfig::default()
+        }
+    }
+}
+
+fn at(seconds: f64) -> Instant {
+    Instant::from_nanos((seconds * 1e9) as u64)
+}
+
+fn millis(millis: f64) -> Duration {
+    Duration::from_nanos((millis * 1e6) as u64)
+}
+
+/// What the frames of one hop were.
+#[derive(Clone, Debug, Default)]
+struct Watched {
+    active: Option<(Instant, Instant)>,
+    data: Option<(Instant, Instant)>,
+    frames: u64,
+    repeated: u64,
+    damaged: u64,
+}
+
+/// What the trace of a run gathers.
+#[derive(Debug, Default)]
+struct Gathered {
+    hops: Vec<Watched>,
+    frames: Option<Vec<FrameRecord>>,
+}
+
+impl Gathered {
+    fn note(&mut self, record: FrameRecord) {
+        let hop = &mut self.hops[record.channel.0 as usize];
+        if let Some(started) = record.started {
+            let end = record.received.or(record.left).unwrap_or(started);
+            let (first, last) = hop.active.get_or_insert((started, end));
+            (*first, *last) = ((*first).min(started), (*last).max(end));
+            if record.direction == Direction::Forward {
+                hop.note_forward(&record, started);
+            }
+        }
+        if let Some(frames) = &mut self.frames {
+            frames.push(record);
+        }
+    }
+}
+
+impl Watched {
+    fn note_forward(&mut self, record: &FrameRecord, started: Instant) {
+        self.frames += 1;
+        self.repeated += u64::from(record.shares.repeated > 0);
+        self.damaged += u64::from(matches!(record.fate, Fate::Damaged | Fate::CheckFailed));
+        if record.shares.payload > 0 || record.shares.repeated > 0 {
+            let (first, last) = self.data.get_or_insert((started, started));
+            (*first, *last) = ((*first).min(started), (*last).max(started));
+        }
+    }
+}
+
+/// A run in progress.
+struct Stage<'a> {
+    setup: &'a Setup,
+    seed: u64,
+    wanted: Wanted,
+    simulation: Simulation<Task>,
+    nodes: Vec<NodeId>,
+    channels: Vec<ChannelId>,
+    bundles: witness::Record,
+    tally: Arc<Mutex<Tally>>,
+    gathered: Arc<Mutex<Gathered>>,
+    /// Outages that wait for data, and those that have begun: hop, beginning, end.
+    outages: Vec<(usize, Instant, Instant)>,
+    missing: usize,
+    intact: bool,
+    failures: Vec<Failure>,
+    /// Airtime until the end of the transfer.
+    ledgers: Vec<[Ledger; 2]>,
+    done_at: Option<Instant>,
+}
+
+impl<'a> Stage<'a> {
+    fn set(setup: &'a Setup, seed: u64, wanted: Wanted) -> Stage<'a> {
+        let hops = setup.links.len();
+        let (bundles, tally) = (witness::record(hops), Arc::new(Mutex::new(Tally::default())));
+        let mut simulation = Simulation::new(seed);
+        let mut nodes = Vec::new();
+        for (position, name) in setup.scenario.nodes.iter().enumerate() {
+            let place = Place {
+                position,
+                names: setup.scenario.nodes.clone(),
+                mtus: setup.links.iter().map(|link| link.mtu_bytes as u16).collect(),
+                bundles: bundles.clone(),
+                tally: tally.clone(),
+            };
+            let assembly = setup.assembly.clone();
+            let factory = Box::new(move |boot| assembly.node(&place, boot));
+            nodes.push(simulation.add_node(name, DiskConfig::default(), ClockConfig::default(), factory));
+        }
+        let channel = |hop: usize| ChannelConfig {
+            forward: setup.line(hop, Direction::Forward),
+            backward: setup.line(hop, Direction::Backward),
+        };
+        let channels = (0..hops)
+            .map(|hop| simulation.add_channel((nodes[hop], ONWARD), (nodes[hop + 1], INWARD), channel(hop)))
+            .collect();
+        let frames = wanted.frames.then(Vec::new);
+        let gathered = Arc::new(Mutex::new(Gathered { hops: vec![Watched::default(); hops], frames }));
+        let sink = gathered.clone();
+        simulation.set_trace(Box::new(move |record| sink.lock().expect("nobody panics").note(record)));
+        Stage {
+            setup,
+            seed,
+            wanted,
+            simulation,
+            nodes,
+            channels,
+            bundles,
+            tally,
+            gathered,
+            outages: Vec::new(),
+            missing: setup.files.len(),
+            intact: true,
+            failures: Vec::new(),
+            ledgers: Vec::new(),
+            done_at: None,
+        }
+    }
+
+    fn play(&mut self) {
+        let files = self.setup.files.clone();
+        let (source, destination) = (self.nodes[0], *self.nodes.last().expect("a chain has nodes"));
+        self.simulation.request(destination, TaskRequest::Expect { files: files.clone() });
+        self.simulation.request(source, TaskRequest::Start { files });
+        let limit = at(self.setup.scenario.duration_limit_s);
+        let mut waiting: Vec<_> = self.setup.scenario.outage.clone();
+        waiting.retain(|outage| outage.from == OutageFrom::Data && outage.length_s > 0.0);
+        let (mut missing, mut intact, mut failures) = (self.missing, self.intact, Vec::new());
+        let (mut begun, mut done_at) = (Vec::new(), None);
+        let bundles = self.bundles.clone();
+        let channels = self.channels.clone();
+        self.simulation.run_while(limit, |simulation| {
+            waiting.retain(|outage| {
+                let hop = outage.hop - 1;
+                let stream = !self.setup.assembly.carries_bundles;
+                if !data_has_begun(simulation, &bundles, stream, channels[hop], hop) {
+                    return true;
+                }
+                let from = simulation.now() + Duration::from_secs_f64(outage.after_s);
+                let to = from + Duration::from_secs_f64(outage.length_s);
+                simulation.fault_at(from, Fault::Cut(channels[hop]));
+                simulation.fault_at(to, Fault::Heal(channels[hop]));
+                begun.push((hop, from, to));
+                false
+            });
+            while let Some((when, _, indication)) = simulation.pop_indication() {
+                match indication {
+                    TaskIndication::Done { intact: whole, .. } => {
+                        missing -= 1;
+                        intact &= whole;
+                        done_at = (missing == 0).then_some(when);
+                    }
+                    TaskIndication::Failed { why, for_good, .. } => {
+                        failures.push(why);
+                        if for_good {
+                            return false;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            missing > 0
+        });
+        (self.missing, self.intact, self.failures) = (missing, intact, failures);
+        (self.outages, self.done_at) = (begun, done_at);
+        self.close_ledgers();
+        if self.done_at.is_some() && self.wanted.linger_s > 0.0 {
+            self.simulation.run_until(self.simulation.now() + Duration::from_secs_f64(self.wanted.linger_s));
+        }
+    }
+
+    /// Takes the ledgers of all channels, which have to account for every nanosecond.
+    fn close_ledgers(&mut self) {
+        let elapsed = self.simulation.now();
+        let way = |channel, direction, way| {
+            let airtime = self.simulation.airtime(channel, direction);
+            assert_eq!(
+                airtime.total(),
+                elapsed.as_nanos(),
+                "the ledger of {channel:?} {direction:?} does not close"
+            );
+            Ledger::of(way, &airtime)
+        };
+        let both = |&channel: &ChannelId| {
+            [way(channel, Direction::Forward, Way::There), way(channel, Direction::Backward, Way::Back)]
+        };
+        self.ledgers = self.channels.iter().map(both).collect();
+    }
+
+    fn outcome(self, run: u32) -> Outcome {
+        let Stage { setup, seed, simulation, bundles, tally, gathered, .. } = self;
+        let names: Vec<String> = self.nodes.iter().map(|node| simulation.name(*node).to_owned()).collect();
+        let events = simulation.events();
+        // The nodes enter their counts as they are dropped.
+        drop(simulation);
+        let gathered = std::mem::take(&mut *gathered.lock().expect("nobody panics"));
+        let seen = std::mem::take(&mut *bundles.lock().expect("nobody panics"));
+        let tally = tally.lock().expect("nobody panics").clone();
+        let elapsed = self.done_at.map(Instant::as_secs_f64);
+        let mut hops = Vec::new();
+        for (hop, (watched, seen)) in gathered.hops.iter().zip(seen).enumerate() {
+            let outages = setup.outages_of(hop, &self.outages);
+            hops.push(hop_outcome(watched, seen, outages, self.ledgers[hop].clone()));
+        }
+        let file_bytes = setup.files.iter().map(|file| file.len() as u64).sum();
+        let path: Vec<limit::Hop> =
+            setup.links.iter().zip(&hops).map(|(link, hop)| link.hop(hop.outages.clone())).collect();
+        Outcome {
+            run,
+            seed,
+            delivered: self.missing == 0 && self.intact,
+            transfer_s: elapsed,
+            file_bytes,
+            limit: limit::limit(&path, file_bytes),
+            failures: self.failures,
+            hops,
+            tally,
+            events,
+            frames: captured(gathered.frames, &names),
+        }
+    }
+}
+
+impl Setup {
+    /// The outages of a hop: those of the schedule and those that waited for data.
+    fn outages_of(&self, hop: usize, begun: &[(usize, Instant, Instant)]) -> Vec<(f64, f64)> {
+        let scheduled = self.scenario.outage.iter().filter(|outage| {
+            outage.hop == hop + 1 && outage.from == OutageFrom::Run && outage.length_s > 0.0
+        });
+        let mut outages: Vec<(f64, f64)> =
+            scheduled.map(|outage| (outage.after_s, outage.after_s + outage.length_s)).collect();
+        let begun = begun.iter().filter(|(at_hop, ..)| *at_hop == hop);
+        outages.extend(begun.map(|(_, from, to)| (from.as_secs_f64(), to.as_secs_f64())));
+        outages.sort_by(|a, b| a.0.total_cmp(&b.0));
+        outages
+    }
+}
+
+/// True once the first byte of a file has left on this hop: of a bundle, or of a plain stream, whose payload is all
+/// file.
+fn data_has_begun(
+    simulation: &Simulation<Task>,
+    bundles: &witness::Record,
+    stream: bool,
+    channel: ChannelId,
+    hop: usize,
+) -> bool {
+    match stream {
+        true => simulation.airtime(channel, Direction::Forward).payload > 0,
+        false => bundles.lock().expect("nobody panics")[hop].first_piece.is_some(),
+    }
+}
+
+fn hop_outcome(watched: &Watched, seen: Seen, outages: Vec<(f64, f64)>, ledgers: [Ledger; 2]) -> Hop {
+    let seconds = |(first, last): (Instant, Instant)| (first.as_secs_f64(), last.as_secs_f64());
+    let of_bundles = seen.first_piece.zip(seen.last_piece);
+    Hop {
+        ledgers,
+        data_s: of_bundles.or(watched.data).map(seconds),
+        active_s: watched.active.map(seconds),
+        frames: watched.frames,
+        repeated_frames: watched.repeated,
+        damaged_frames: watched.damaged,
+        acknowledged_at_outage_bytes: outages.first().map(|(begin, _)| seen.acknowledged_at(at(*begin))),
+        acknowledged_again_bytes: seen.acknowledged_again_bytes,
+        outages,
+        seen,
+    }
+}
+
+/// The trace's frames with the nodes' names.
+fn captured(frames: Option<Vec<FrameRecord>>, names: &[String]) -> Vec<CapturedFrame> {
+    let frames = frames.unwrap_or_default();
+    frames.into_iter().map(|frame| CapturedFrame::of(frame, names)).collect()
+}

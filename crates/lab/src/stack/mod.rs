@@ -1,0 +1,205 @@
+//! The table of stacks: everything that an experiment can run, each with the settings worth trying.
+//!
+//! A protocol that joins the table needs a row in [`STACKS`]: a name, what it is, its settings, and how a node of it is
+//! put together ([`node`]). Settings are those of the engines themselves, so that what an experiment finds best is what
+//! a node is configured with.
+
+pub mod node;
+
+use crate::error::{Error, nearest};
+use crate::link::LinkProfile;
+use crate::toml_text::{self, merge};
+use crate::witness;
+use crate::workload::Task;
+use longwire_proto::tcp::config::Profile;
+use longwire_proto::time::Duration;
+use longwire_sim::{Boot, NodeEngine};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use toml::Table;
+
+/// A protocol stack as the table has it.
+pub struct Stack {
+    /// Its name on the command line and in records.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    /// The settings worth trying; the first is meant where none is named.
+    pub variants: &'static [Variant],
+    /// The most hops that it spans.
+    pub hops_max: usize,
+    /// The settings where nothing is said.
+    defaults: fn() -> Table,
+    /// Puts it together from its settings.
+    assemble: fn(Table) -> Result<Assembly, Error>,
+}
+
+impl Stack {
+    /// The settings where nothing is said.
+    pub fn defaults(&self) -> Table {
+        (self.defaults)()
+    }
+}
+
+/// Settings worth trying.
+pub struct Variant {
+    /// Their name, behind the stroke: `tcpcl3/dtn2`.
+    pub name: &'static str,
+    /// What they are, for people.
+    pub about: &'static str,
+    /// The settings for a path of these links.
+    pub settings: fn(&[LinkProfile]) -> Table,
+}
+
+/// All of them.
+pub const STACKS: &[Stack] = &[Stack {
+    name: "tcp",
+    about: "a plain TCP connection for each file, begun anew when it breaks",
+    variants: &[
+        Variant {
+            name: "linux-6",
+            about: "a Linux of today as installed: initial window 10, buffers of 4 MB and 3 MB",
+            settings: |_| node::stream_settings(linux_6_as_installed()),
+        },
+        Variant {
+            name: "linux-6-64k",
+            about: "the same with a window of 65,535 bytes, as old peers and small devices have it",
+            settings: |_| node::stream_settings(Profile::linux_6()),
+        },
+        Variant {
+            name: "rfc5681",
+            about: "what the standards ask for and no more: initial window 3, minimum timeout 1 s",
+            settings: |_| node::stream_settings(Profile::rfc5681()),
+        },
+        Variant {
+            name: "tuned",
+            about: "windows of twice what the link holds, timers that know its round trip",
+            settings: |links| node::stream_settings(tuned(links)),
+        },
+    ],
+    hops_max: 1,
+    defaults: || node::stream_settings(Profile::default()),
+    assemble: node::assemble_stream,
+}];
+
+/// Makes the engine of a node.
+type Make = dyn Fn(&Place, Boot) -> NodeEngine<Task> + Send + Sync;
+
+/// A stack with its settings, ready to be started on any node of a path.
+#[derive(Clone)]
+pub struct Assembly {
+    make: Arc<Make>,
+    /// True if it carries bundles, false for a plain stream.
+    pub carries_bundles: bool,
+    /// The settings in full, as a node's configuration has them.
+    pub settings: Table,
+}
+
+impl Assembly {
+    /// The engine of one node.
+    pub fn node(&self, place: &Place, boot: Boot) -> NodeEngine<Task> {
+        (self.make)(place, boot)
+    }
+}
+
+/// Where a node stands on its path, and where it reports to.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its position, from zero: the source.
+    pub position: usize,
+    /// The names of all nodes of the path.
+    pub names: Vec<String>,
+    /// The MTU of each hop, bytes.
+    pub mtus: Vec<u16>,
+    /// Where its witness writes.
+    pub bundles: witness::Record,
+    /// Where its counts go when it ends.
+    pub tally: Arc<Mutex<Tally>>,
+}
+
+impl Place {
+    /// True for the last node.
+    pub fn is_destination(&self) -> bool {
+        self.position + 1 == self.names.len()
+    }
+}
+
+/// Counts by name, summed over all nodes of a run.
+pub type Tally = BTreeMap<&'static str, u64>;
+
+/// Puts a stack together: `name` is `stack` or `stack/variant`, `over` changes single settings.
+///
+/// # Errors
+/// A name or a setting that does not exist, or a path that the stack cannot span.
+pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assembly, Error> {
+    let (stack, variant) = find(name)?;
+    if links.len() > stack.hops_max {
+        return Err(Error::new(format!(
+            "`{}` spans {} hop, not {}",
+            stack.name,
+            stack.hops_max,
+            links.len()
+        ))
+        .hint("relays store bundles: choose a bundle stack, such as tcpcl4"));
+    }
+    let mut settings = (variant.settings)(links);
+    merge(&mut settings, &toml_text::durations_read(over));
+    (stack.assemble)(settings)
+}
+
+/// The row and the settings that a name means.
+///
+/// # Errors
+/// A name that means nothing, with the nearest that does.
+pub fn find(name: &str) -> Result<(&'static Stack, &'static Variant), Error> {
+    let (stack_name, variant_name) = name.split_once('/').map_or((name, None), |(s, v)| (s, Some(v)));
+    let known = || format!("known stacks: {}", names().collect::<Vec<_>>().join(", "));
+    let hint = |near: Option<&str>| match near {
+        Some(near) => format!("did you mean `{near}`? {}", known()),
+        None => known(),
+    };
+    let stack = STACKS.iter().find(|stack| stack.name == stack_name).ok_or_else(|| {
+        let near = nearest(stack_name, STACKS.iter().map(|stack| stack.name));
+        Error::new(format!("there is no stack called `{stack_name}`")).hint(hint(near))
+    })?;
+    let Some(variant_name) = variant_name else { return Ok((stack, &stack.variants[0])) };
+    let variant = stack.variants.iter().find(|variant| variant.name == variant_name).ok_or_else(|| {
+        let near = nearest(variant_name, stack.variants.iter().map(|variant| variant.name));
+        Error::new(format!("`{stack_name}` has no settings called `{variant_name}`")).hint(hint(near))
+    })?;
+    Ok((stack, variant))
+}
+
+/// The full names of all stacks with all their settings.
+pub fn names() -> impl Iterator<Item = String> {
+    STACKS.iter().flat_map(|stack| {
+        stack.variants.iter().map(move |variant| format!("{}/{}", stack.name, variant.name))
+    })
+}
+
+/// Linux of today without limits on its buffers: half of the largest receive buffer is window.
+fn linux_6_as_installed() -> Profile {
+    Profile { send_buffer_bytes: 4 << 20, receive_buffer_bytes: 3 << 20, ..Profile::linux_6() }
+}
+
+/// TCP for a path whose links are known: windows of twice the bandwidth-delay product, timers that begin beyond the
+/// round trip.
+fn tuned(links: &[LinkProfile]) -> Profile {
+    let product = links.iter().map(LinkProfile::bandwidth_delay_bytes).fold(0.0, f64::max);
+    let window = (2.0 * product).clamp(262_144.0, 1e9) as u32;
+    let round_trip = round_trip(links);
+    let linux = linux_6_as_installed();
+    Profile {
+        send_buffer_bytes: window.saturating_mul(2),
+        receive_buffer_bytes: window,
+        // Longer than the round trip, or every connection begins with a SYN sent twice.
+        rto_initial: (round_trip * 3 / 2).max(linux.rto_initial),
+        rto_maximum: (round_trip * 4).max(linux.rto_maximum),
+        ..linux
+    }
+}
+
+/// The longest round trip of any hop.
+pub(crate) fn round_trip(links: &[LinkProfile]) -> Duration {
+    Duration::from_secs_f64(links.iter().map(LinkProfile::round_trip_s).fold(0.0, f64::max))
+}

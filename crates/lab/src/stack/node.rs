@@ -1,0 +1,205 @@
+//! How a simulated node is put together from engines.
+//!
+//! ```text
+//!   plain TCP                  bundles
+//!
+//!   FilesOverStream            FilesOverBundles
+//!         |                          |
+//!     tcp::Host                    Agent
+//!         |                       /     \
+//!      frames                 storage   Witness over Fan of tcpcl::Session
+//!                                            |
+//!                                        tcp::Host
+//!                                            |
+//!                                         frames
+//! ```
+//!
+//! The hop behind node `k` is network `10.0.k.0/24`; its source end is `.1` and its destination end `.2`.
+
+use super::{Assembly, Place, Tally};
+use crate::error::Error;
+use crate::run::{INWARD, ONWARD};
+use crate::toml_text;
+use crate::workload::Task;
+use crate::workload::stream::{FilesOverStream, Retry};
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::joint::Stack;
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{Both, InterfaceId, LinkId, Port, Storage};
+use longwire_proto::tcp::Host;
+use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
+use longwire_proto::time::Instant;
+use longwire_sim::{Boot, NodeEngine};
+use serde::{Deserialize, Serialize};
+use std::marker::PhantomData;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use toml::Table;
+
+/// The link of every node but the last towards the destination.
+pub const ONWARD_LINK: LinkId = LinkId(1);
+
+/// The port of the plain file transfer.
+const FILE_PORT: u16 = 5001;
+
+/// The settings of a plain stream.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct StreamSettings {
+    tcp: Profile,
+}
+
+/// The settings of a plain stream with this TCP.
+pub(super) fn stream_settings(tcp: Profile) -> Table {
+    toml_text::to_table(&StreamSettings { tcp })
+}
+
+/// Plain TCP with these settings.
+pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
+    let parsed: StreamSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    let make = move |place: &Place, boot: Boot| -> NodeEngine<Task> {
+        let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
+        let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
+        Box::new(Diskless::<_, Storage>::new(Stack::new(files, host)))
+    };
+    Ok(Assembly { make: Arc::new(make), carries_bundles: false, settings })
+}
+
+/// The TCP/IP host of a node, which enters its counts in the tally when it ends.
+pub(super) fn counted_host(place: &Place, profile: &Profile, port: u16, rng: &Rng) -> Counted<Host> {
+    let host = Host::new(host_config(place, profile.clone(), port), rng.fork("tcp"));
+    Counted::new(host, place.tally.clone(), |host, tally| {
+        for (_, statistics) in host.connections() {
+            for (name, count) in [
+                ("tcp_segments", statistics.counters.segments_sent),
+                ("tcp_retransmissions", statistics.counters.retransmissions),
+                ("tcp_timeouts", statistics.counters.timeouts),
+            ] {
+                *tally.entry(name).or_default() += count;
+            }
+        }
+    })
+}
+
+fn host_config(place: &Place, profile: Profile, port: u16) -> HostConfig {
+    let interface = |interface: InterfaceId, hop: usize, end: u8| InterfaceConfig {
+        interface,
+        address: address(hop, end),
+        mtu_bytes: place.mtus[hop],
+        ..InterfaceConfig::default()
+    };
+    let inward = (place.position > 0).then(|| interface(INWARD, place.position - 1, 2));
+    let onward = (!place.is_destination()).then(|| interface(ONWARD, place.position, 1));
+    let peer = PeerConfig { link: ONWARD_LINK, address: address(place.position, 2), port };
+    HostConfig {
+        profile,
+        interfaces: inward.into_iter().chain(onward).collect(),
+        listen: vec![port],
+        peers: if place.is_destination() { Vec::new() } else { vec![peer] },
+        ..HostConfig::default()
+    }
+}
+
+fn address(hop: usize, end: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, hop as u8, end)
+}
+
+/// An engine that needs no disk, on a node that has one.
+#[derive(Debug)]
+struct Diskless<E, D>(E, PhantomData<fn() -> D>);
+
+impl<E, D> Diskless<E, D> {
+    fn new(engine: E) -> Self {
+        Diskless(engine, PhantomData)
+    }
+}
+
+impl<E: Engine, D: longwire_proto::engine::Service> Engine for Diskless<E, D> {
+    type Above = E::Above;
+    type Below = Both<D, E::Below>;
+
+    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
+        self.0.handle_request(now, request);
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
+        if let Port::Second(indication) = indication {
+            self.0.handle_indication(now, indication);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
+        self.0.poll_indication()
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        self.0.poll_request(now).map(Port::Second)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+
+    fn finished(&self) -> bool {
+        self.0.finished()
+    }
+}
+
+/// An engine that enters what it counted in a tally when it ends.
+pub(super) struct Counted<E> {
+    engine: E,
+    tally: Arc<Mutex<Tally>>,
+    enter: fn(&E, &mut Tally),
+}
+
+impl<E> Counted<E> {
+    pub(super) fn new(engine: E, tally: Arc<Mutex<Tally>>, enter: fn(&E, &mut Tally)) -> Self {
+        Counted { engine, tally, enter }
+    }
+}
+
+impl<E> Drop for Counted<E> {
+    fn drop(&mut self) {
+        // While a panic unwinds, counts no longer matter.
+        if let Ok(mut tally) = self.tally.lock() {
+            (self.enter)(&self.engine, &mut tally);
+        }
+    }
+}
+
+impl<E: Engine> Engine for Counted<E> {
+    type Above = E::Above;
+    type Below = E::Below;
+
+    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
+        self.engine.handle_request(now, request);
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<E::Below>) {
+        self.engine.handle_indication(now, indication);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.engine.handle_timeout(now);
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
+        self.engine.poll_indication()
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<E::Below>> {
+        self.engine.poll_request(now)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.engine.poll_timeout()
+    }
+
+    fn finished(&self) -> bool {
+        self.engine.finished()
+    }
+}

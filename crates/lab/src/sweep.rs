@@ -1,0 +1,256 @@
+//! `run`: any scenario, with its sweeps.
+
+use crate::batch::{self, Batch};
+use crate::error::Error;
+use crate::finding::{self, Finding, Trace};
+use crate::progress::Progress;
+use crate::record::{Experiment, Params, Record, Value};
+use crate::report::{Axis, Block, Cell, Column, Plot, PlotSeries, Point, Report, Section, Table, Tone};
+use crate::run::{Outcome, Setup, Wanted};
+use crate::scenario::Scenario;
+use crate::spread::Shard;
+use crate::stats::Summary;
+use std::path::{Path, PathBuf};
+use toml::Value as TomlValue;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The scenario file.
+    pub scenario: PathBuf,
+    /// Further sweeps: keys with their values.
+    pub sweeps: Vec<(String, Vec<TomlValue>)>,
+    /// Runs a point, if not those of the file.
+    pub runs: Option<u32>,
+    /// The seed, if not that of the file.
+    pub seed: Option<u64>,
+    /// Which share of the runs.
+    pub shard: Shard,
+    /// Threads.
+    pub threads: usize,
+    /// Keep the frames of the first run at every point.
+    pub traces: bool,
+}
+
+/// Runs a scenario file.
+///
+/// # Errors
+/// What is wrong with the file, or with what it names.
+pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
+    let mut scenario = Scenario::load(&options.scenario)?;
+    scenario.runs = options.runs.unwrap_or(scenario.runs);
+    scenario.seed = options.seed.unwrap_or(scenario.seed);
+    let base = options.scenario.parent().unwrap_or(Path::new("."));
+    let mut batches = Vec::new();
+    for point in scenario.points(&options.sweeps)? {
+        let series = point.scenario.stack.clone();
+        let runs = point.scenario.runs;
+        let setup = Setup::new(point.scenario, base)?;
+        batches.push(Batch::new(series, point.params, setup, runs));
+    }
+    let outcomes = batch::play(&batches, options.threads, options.shard, progress);
+    let traces = if options.traces { traces(&batches) } else { Vec::new() };
+    Ok(Sweep { options, scenario: &scenario, batches: &batches, outcomes: &outcomes }.finding(traces))
+}
+
+/// The first run at every point once more, with its frames.
+fn traces(batches: &[Batch]) -> Vec<Trace> {
+    let trace = |batch: &Batch| {
+        let name = match finding::point_name(&batch.params) {
+            name if name.is_empty() => batch.series.clone(),
+            name => name,
+        };
+        let frames = batch.setup.run(0, Wanted { frames: true, linger_s: 0.0 }).frames;
+        Trace { name, frames }
+    };
+    batches.iter().map(trace).collect()
+}
+
+/// What came out, on its way to paper.
+struct Sweep<'a> {
+    options: &'a Options,
+    scenario: &'a Scenario,
+    batches: &'a [Batch],
+    outcomes: &'a [Vec<Outcome>],
+}
+
+impl Sweep<'_> {
+    /// The batches of which this share has runs, with those runs.
+    fn points(&self) -> impl Iterator<Item = (&Batch, Vec<&Outcome>)> {
+        let pairs = self.batches.iter().zip(self.outcomes);
+        pairs
+            .filter(|(_, outcomes)| !outcomes.is_empty())
+            .map(|(batch, outcomes)| (batch, outcomes.iter().collect()))
+    }
+
+    fn finding(&self, traces: Vec<Trace>) -> Finding {
+        let mut experiment = Experiment {
+            experiment: name_of(&self.options.scenario),
+            seed: self.scenario.seed,
+            ..Experiment::default()
+        };
+        for (batch, outcomes) in self.points() {
+            experiment.records.extend(finding::records_of(&batch.series, &batch.params, &outcomes));
+            let row = |outcome: &&Outcome| finding::run_row(&batch.series, &batch.params, outcome);
+            experiment.runs.extend(outcomes.iter().map(row));
+        }
+        let table = self.table();
+        let report = self.report(&experiment, table.clone());
+        let summary = vec![Block::Text(self.lead()), Block::Table(table)];
+        Finding { experiment, report, summary, traces }
+    }
+
+    fn lead(&self) -> String {
+        let runs: usize = self.points().map(|(_, outcomes)| outcomes.len()).sum();
+        let arrived =
+            self.points().flat_map(|(_, outcomes)| outcomes).filter(|outcome| outcome.delivered).count();
+        let title = if self.scenario.title.is_empty() { "Scenario" } else { &self.scenario.title };
+        format!(
+            "{title}: {} points, {runs} runs, {arrived} of which delivered every byte.",
+            self.points().count()
+        )
+    }
+
+    fn table(&self) -> Table {
+        let names: Vec<String> = match self.batches.first() {
+            Some(batch) => batch.params.iter().map(|(name, _)| name.to_owned()).collect(),
+            None => Vec::new(),
+        };
+        let columns = names.iter().map(|name| Column::number(name, "")).chain([
+            Column::text("protocol/settings"),
+            Column::number("runs", ""),
+            Column::number("time", "s"),
+            Column::number("goodput", "byte/s"),
+            Column::number("x limit", ""),
+            Column::text("arrived"),
+        ]);
+        let mut table = Table::new("Transfer time and goodput, 95 % intervals", columns);
+        for (batch, outcomes) in self.points() {
+            let value = |value: &Value| match value.as_f64() {
+                Some(_) => Cell { value: value.as_f64(), ..Cell::text(value.to_string()) },
+                None => Cell::text(value.to_string()),
+            };
+            let mut cells: Vec<Cell> = batch.params.iter().map(|(_, v)| value(v)).collect();
+            cells.extend([Cell::text(&batch.series), Cell::number(outcomes.len() as f64)]);
+            cells.extend(figures(&outcomes));
+            table.row(cells);
+        }
+        table
+    }
+
+    fn report(&self, experiment: &Experiment, table: Table) -> Report {
+        let mut results = Section::new("Results").with(table);
+        if let Some(plot) = self.plot(&experiment.records) {
+            results = results.with(plot);
+        }
+        let mut ledgers = Section::new("Where the time went")
+            .with("On average, one bar a point, each hop's line towards the destination. Every run's entries sum to its \
+                   elapsed time.");
+        for hop in 0..self.scenario.hops() {
+            let title =
+                format!("Hop {}: {} to {}", hop + 1, self.scenario.nodes[hop], self.scenario.nodes[hop + 1]);
+            let mut chart = finding::ledger_chart(&title, "");
+            for (batch, outcomes) in self.points() {
+                let name = finding::point_name(&batch.params);
+                let name = if name.is_empty() { batch.series.clone() } else { name };
+                chart.bars.push(finding::ledger_bar(&name, &outcomes, hop, 0, None));
+            }
+            ledgers = ledgers.with(chart);
+        }
+        let scenario = Block::Code { caption: "the scenario".into(), text: self.scenario.to_text() };
+        Report {
+            title: if self.scenario.title.is_empty() {
+                experiment.experiment.clone()
+            } else {
+                self.scenario.title.clone()
+            },
+            lead: self.lead(),
+            command: self.command(),
+            facts: vec![("seed".into(), self.scenario.seed.to_string())],
+            sections: vec![results, ledgers, Section::new("The scenario").with(scenario)],
+            assumptions: Vec::new(),
+        }
+    }
+
+    fn command(&self) -> String {
+        let list = |values: &[TomlValue]| {
+            let word = |value: &TomlValue| match value {
+                TomlValue::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            values.iter().map(word).collect::<Vec<_>>().join(",")
+        };
+        let sweeps =
+            self.options.sweeps.iter().map(|(key, values)| format!(" --sweep {key}={}", list(values)));
+        let shard = self.options.shard;
+        let share = if shard == Shard::WHOLE {
+            String::new()
+        } else {
+            format!(" --shard {}/{}", shard.index, shard.count)
+        };
+        format!(
+            "longwire run {}{} --runs {} --seed {}{share}",
+            self.options.scenario.display(),
+            sweeps.collect::<String>(),
+            self.scenario.runs,
+            self.scenario.seed,
+        )
+    }
+
+    /// Transfer time over the numeric parameter with the most values, one series for each point of the others.
+    fn plot(&self, records: &[Record]) -> Option<Plot> {
+        let times: Vec<&Record> = records.iter().filter(|record| record.metric == "transfer_s").collect();
+        let first = times.first()?;
+        let values = |name: &str| {
+            let mut values: Vec<f64> =
+                times.iter().filter_map(|record| record.params.get(name)?.as_f64()).collect();
+            values.sort_by(f64::total_cmp);
+            values.dedup();
+            values.len()
+        };
+        let numeric = first.params.iter().filter(|(_, value)| value.as_f64().is_some());
+        let across = numeric.map(|(name, _)| name.to_owned()).max_by_key(|name| values(name))?;
+        if values(&across) < 2 {
+            return None;
+        }
+        let mut plot = Plot::new(
+            "Transfer time",
+            Axis::new(across.clone(), ""),
+            Axis::new("transfer time", "s").from_zero(),
+        );
+        for record in &times {
+            let others = record.params.iter().filter(|(name, _)| *name != across);
+            let others = others.fold(Params::new(), |params, (name, value)| params.with(name, value.clone()));
+            let name = format!("{} {}", record.series, finding::point_name(&others));
+            let x = record.params.get(&across).and_then(Value::as_f64).unwrap_or(0.0);
+            match plot.series.iter_mut().find(|series| series.name == name) {
+                Some(series) => series.points.push(Point::of(x, record)),
+                None => plot = plot.with(PlotSeries::new(name, vec![Point::of(x, record)])),
+            }
+        }
+        for series in &mut plot.series {
+            series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        }
+        Some(plot.captioned("Means of the runs that arrived, with 95 % intervals."))
+    }
+}
+
+/// Time, goodput, ratio to the limit and share of arrivals.
+fn figures(outcomes: &[&Outcome]) -> [Cell; 4] {
+    let arrived: Vec<&Outcome> = outcomes.iter().copied().filter(|outcome| outcome.delivered).collect();
+    let complete = arrived.len() == outcomes.len();
+    let share = Cell::text(format!("{} of {}", arrived.len(), outcomes.len()));
+    let share = share.toned(if complete { Tone::default() } else { Tone::Bad });
+    let summary = |metric: &str| match &finding::samples(&arrived, metric)[..] {
+        [] => Cell::empty(),
+        samples => Cell::summary(&Summary::of(samples)),
+    };
+    let ratio =
+        finding::record_of("", &Params::new(), &arrived, "transfer_s").and_then(|record| record.ratio);
+    let ratio = ratio.map_or_else(Cell::empty, |ratio| Cell::precise(ratio, 2));
+    [summary("transfer_s"), summary("goodput_byte_per_s"), ratio, share]
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "run".into(), |stem| stem.to_string_lossy().into_owned())
+}
