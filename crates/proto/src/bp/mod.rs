@@ -8,6 +8,7 @@
 //! | [`bundle`] | a bundle's head, a whole bundle, fragments | RFC 9171 4.1, 5.8 |
 //! | [`wire`] | bytes: the head, the payload in a stream, the tail | RFC 9171 4 |
 //! | [`admin`] | administrative records, status reports | RFC 9171 6, RFC 9713 |
+//! | [`agent`] | the bundle agent: store, forward, deliver | RFC 9171 5 |
 //!
 //! ```text
 //!  9f | primary block | extension blocks ... | 86 01 01 flags crc 5a length | payload bytes ... | 44 crc | ff
@@ -39,6 +40,7 @@
 //! Times and lifetimes are milliseconds (DTN time: since 2000-01-01 UTC, leap seconds not counted), lengths bytes.
 
 pub mod admin;
+pub mod agent;
 pub mod block;
 pub mod bundle;
 pub mod eid;

@@ -1,0 +1,209 @@
+//! What an operator may set of a bundle agent.
+
+use crate::bp::CrcType;
+use crate::service::{LinkId, Priority};
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+
+/// The configuration of an [`Agent`](super::Agent).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Config {
+    /// The node id: `dtn://name/` or `ipn:N.0`. No default that means anything: `dtn://node/`. RFC 9171 4.2.5.2.
+    pub node: String,
+    /// Limits on everything that is kept.
+    pub limits: Limits,
+    /// The checksum of primary blocks that this node makes. Default CRC-32C. RFC 9171 4.3.1 allows none only beside a
+    /// security block, so `none` acts as CRC-16.
+    pub primary_crc: CrcType,
+    /// The checksum of payload and extension blocks that this node makes. Default CRC-32C. RFC 9171 4.3.2.
+    pub block_crc: CrcType,
+    /// Put a Previous Node block into forwarded bundles. Default yes. RFC 9171 4.4.1.
+    pub previous_node: bool,
+    /// Send a bundle straight to the node it is for when a link leads there, without a route. Default yes.
+    pub direct_neighbours: bool,
+    /// When a transfer breaks: keep what arrived as a fragment, and send only what the peer has not acknowledged.
+    /// Default yes. RFC 9171 5.8.
+    pub reactive_fragmentation: bool,
+    /// The most pieces of a payload that are read before there is room for them, per link. Default 2.
+    pub read_ahead_pieces: usize,
+    /// How much of a payload is asked of the storage at a time, bytes; pieces handed to links are about as long. Default
+    /// 65,536.
+    pub piece_bytes_max: usize,
+    /// The most transfers of a link whose last piece went down and whose end is not yet known. Default 32.
+    pub pipeline_transfers_max: usize,
+    /// What happens when the store is full. Default: the newcomer is refused.
+    pub evict: Evict,
+    /// Status reports. Default: none (RFC 9171 5.1 wants them disabled by default).
+    pub reports: Reports,
+    /// The first wait before a bundle that a peer had no resources for is tried again; it doubles. Default 2 s.
+    pub backoff_min: Duration,
+    /// The longest such wait. Default 5 min.
+    pub backoff_max: Duration,
+    /// How often a delivery is said again while it is not taken; zero: only on registration and after a restart.
+    /// Default zero.
+    pub delivery_repeat: Duration,
+    /// No bundle stays longer than this whatever its own lifetime says; zero: no override. Default zero. RFC 9171 4.3.1.
+    pub lifetime_max: Duration,
+    /// What is special about single links.
+    pub links: Vec<LinkConfig>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            node: "dtn://node/".into(),
+            limits: Limits::default(),
+            primary_crc: CrcType::Crc32c,
+            block_crc: CrcType::Crc32c,
+            previous_node: true,
+            direct_neighbours: true,
+            reactive_fragmentation: true,
+            read_ahead_pieces: 2,
+            piece_bytes_max: 65_536,
+            pipeline_transfers_max: 32,
+            evict: Evict::None,
+            reports: Reports::default(),
+            backoff_min: Duration::from_secs(2),
+            backoff_max: Duration::from_secs(300),
+            delivery_repeat: Duration::ZERO,
+            lifetime_max: Duration::ZERO,
+            links: Vec::new(),
+        }
+    }
+}
+
+/// How much an agent keeps. What is over a limit is refused upstream and counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Limits {
+    /// Bundles, fragments counted singly. Default 100,000.
+    pub bundles_max: usize,
+    /// Bytes of all records of bundles. Default 1 TiB: the storage's own limit comes first.
+    pub store_bytes_max: u64,
+    /// Bytes of one bundle. Default 1 TiB.
+    pub bundle_bytes_max: u64,
+    /// Bytes of one bundle before its payload. Default 16,384.
+    pub head_bytes_max: usize,
+    /// Bytes of applications' sends, and of what arrives before the storage has been read, that wait in memory for
+    /// the storage. Default 1 MiB.
+    pub buffer_bytes_max: u64,
+    /// Sends that are open at a time. Default 1,024.
+    pub sends_max: usize,
+    /// Incoming transfers at a time. Default 1,024.
+    pub incoming_max: usize,
+    /// Endpoints registered. Default 1,024.
+    pub registrations_max: usize,
+    /// Routes. Default 4,096.
+    pub routes_max: usize,
+    /// Links. Default 4,096.
+    pub links_max: usize,
+    /// Contact windows of one link. Default 4,096.
+    pub contacts_max: usize,
+    /// Payloads in reassembly at a time. Default 4,096.
+    pub reassemblies_max: usize,
+    /// Fragments of one payload in reassembly. Default 65,536.
+    pub fragments_max: usize,
+    /// Bundles remembered as taken, so that they are not delivered again. Default 100,000.
+    pub tombstones_max: usize,
+    /// Bytes of an administrative record. Default 4,096.
+    pub admin_bytes_max: u64,
+    /// Reads of one delivery that wait. Default 16.
+    pub reads_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            bundles_max: 100_000,
+            store_bytes_max: 1 << 40,
+            bundle_bytes_max: 1 << 40,
+            head_bytes_max: 16_384,
+            buffer_bytes_max: 1 << 20,
+            sends_max: 1024,
+            incoming_max: 1024,
+            registrations_max: 1024,
+            routes_max: 4096,
+            links_max: 4096,
+            contacts_max: 4096,
+            reassemblies_max: 4096,
+            fragments_max: 65_536,
+            tombstones_max: 100_000,
+            admin_bytes_max: 4096,
+            reads_max: 16,
+        }
+    }
+}
+
+/// What goes when there is no space for what comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evict {
+    /// Nothing: the newcomer is refused.
+    #[default]
+    None,
+    /// Waiting bundles that are less urgent than the newcomer, the least urgent and oldest first.
+    LowestPriority,
+}
+
+/// Which status reports this node sends when a bundle asks for them (RFC 9171 5.1, 6.1.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Reports {
+    /// On reception. Default no.
+    pub reception: bool,
+    /// On forwarding. Default no.
+    pub forwarding: bool,
+    /// On delivery: the application took it. Default no.
+    pub delivery: bool,
+    /// On deletion. Default no.
+    pub deletion: bool,
+    /// The most reports in a minute; what is over is counted and not sent. Default 600.
+    pub per_minute_max: u32,
+    /// How long a report is worth delivering. Default 1 day.
+    pub lifetime: Duration,
+    /// How urgent reports are. Default normal.
+    pub priority: Priority,
+}
+
+impl Default for Reports {
+    fn default() -> Self {
+        Reports {
+            reception: false,
+            forwarding: false,
+            delivery: false,
+            deletion: false,
+            per_minute_max: 600,
+            lifetime: Duration::from_secs(86_400),
+            priority: Priority::Normal,
+        }
+    }
+}
+
+impl Reports {
+    /// All four kinds.
+    pub fn all() -> Self {
+        Reports { reception: true, forwarding: true, delivery: true, deletion: true, ..Reports::default() }
+    }
+}
+
+/// What is special about a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LinkConfig {
+    /// Which link.
+    pub link: LinkId,
+    /// Bundles longer than this are fragmented, bytes; zero: only what the peer itself says. Default zero. RFC 9171 5.8.
+    pub bundle_bytes_max: u64,
+    /// The link's rate in bit/s, for fitting bundles into what is left of a contact; zero: not known, and a contact's
+    /// end is met by reactive fragmentation alone. Default zero.
+    pub rate_bps: u64,
+    /// The least payload that is worth a fragment of its own at the end of a contact, bytes. Default 1,024.
+    pub fragment_bytes_min: u64,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        LinkConfig { link: LinkId(0), bundle_bytes_max: 0, rate_bps: 0, fragment_bytes_min: 1024 }
+    }
+}

@@ -1,0 +1,65 @@
+//! What the agent counts.
+
+/// How often what happened. Everything that is dropped or refused is in one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Counters {
+    /// Bundles received whole.
+    pub received: u64,
+    /// Prefixes of broken transfers that became fragments.
+    pub received_cut: u64,
+    /// Bundles accepted from applications.
+    pub sent_here: u64,
+    /// Bundles that the next hop has whole.
+    pub forwarded: u64,
+    /// Transfers that carried a part of a bundle only.
+    pub fragments_sent: u64,
+    /// Payload bytes whose transfer broke and that the peer had acknowledged: they are not sent again.
+    pub payload_bytes_saved: u64,
+    /// Deliveries that the application took.
+    pub delivered: u64,
+    /// Incoming transfers that broke before anything was worth keeping.
+    pub lost: u64,
+    /// Refused: a bundle that is here, was delivered here, or need not come any more.
+    pub refused_completed: u64,
+    /// Refused: no space, or a limit.
+    pub refused_no_resources: u64,
+    /// Refused: not a bundle, or a block that forbids it.
+    pub refused_not_acceptable: u64,
+    /// Refused: the payload's checksum does not fit.
+    pub refused_checksum: u64,
+    /// Dropped: for `dtn:none`.
+    pub dropped_null_destination: u64,
+    /// Deleted: the lifetime ended.
+    pub deleted_expired: u64,
+    /// Deleted: the hop limit is reached.
+    pub deleted_hop_limit: u64,
+    /// Deleted: a block asks for it that is not supported.
+    pub deleted_block: u64,
+    /// Deleted: cancelled by the application.
+    pub deleted_cancelled: u64,
+    /// Deleted: evicted for something more urgent.
+    pub deleted_evicted: u64,
+    /// Deleted: every next hop refuses it for good.
+    pub deleted_refused: u64,
+    /// Deleted: the storage lost it.
+    pub deleted_storage: u64,
+    /// Deleted: fragments that contradict each other, or exceed a limit of reassembly.
+    pub deleted_reassembly: u64,
+    /// Sends that failed for want of space or a limit.
+    pub sends_failed: u64,
+    /// Status reports sent.
+    pub reports_sent: u64,
+    /// Status reports that were asked for and not sent: over the rate, or no space.
+    pub reports_suppressed: u64,
+    /// Administrative records that are not understood.
+    pub admin_unknown: u64,
+    /// Tombstones given up because there were too many.
+    pub tombstones_dropped: u64,
+    /// Records found in the storage that are not from this program or this version; they are left alone.
+    pub records_foreign: u64,
+    /// Records found in the storage that were too short to be kept.
+    pub records_short: u64,
+    /// Requests and indications that fit nothing: unknown ids, limits.
+    pub ignored: u64,
+}

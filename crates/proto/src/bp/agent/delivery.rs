@@ -1,0 +1,497 @@
+//! Bundles for this node: registrations, deliveries, and what was taken.
+//!
+//! ```text
+//!   arrives --> in parts --> whole --> told -----------> taken -----------> gone
+//!               (5.9)        (waits    (Delivered;       (a tombstone is    (its records are
+//!                            for a      read as often     being stored)     removed)
+//!                            Register)  as one likes)
+//! ```
+//!
+//! A delivery is said again on each registration and after each restart until it is taken. The tombstone is durable
+//! before the bundle goes, so what was taken is never delivered again, whenever the node crashes; it stays until no copy
+//! of the bundle can be alive.
+
+use crate::bp::{AdminRecord, BundleFlags, CreationTimestamp, Eid, Head, ReasonCode};
+use crate::service::{AppIndication, DeliveryId, RecordId, SendFailure, StorageFailure};
+use crate::time::{Duration, Instant};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+
+use super::Agent;
+use super::clock::{Due, End, millis};
+use super::held::Stage;
+use super::reassembly::{Assembly, Extent};
+use super::record::{Kind, TombstoneBody};
+use super::store::Purpose;
+
+/// What a bundle has in common with all of its fragments and copies. Bundles without a source are each their own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct AduKey {
+    pub(super) source: Eid,
+    pub(super) timestamp: CreationTimestamp,
+    anonymous: RecordId,
+}
+
+impl AduKey {
+    /// The key of the bundle with this head in this record.
+    pub(super) fn of(head: &Head, record: RecordId) -> Self {
+        let source = head.primary.source.detached();
+        let anonymous = if source.is_null() { record } else { RecordId(0) };
+        AduKey { source, timestamp: head.primary.timestamp, anonymous }
+    }
+
+    /// The key that a tombstone has.
+    pub(super) fn of_tombstone(body: &TombstoneBody) -> Self {
+        AduKey { source: body.source.clone(), timestamp: body.timestamp, anonymous: RecordId(0) }
+    }
+
+    fn is_anonymous(&self) -> bool {
+        self.anonymous != RecordId(0)
+    }
+}
+
+/// How far a payload for this node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Parts are missing.
+    InParts,
+    /// Whole; nobody is registered for it, or nobody was told since the start.
+    Whole,
+    /// The application was told.
+    Told,
+    /// The application has it; the tombstone is not durable yet.
+    Taken,
+}
+
+/// A payload for this node.
+#[derive(Debug)]
+pub(super) struct Local {
+    pub(super) assembly: Assembly,
+    pub(super) endpoint: Eid,
+    pub(super) progress: Progress,
+    pub(super) delivery: DeliveryId,
+    /// An administrative record: what was read of it.
+    admin: Option<BytesMut>,
+    extents: Vec<Extent>,
+    /// Reads that wait: offset and bytes still to come.
+    reads: VecDeque<(u64, u64)>,
+    /// A read is with the storage.
+    reading: bool,
+    repeat_at: Option<Instant>,
+}
+
+impl Local {
+    /// True if all of this range is here.
+    pub(super) fn has(&self, from: u64, to: u64) -> bool {
+        self.assembly.has(from, to)
+    }
+
+    /// True once the application has it.
+    pub(super) fn is_taken(&self) -> bool {
+        self.progress == Progress::Taken
+    }
+}
+
+/// A bundle that was taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tombstone {
+    pub(super) record: RecordId,
+    pub(super) end: End,
+    pub(super) appended: u64,
+}
+
+impl Agent {
+    /// True if this endpoint is on this node, or somebody here is registered for it.
+    pub(super) fn is_local(&self, endpoint: &Eid) -> bool {
+        (endpoint.is_singleton() && endpoint.same_node(&self.node))
+            || endpoint.is_local_node()
+            || self.registrations.contains(endpoint)
+    }
+
+    /// An application wants the bundles for an endpoint.
+    pub(super) fn register(&mut self, now: Instant, endpoint: &str) {
+        let Ok(endpoint) = endpoint.parse::<Eid>() else {
+            self.counters.ignored += 1;
+            return;
+        };
+        let known = self.registrations.contains(&endpoint);
+        if endpoint.is_null() || (!known && self.registrations.len() >= self.config.limits.registrations_max)
+        {
+            self.counters.ignored += 1;
+            return;
+        }
+        let was_local = self.is_local(&endpoint);
+        self.registrations.insert(endpoint.clone());
+        if !was_local {
+            self.reroute_all(now);
+        }
+        for delivery in self.waiting.get(&endpoint).cloned().unwrap_or_default() {
+            self.tell(now, delivery);
+        }
+    }
+
+    /// An application wants them no longer.
+    pub(super) fn unregister(&mut self, endpoint: &str) {
+        if let Ok(endpoint) = endpoint.parse::<Eid>() {
+            self.registrations.remove(&endpoint);
+        }
+    }
+
+    /// A bundle, or a part of one, is for this node (RFC 9171 5.7).
+    pub(super) fn arrive_here(&mut self, now: Instant, record: RecordId) {
+        let limits = &self.config.limits;
+        let held = self.bundles.get_mut(&record).expect("only what is held arrives");
+        let (key, total) = (held.adu.clone(), held.adu_bytes());
+        let (start, length, at) = (held.adu_offset(), held.payload_bytes(), held.payload_at());
+        let is_admin = held.head.primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
+        let endpoint = held.head.primary.destination.detached();
+        let in_parts = length < total;
+        held.stage = Stage::Local;
+        let too_many = in_parts && !self.local.contains_key(&key) && self.in_parts >= limits.reassemblies_max;
+        let local = self.local.entry(key.clone()).or_insert_with(|| Local {
+            assembly: Assembly::new(total),
+            endpoint,
+            progress: Progress::InParts,
+            delivery: DeliveryId(record.0),
+            admin: is_admin.then(BytesMut::new),
+            extents: Vec::new(),
+            reads: VecDeque::new(),
+            reading: false,
+            repeat_at: None,
+        });
+        let is_new = local.assembly.len() == 0;
+        self.in_parts += usize::from(is_new);
+        let fits = local.assembly.total() == total
+            && local.assembly.len() < limits.fragments_max
+            && !too_many
+            && !(is_admin && total > limits.admin_bytes_max);
+        if local.progress == Progress::InParts && fits {
+            local.assembly.add(record, start, length, at);
+            self.assembled(now, &key);
+            return;
+        }
+        if is_new {
+            self.local.remove(&key);
+            self.in_parts -= 1;
+        }
+        if !fits {
+            self.counters.deleted_reassembly += 1;
+            let reason = if too_many { ReasonCode::DepletedStorage } else { ReasonCode::BlockUnintelligible };
+            // The part belongs to no assembly: it goes alone.
+            self.bundles.get_mut(&record).expect("it was just found").stage = Stage::Sealing;
+            self.delete(now, record, reason, SendFailure::Limit);
+        } else {
+            // All of it was here before.
+            self.bundles.get_mut(&record).expect("it was just found").stage = Stage::Sealing;
+            self.drop_bundle(record);
+        }
+    }
+
+    /// A part was added: perhaps the payload is whole now.
+    fn assembled(&mut self, now: Instant, key: &AduKey) {
+        let local = self.local.get_mut(key).expect("the caller has it");
+        if !local.assembly.is_whole() {
+            return;
+        }
+        local.extents = local.assembly.extents();
+        local.progress = Progress::Whole;
+        self.in_parts -= 1;
+        // The same after a restart: the oldest record names the delivery.
+        let oldest = local.assembly.records().next().expect("a whole has parts");
+        local.delivery = DeliveryId(oldest.0);
+        let (delivery, endpoint, total) = (local.delivery, local.endpoint.clone(), local.assembly.total());
+        if local.admin.is_some() {
+            local.reads.push_back((0, total));
+            self.read_next(key.clone());
+            return;
+        }
+        self.deliveries.insert(delivery, key.clone());
+        self.waiting.entry(endpoint).or_default().insert(delivery);
+        self.tell(now, delivery);
+    }
+
+    /// Says a delivery to the application that is registered for it.
+    fn tell(&mut self, now: Instant, delivery: DeliveryId) {
+        let key = self.deliveries[&delivery].clone();
+        let local = self.local.get_mut(&key).expect("deliveries are local");
+        if local.progress == Progress::Taken || !self.registrations.contains(&local.endpoint) {
+            return;
+        }
+        local.progress = Progress::Told;
+        self.up.push_back(AppIndication::Delivered {
+            delivery,
+            source: key.source.to_string(),
+            destination: local.endpoint.to_string(),
+            created: (key.timestamp.time.0, key.timestamp.sequence),
+            length: local.assembly.total(),
+        });
+        self.repeat_later(now, &key);
+    }
+
+    fn repeat_later(&mut self, now: Instant, key: &AduKey) {
+        let local = self.local.get_mut(key).expect("the caller has it");
+        if let Some(old) = local.repeat_at.take() {
+            self.deadlines.not_at(old, Due::Repeat(key.clone()));
+        }
+        if local.progress == Progress::Told && !self.config.delivery_repeat.is_zero() {
+            let at = now + self.config.delivery_repeat;
+            local.repeat_at = Some(at);
+            self.deadlines.at(at, Due::Repeat(key.clone()));
+        }
+    }
+
+    /// It is time to say a delivery again.
+    pub(super) fn repeat(&mut self, now: Instant, key: &AduKey) {
+        if let Some(local) = self.local.get_mut(key) {
+            local.repeat_at = None;
+            let delivery = local.delivery;
+            self.tell(now, delivery);
+        }
+    }
+
+    /// An application reads a delivery.
+    pub(super) fn read_delivery(&mut self, now: Instant, delivery: DeliveryId, offset: u64, length: u32) {
+        let most = self.config.limits.reads_max;
+        let Some(key) = self.deliveries.get(&delivery).cloned() else {
+            self.counters.ignored += 1;
+            return;
+        };
+        let local = self.local.get_mut(&key).expect("deliveries are local");
+        let left = local.assembly.total().saturating_sub(offset).min(u64::from(length));
+        if left == 0 {
+            self.up.push_back(AppIndication::Data { delivery, offset, data: Bytes::new() });
+        } else if local.reads.len() >= most {
+            self.counters.ignored += 1;
+        } else {
+            local.reads.push_back((offset, left));
+            self.read_next(key.clone());
+        }
+        self.repeat_later(now, &key);
+    }
+
+    /// Asks the storage for the next stretch that somebody wants of a local payload.
+    pub(super) fn read_next(&mut self, key: AduKey) {
+        let Some(local) = self.local.get_mut(&key) else { return };
+        let Some(&(offset, left)) = local.reads.front().filter(|_| !local.reading) else { return };
+        let index = local.extents.partition_point(|extent| extent.end <= offset);
+        let extent = local.extents[index];
+        let length = left.min(extent.end - offset).min(self.config.piece_bytes_max as u64) as u32;
+        let at = extent.at + (offset - extent.start);
+        local.reading = true;
+        let purpose = match local.admin {
+            Some(_) => Purpose::Admin(key),
+            None => Purpose::Delivery(local.delivery),
+        };
+        self.store.read(extent.record, at, length, purpose);
+    }
+
+    /// A stretch of a local payload was read.
+    pub(super) fn local_data(&mut self, now: Instant, key: AduKey, data: Bytes) {
+        let Some(local) = self.local.get_mut(&key) else { return };
+        local.reading = false;
+        let Some(front) = local.reads.front_mut() else { return };
+        let offset = front.0;
+        if data.is_empty() {
+            // The storage has less than it said was durable.
+            return self.lose_local(now, &key);
+        }
+        front.0 += data.len() as u64;
+        front.1 = front.1.saturating_sub(data.len() as u64);
+        if front.1 == 0 {
+            local.reads.pop_front();
+        }
+        let (delivery, total) = (local.delivery, local.assembly.total());
+        match &mut local.admin {
+            None => self.up.push_back(AppIndication::Data { delivery, offset, data }),
+            Some(read) => {
+                read.extend_from_slice(&data);
+                if read.len() as u64 == total {
+                    let payload = core::mem::take(read).freeze();
+                    self.administer(&payload, &key.source);
+                    self.forget_local(&key);
+                    return;
+                }
+            }
+        }
+        self.read_next(key);
+    }
+
+    /// A stretch of a local payload could not be read.
+    pub(super) fn local_failed(&mut self, now: Instant, key: AduKey, failure: StorageFailure) {
+        let Some(local) = self.local.get_mut(&key) else { return };
+        local.reading = false;
+        match failure {
+            StorageFailure::Device => self.deadlines.at(now + self.config.backoff_min, Due::Reread(key)),
+            StorageFailure::Missing | StorageFailure::Damaged => self.lose_local(now, &key),
+        }
+    }
+
+    fn lose_local(&mut self, now: Instant, key: &AduKey) {
+        let first = self.local.get(key).and_then(|local| local.assembly.records().next());
+        if let Some(record) = first {
+            self.storage_lost(now, record);
+        }
+    }
+
+    /// The administrative element reads a record (RFC 9171 6.1, RFC 9713 2).
+    fn administer(&mut self, payload: &Bytes, reporter: &Eid) {
+        match AdminRecord::from_bytes(payload) {
+            Ok(AdminRecord::StatusReport(report)) => self.say_report(&report, reporter),
+            Ok(AdminRecord::Unknown { .. }) | Err(_) => self.counters.admin_unknown += 1,
+        }
+    }
+
+    /// The application has it: that is written down before the bundle goes.
+    pub(super) fn taken(&mut self, now: Instant, delivery: DeliveryId) {
+        let Some(key) = self.deliveries.get(&delivery).cloned() else {
+            self.counters.ignored += 1;
+            return;
+        };
+        let local = self.local.get_mut(&key).expect("deliveries are local");
+        if local.progress == Progress::Taken {
+            return;
+        }
+        local.progress = Progress::Taken;
+        local.reads.clear();
+        self.repeat_later(now, &key);
+        self.bury(now, key);
+    }
+
+    /// Stores the tombstone of what was taken. What has no identity has none: its removal itself has to be durable.
+    pub(super) fn bury(&mut self, now: Instant, key: AduKey) {
+        let Some(local) = self.local.get(&key).filter(|local| local.progress == Progress::Taken) else {
+            return;
+        };
+        if key.is_anonymous() {
+            let record = local.assembly.records().next().expect("a whole has parts");
+            self.burials.insert(record, (key.clone(), local.delivery));
+            self.store.remove(record);
+            return;
+        }
+        let first = local.assembly.records().next().expect("a whole has parts");
+        let end = self.bundles[&first].end;
+        let dtn_ms = self.clock.dtn_ms(now);
+        let remaining_ms = match (end.dtn_ms, dtn_ms) {
+            (Some(end), Some(dtn_ms)) => end.saturating_sub(dtn_ms),
+            _ => millis(end.by_age.saturating_since(now)),
+        };
+        let body = TombstoneBody {
+            source: key.source.clone(),
+            timestamp: key.timestamp,
+            expires_dtn_ms: end.dtn_ms.unwrap_or(0),
+            remaining_ms,
+        };
+        let delivery = local.delivery;
+        let record = self.next_record();
+        let mut out = BytesMut::new();
+        self.header(now, Kind::Tombstone, 0).encode(&mut out);
+        body.encode(&mut out);
+        let appended = out.len() as u64;
+        let end = End { dtn_ms: end.dtn_ms, by_age: now + Duration::from_millis(remaining_ms) };
+        self.store.append(record, out.freeze());
+        self.burials.insert(record, (key.clone(), delivery));
+        self.add_tombstone(now, key, Tombstone { record, end, appended });
+    }
+
+    /// Remembers a bundle as taken.
+    pub(super) fn add_tombstone(&mut self, now: Instant, key: AduKey, tombstone: Tombstone) {
+        self.deadlines.ends(tombstone.end, Due::Forget(tombstone.record));
+        self.tombstone_keys.insert(tombstone.record, key.clone());
+        if let Some(old) = self.tombstones.insert(key, tombstone) {
+            self.deadlines.not_ends(old.end, Due::Forget(old.record));
+            self.tombstone_keys.remove(&old.record);
+            self.store.remove(old.record);
+        }
+        while self.tombstones.len() > self.config.limits.tombstones_max {
+            let &oldest = self.tombstone_keys.keys().next().expect("there is one too many");
+            if self.burials.contains_key(&oldest) {
+                break;
+            }
+            self.counters.tombstones_dropped += 1;
+            self.forget(now, oldest);
+        }
+    }
+
+    /// A tombstone may go.
+    pub(super) fn forget(&mut self, now: Instant, record: RecordId) {
+        let Some(key) = self.tombstone_keys.get(&record) else { return };
+        if self.burials.contains_key(&record) {
+            // Not even durable yet.
+            self.deadlines.at(now + self.config.backoff_max, Due::Forget(record));
+            return;
+        }
+        let key = key.clone();
+        self.tombstone_keys.remove(&record);
+        if let Some(tombstone) = self.tombstones.remove(&key) {
+            self.deadlines.not_ends(tombstone.end, Due::Forget(record));
+        }
+        self.store.remove(record);
+    }
+
+    /// A tombstone is durable, or a bundle without identity is gone for good: the delivery is over.
+    pub(super) fn buried(&mut self, now: Instant, record: RecordId) {
+        let Some((key, delivery)) = self.burials.remove(&record) else { return };
+        self.counters.delivered += 1;
+        let records = self.local.get(&key).into_iter().flat_map(|local| local.assembly.records());
+        let records: Vec<RecordId> = records.collect();
+        if let Some(first) = records.first() {
+            self.report_delivered(now, *first);
+        }
+        for record in records {
+            if let Some(send) = self.bundles[&record].send {
+                self.end_send(send, Ok(()));
+            }
+            self.drop_bundle(record);
+        }
+        self.up.push_back(AppIndication::Gone { delivery, taken: true });
+    }
+
+    /// A tombstone found no space: again later.
+    pub(super) fn burial_failed(&mut self, now: Instant, record: RecordId) {
+        let Some((key, _)) = self.burials.remove(&record) else { return };
+        self.forget(now, record);
+        self.deadlines.at(now + self.config.backoff_min, Due::Bury(key));
+    }
+
+    /// Removes all of a local payload.
+    fn forget_local(&mut self, key: &AduKey) {
+        let Some(local) = self.local.get(key) else { return };
+        let records: Vec<RecordId> = local.assembly.records().collect();
+        for record in records {
+            self.drop_bundle(record);
+        }
+    }
+
+    /// A part of a local payload goes; a payload that was whole goes with it.
+    pub(super) fn part_gone(&mut self, record: RecordId, key: &AduKey) {
+        let Some(local) = self.local.get_mut(key) else { return };
+        local.assembly.remove(record);
+        if let Some(at) = local.repeat_at.take() {
+            self.deadlines.not_at(at, Due::Repeat(key.clone()));
+        }
+        let progress = local.progress;
+        let (delivery, endpoint) = (local.delivery, local.endpoint.clone());
+        if progress != Progress::InParts {
+            // The other parts have the same end as this one; without it they are parts again.
+            local.progress = Progress::InParts;
+            local.reads.clear();
+            local.extents.clear();
+            self.in_parts += 1;
+            self.deliveries.remove(&delivery);
+            if let Some(waiting) = self.waiting.get_mut(&endpoint) {
+                waiting.remove(&delivery);
+                if waiting.is_empty() {
+                    self.waiting.remove(&endpoint);
+                }
+            }
+            if progress == Progress::Told {
+                self.up.push_back(AppIndication::Gone { delivery, taken: false });
+            }
+        }
+        let local = self.local.get(key).expect("it was just found");
+        if local.assembly.len() == 0 {
+            self.local.remove(key);
+            self.in_parts -= 1;
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A bundle that the agent holds: its head and where its payload lies. The payload itself is in the storage.
+
+use crate::bp::{BlockFlags, BlockType, BundleFlags, Content, Head, HopCount};
+use crate::service::{LinkId, Priority, RecordId, SendId, TransferId};
+use crate::time::Instant;
+use core::cmp::Reverse;
+use core::time::Duration;
+
+use super::clock::{End, millis};
+use super::delivery::AduKey;
+use super::ranges::Ranges;
+use super::record::HEADER_BYTES;
+use super::routing::ClassId;
+
+/// The order in which bundles want the line: the most urgent first, then the one that is here longest.
+pub(super) type Rank = (Reverse<Priority>, RecordId);
+
+/// What is being done with a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It arrives from a peer.
+    Arriving,
+    /// An application writes it.
+    Composing,
+    /// All of it was handed to the storage, and not all of that is durable yet.
+    Sealing,
+    /// A crash left all of it and no seal: its checksum is computed anew.
+    Verifying,
+    /// It waits in the queue of this class, or is on its way to the next hop.
+    Forwarding(ClassId),
+    /// A peer had no place for it: it waits until then.
+    Resting(Instant),
+    /// It is for this node: [`super::delivery::Local`] knows.
+    Local,
+}
+
+/// A bundle, or the part of one, in one record.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The head: what a cut bundle has become, without the blocks that had to be discarded.
+    pub(super) head: Head,
+    /// The length of the head as it is stored.
+    pub(super) head_bytes: u64,
+    /// The payload's identity.
+    pub(super) adu: AduKey,
+    /// Made here.
+    pub(super) own: bool,
+    /// No note may follow what is in the record.
+    pub(super) closed: bool,
+    /// The record's nonce.
+    pub(super) nonce: u64,
+    /// Bytes handed to the storage.
+    pub(super) appended: u64,
+    /// Bytes that are durable.
+    pub(super) stored: u64,
+    /// Bytes counted against the quota.
+    pub(super) share: u64,
+    /// Its age was `age_ms` at this time.
+    pub(super) since: Instant,
+    /// Its age at `since`, as far as it is known, milliseconds.
+    pub(super) age_ms: u64,
+    /// DTN milliseconds at arrival; zero: not known.
+    pub(super) arrival_dtn_ms: u64,
+    /// When it expires.
+    pub(super) end: End,
+    /// The expiry is this node's override and not the bundle's own lifetime.
+    pub(super) end_is_override: bool,
+    /// The transfer it arrives, or arrived, in.
+    pub(super) intake: Option<(LinkId, TransferId)>,
+    /// The application's send, while it is owed a terminal indication.
+    pub(super) send: Option<SendId>,
+    /// Payload bytes that the application has handed down, and those of them that are durable.
+    pub(super) handed: u64,
+    pub(super) durable: u64,
+    /// What was last said as progress.
+    pub(super) progress: u64,
+    /// What is being done with it.
+    pub(super) stage: Stage,
+    /// The parts of the payload that are neither with the next hop nor on the way.
+    pub(super) todo: Ranges,
+    /// A bundle without payload still has to be sent.
+    pub(super) todo_empty: bool,
+    /// The transfers it is on its way in.
+    pub(super) flights: Vec<(LinkId, TransferId)>,
+    /// How often a peer had no place for it.
+    pub(super) refusals: u32,
+    /// Links over which it cannot go.
+    pub(super) barred: Vec<LinkId>,
+}
+
+impl Held {
+    /// Its place among others.
+    pub(super) fn rank(&self, record: RecordId) -> Rank {
+        (Reverse(self.head.priority()), record)
+    }
+
+    /// Where its payload begins in the application data unit.
+    pub(super) fn adu_offset(&self) -> u64 {
+        self.head.primary.fragment.map_or(0, |fragment| fragment.offset)
+    }
+
+    /// The length of the application data unit.
+    pub(super) fn adu_bytes(&self) -> u64 {
+        self.head.primary.fragment.map_or(self.payload_bytes(), |fragment| fragment.total_length)
+    }
+
+    /// Bytes of payload in this record.
+    pub(super) fn payload_bytes(&self) -> u64 {
+        self.head.payload.length
+    }
+
+    /// Where the payload begins in the record.
+    pub(super) fn payload_at(&self) -> u64 {
+        HEADER_BYTES + self.head_bytes
+    }
+
+    /// Where the notes begin in the record of a whole bundle.
+    pub(super) fn notes_at(&self) -> u64 {
+        self.payload_at() + self.payload_bytes() + self.head.tail_bytes() as u64
+    }
+
+    /// True if it may become fragments (RFC 9171 4.2.3, 5.8).
+    pub(super) fn may_fragment(&self) -> bool {
+        self.head.may_fragment() && self.payload_bytes() > 1
+    }
+
+    /// Its age now, as far as it is known, milliseconds.
+    pub(super) fn age_ms_now(&self, now: Instant) -> u64 {
+        self.age_ms.saturating_add(millis(now.saturating_since(self.since)))
+    }
+
+    /// Nothing of it is left to hand to a link.
+    pub(super) fn all_handed_out(&self) -> bool {
+        self.todo.is_empty() && !self.todo_empty
+    }
+
+    /// All of it is to be sent (again).
+    pub(super) fn renew(&mut self) {
+        self.todo = Ranges::of(0, self.payload_bytes());
+        self.todo_empty = self.payload_bytes() == 0;
+    }
+
+    /// The record now ends with the payload's first `payload_bytes` bytes, which become a fragment.
+    pub(super) fn cut_to(&mut self, payload_bytes: u64) {
+        self.head = self.head.fragment(0, payload_bytes);
+        self.closed = true;
+        self.renew();
+    }
+
+    /// Computes when it expires (RFC 9171 5.5), under an override of its lifetime (zero: none).
+    pub(super) fn set_end(&mut self, lifetime_max: Duration) {
+        let own_ms = self.head.primary.lifetime_ms;
+        let most_ms = if lifetime_max.is_zero() { u64::MAX } else { millis(lifetime_max) };
+        let lifetime_ms = own_ms.min(most_ms);
+        self.end_is_override = lifetime_ms < own_ms;
+        let created = self.head.primary.timestamp.time;
+        // It expires when its age exceeds the lifetime: one millisecond later.
+        let after = lifetime_ms.saturating_add(1);
+        self.end = End {
+            dtn_ms: created.is_known().then(|| created.0.saturating_add(after)),
+            by_age: self.since + Duration::from_millis(after.saturating_sub(self.age_ms)),
+        };
+    }
+}
+
+/// What the agent asks of a head that came from elsewhere.
+pub(super) trait HeadRules {
+    fn may_fragment(&self) -> bool;
+    fn hop_limit_reached(&self) -> bool;
+    fn discard_unsupported(&mut self);
+}
+
+impl HeadRules for Head {
+    /// Bundles without a source are not told apart, so their fragments could not be put together.
+    fn may_fragment(&self) -> bool {
+        !self.primary.flags.contains(BundleFlags::MUST_NOT_FRAGMENT) && !self.primary.source.is_null()
+    }
+
+    /// One more hop would exceed the limit (RFC 9171 4.4.3).
+    fn hop_limit_reached(&self) -> bool {
+        self.hop_count().is_some_and(|hops| hops.count >= u64::from(hops.limit))
+    }
+
+    /// Removes blocks that are not supported and want to go then (RFC 9171 5.6 step 4).
+    fn discard_unsupported(&mut self) {
+        self.blocks
+            .retain(|block| is_supported(block.block_type) || !block.flags.contains(BlockFlags::DISCARD));
+    }
+}
+
+/// True for block types that this agent processes.
+pub(super) fn is_supported(block_type: BlockType) -> bool {
+    !matches!(block_type, BlockType::Unknown(_) | BlockType::BlockIntegrity | BlockType::BlockConfidentiality)
+}
+
+/// Counts one more hop.
+pub(super) fn count_hop(head: &mut Head) {
+    if let Some(HopCount { limit, count }) = head.hop_count() {
+        head.set(&Content::HopCount(HopCount { limit, count: count.saturating_add(1) }));
+    }
+}

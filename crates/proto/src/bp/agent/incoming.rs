@@ -1,0 +1,522 @@
+//! Bundles that arrive from a neighbour.
+//!
+//! ```text
+//!   Begin --> head ----------------> body --------------------> checked --> Accept(all)
+//!             bytes wait until the   bytes go to the storage,   seal goes to the storage
+//!             head can be read       Accept as far as durable
+//!               |  not wanted: Refuse   |  Lost: what is here becomes a fragment
+//! ```
+//!
+//! Whether a bundle is wanted is decided when its head is there, before anything is stored. The last byte of the payload
+//! is not accepted before the seal is durable: so a sender whose link breaks always has a byte left to send, and the
+//! end of a bundle is never safe before its checksum is.
+
+use crate::bp::{BlockFlags, BundleFlags, Head, PayloadCrc, ReasonCode, decode_head};
+use crate::codec::DecodeError;
+use crate::service::{BundlesRequest, LinkId, RecordId, RefuseReason, SendFailure, TransferId};
+use crate::time::Instant;
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+
+use super::config::Evict;
+use super::delivery::AduKey;
+use super::held::{HeadRules, Held, Stage, is_supported};
+use super::record::{HEADER_BYTES, Header, Kind, NOTE_BYTES, Note};
+use super::{Agent, Phase};
+
+/// A transfer that is arriving.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    /// The length that the peer announced.
+    announced: Option<u64>,
+    /// What came before the storage had been read.
+    early: VecDeque<(Bytes, bool)>,
+    early_bytes: u64,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The head is not whole.
+    Head(BytesMut),
+    /// The rest comes.
+    Body(Box<Body>),
+}
+
+#[derive(Debug)]
+struct Body {
+    record: RecordId,
+    crc: PayloadCrc,
+    /// Bytes of payload still to come.
+    payload_left: u64,
+    tail: BytesMut,
+    /// How much of the transfer is accepted.
+    accepted: u64,
+}
+
+impl Agent {
+    /// A transfer begins.
+    pub(super) fn begin(&mut self, id: LinkId, transfer: TransferId, announced: Option<u64>) {
+        let too_many = self.incoming.len() >= self.config.limits.incoming_max;
+        let too_long = announced.is_some_and(|length| length > self.config.limits.bundle_bytes_max);
+        if too_many || too_long {
+            let reason = if too_long { RefuseReason::NotAcceptable } else { RefuseReason::NoResources };
+            return self.refuse(id, transfer, reason);
+        }
+        let state = State::Head(BytesMut::new());
+        let incoming = Incoming { announced, early: VecDeque::new(), early_bytes: 0, state };
+        self.incoming.insert((id, transfer), incoming);
+    }
+
+    /// Says that a transfer is not wanted, and forgets it.
+    fn refuse(&mut self, id: LinkId, transfer: TransferId, reason: RefuseReason) {
+        let counter = match reason {
+            RefuseReason::Completed => &mut self.counters.refused_completed,
+            RefuseReason::NoResources => &mut self.counters.refused_no_resources,
+            RefuseReason::Retransmit => &mut self.counters.refused_checksum,
+            _ => &mut self.counters.refused_not_acceptable,
+        };
+        *counter += 1;
+        self.incoming.remove(&(id, transfer));
+        self.control.push_back((id, BundlesRequest::Refuse { transfer, reason }));
+    }
+
+    /// A bundle goes while it arrives.
+    pub(super) fn refuse_deleted(&mut self, id: LinkId, transfer: TransferId, reason: ReasonCode) {
+        let reason = match reason {
+            ReasonCode::LifetimeExpired | ReasonCode::TrafficPared => RefuseReason::Completed,
+            _ => RefuseReason::NoResources,
+        };
+        self.refuse(id, transfer, reason);
+    }
+
+    /// The next bytes of a transfer.
+    pub(super) fn piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: Bytes, last: bool) {
+        let Some(incoming) = self.incoming.get_mut(&(id, transfer)) else { return };
+        if !matches!(self.phase, Phase::Ready) {
+            incoming.early_bytes += data.len() as u64;
+            incoming.early.push_back((data, last));
+            if incoming.early_bytes > self.config.limits.buffer_bytes_max {
+                self.refuse(id, transfer, RefuseReason::NoResources);
+            }
+            return;
+        }
+        match &mut incoming.state {
+            State::Head(_) => self.head_piece(now, id, transfer, &data, last),
+            State::Body(_) => self.body_piece(now, id, transfer, data, last),
+        }
+    }
+
+    /// The storage has been read: what came before is dealt with now.
+    pub(super) fn take_early_pieces(&mut self, now: Instant) {
+        let waiting: Vec<(LinkId, TransferId)> = self.incoming.keys().copied().collect();
+        for (id, transfer) in waiting {
+            let early =
+                self.incoming.get_mut(&(id, transfer)).map(|incoming| core::mem::take(&mut incoming.early));
+            for (data, last) in early.into_iter().flatten() {
+                self.piece(now, id, transfer, data, last);
+            }
+        }
+    }
+
+    fn head_piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: &Bytes, last: bool) {
+        let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
+        let State::Head(buffer) = &mut incoming.state else { unreachable!("the caller has looked") };
+        buffer.extend_from_slice(data);
+        let all = buffer.split().freeze();
+        match decode_head(&all, &self.policy) {
+            Ok((_, length)) => {
+                // Read again from memory of its own: the head is kept long, and would keep the payload with it.
+                let own = Bytes::copy_from_slice(&all[..length]);
+                let (head, length) = decode_head(&own, &self.policy).expect("it was just read");
+                self.admit(now, id, transfer, head, length, &all, last);
+            }
+            Err(DecodeError::Incomplete) if !last => {
+                let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
+                incoming.state = State::Head(all.into());
+            }
+            Err(_) => self.refuse(id, transfer, RefuseReason::NotAcceptable),
+        }
+    }
+
+    /// Decides on a bundle whose head is there, and begins its record.
+    #[expect(clippy::too_many_arguments, reason = "one step of reception, split off for its length")]
+    fn admit(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        transfer: TransferId,
+        mut head: Head,
+        length: usize,
+        all: &Bytes,
+        last: bool,
+    ) {
+        let payload = head.payload.length;
+        let announced = self.incoming[&(id, transfer)].announced;
+        let whole = (length as u64 + head.tail_bytes() as u64).saturating_add(payload);
+        if announced.is_some_and(|announced| announced != whole) {
+            return self.refuse(id, transfer, RefuseReason::NotAcceptable);
+        }
+        if let Err(reason) = self.judge(now, &head, whole) {
+            return self.refuse(id, transfer, reason);
+        }
+        self.report_unsupported(now, &head);
+        head.discard_unsupported();
+        let crc = PayloadCrc::new(&head.payload);
+        let record = self.next_record();
+        let header = self.header(now, Kind::Received, head.age_ms().unwrap_or(0));
+        let mut held = self.hold(now, record, header, head, length as u64, false);
+        held.intake = Some((id, transfer));
+        held.share = HEADER_BYTES + whole + NOTE_BYTES;
+        self.insert_bundle(record, held);
+        let mut start = BytesMut::with_capacity(HEADER_BYTES as usize + length);
+        header.encode(&mut start);
+        start.extend_from_slice(&all[..length]);
+        self.append(record, start.freeze());
+        let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
+        let body = Body { record, crc, payload_left: payload, tail: BytesMut::new(), accepted: 0 };
+        incoming.state = State::Body(Box::new(body));
+        self.body_piece(now, id, transfer, all.slice(length..), last);
+    }
+
+    /// Whether a bundle is wanted (RFC 9171 5.6).
+    fn judge(&mut self, now: Instant, head: &Head, whole: u64) -> Result<(), RefuseReason> {
+        if whole > self.config.limits.bundle_bytes_max {
+            return Err(RefuseReason::NotAcceptable);
+        }
+        let deleting = |block: &crate::bp::Block| {
+            !is_supported(block.block_type) && block.flags.contains(BlockFlags::DELETE_BUNDLE)
+        };
+        if head.blocks.iter().any(deleting) {
+            self.counters.deleted_block += 1;
+            self.report_unsupported(now, head);
+            self.report_deleted(now, head, ReasonCode::BlockUnsupported);
+            return Err(RefuseReason::NotAcceptable);
+        }
+        // What would be dropped at once need not come: the peer is told that nothing is left to do.
+        if head.primary.destination.is_null() {
+            self.counters.dropped_null_destination += 1;
+            return Err(RefuseReason::Completed);
+        }
+        if self.is_over(now, head) {
+            self.counters.deleted_expired += 1;
+            self.report_deleted(now, head, ReasonCode::LifetimeExpired);
+            return Err(RefuseReason::Completed);
+        }
+        if head.hop_count().is_some_and(|hops| hops.count > u64::from(hops.limit)) {
+            self.counters.deleted_hop_limit += 1;
+            self.report_deleted(now, head, ReasonCode::HopLimitExceeded);
+            return Err(RefuseReason::Completed);
+        }
+        if self.is_here(head, None) {
+            return Err(RefuseReason::Completed);
+        }
+        if !self.make_space(now, HEADER_BYTES + whole + NOTE_BYTES, head.priority()) {
+            return Err(RefuseReason::NoResources);
+        }
+        Ok(())
+    }
+
+    /// True if the bundle's age exceeds its lifetime (RFC 9171 5.5).
+    fn is_over(&self, now: Instant, head: &Head) -> bool {
+        let created = head.primary.timestamp.time;
+        let age = match self.clock.dtn_ms(now) {
+            Some(dtn_ms) if created.is_known() => dtn_ms.saturating_sub(created.0),
+            _ => head.age_ms().unwrap_or(0),
+        };
+        age > head.primary.lifetime_ms
+    }
+
+    /// True if the bundle is here, or was delivered here. A copy that is on its way to a neighbour does not count: it
+    /// may be gone in a moment, and this may be the neighbour that returns it.
+    pub(super) fn is_here(&self, head: &Head, except: Option<RecordId>) -> bool {
+        if head.primary.source.is_null() {
+            return false;
+        }
+        let key = AduKey::of(head, RecordId(0));
+        if self.tombstones.contains_key(&key) {
+            return true;
+        }
+        let from = head.primary.fragment.map_or(0, |fragment| fragment.offset);
+        let to = from.saturating_add(head.payload.length);
+        if self.local.get(&key).is_some_and(|local| local.has(from, to)) {
+            return true;
+        }
+        let records = self.adus.get(&key).into_iter().flatten();
+        records.filter(|record| Some(**record) != except).any(|record| {
+            let held = &self.bundles[record];
+            let waiting = matches!(held.stage, Stage::Forwarding(_) | Stage::Resting(_));
+            let (a, b) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());
+            let covers = a <= from && to <= b && (from < to || held.payload_bytes() == 0);
+            waiting && covers && held.flights.is_empty() && self.safe_prefix(held) == 0
+        })
+    }
+
+    fn body_piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, mut data: Bytes, last: bool) {
+        let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
+        let State::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
+        let record = body.record;
+        let all = data.clone();
+        let payload = data.split_to(data.len().min(usize::try_from(body.payload_left).unwrap_or(usize::MAX)));
+        body.crc.update(&payload);
+        body.payload_left -= payload.len() as u64;
+        body.tail.extend_from_slice(&data);
+        let tail_bytes = body.crc.tail_bytes();
+        let is_whole = body.payload_left == 0 && body.tail.len() >= tail_bytes;
+        if (last && !is_whole) || body.tail.len() > tail_bytes {
+            self.drop_bundle(record);
+            return self.refuse(id, transfer, RefuseReason::NotAcceptable);
+        }
+        let checked = if is_whole { body.crc.decode_tail(&mut body.tail.split().freeze()) } else { Ok(()) };
+        if !all.is_empty() {
+            self.append(record, all);
+        }
+        if let Err(error) = checked {
+            return self.refuse_damaged(now, id, transfer, record, error);
+        }
+        if is_whole {
+            self.counters.received += 1;
+            self.seal(record);
+        }
+    }
+
+    /// The end of a bundle does not fit its beginning (RFC 9171 5.6 step 3).
+    fn refuse_damaged(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        transfer: TransferId,
+        record: RecordId,
+        error: DecodeError,
+    ) {
+        match error {
+            // The link has damaged it: once more, please.
+            DecodeError::Checksum { .. } => {
+                self.drop_bundle(record);
+                self.refuse(id, transfer, RefuseReason::Retransmit);
+            }
+            _ => {
+                self.refuse(id, transfer, RefuseReason::NotAcceptable);
+                self.delete(now, record, ReasonCode::BlockUnintelligible, SendFailure::Storage);
+            }
+        }
+    }
+
+    /// Hands bytes of a record to the storage.
+    pub(super) fn append(&mut self, record: RecordId, data: Bytes) {
+        let held = self.bundles.get_mut(&record).expect("only what is held grows");
+        held.appended += data.len() as u64;
+        self.store.append(record, data);
+    }
+
+    /// All of a bundle is handed to the storage: the seal follows.
+    pub(super) fn seal(&mut self, record: RecordId) {
+        let held = self.bundles.get_mut(&record).expect("only what is held is sealed");
+        held.stage = Stage::Sealing;
+        let note = Note::Sealed.encode(held.nonce, held.appended);
+        self.append(record, note);
+    }
+
+    /// More of an arriving bundle is durable: the peer may count on it.
+    pub(super) fn accept(&mut self, record: RecordId) {
+        let held = &self.bundles[&record];
+        let Some((id, transfer)) = held.intake else { return };
+        let Some(incoming) = self.incoming.get_mut(&(id, transfer)) else { return };
+        let State::Body(body) = &mut incoming.state else { return };
+        let sealed = held.stage == Stage::Sealing && held.stored >= held.appended;
+        let whole = held.notes_at() - HEADER_BYTES;
+        let up_to = match sealed {
+            true => whole,
+            false => {
+                let all_but_a_byte = (held.head_bytes + held.payload_bytes()).saturating_sub(1);
+                held.stored.saturating_sub(HEADER_BYTES).min(all_but_a_byte)
+            }
+        };
+        if up_to > body.accepted {
+            body.accepted = up_to;
+            self.control.push_back((id, BundlesRequest::Accept { transfer, up_to }));
+        }
+        if sealed {
+            self.incoming.remove(&(id, transfer));
+        }
+    }
+
+    /// A bundle, or the prefix of one, is durable: what now? (RFC 9171 5.6, 5.3)
+    pub(super) fn sealed(&mut self, now: Instant, record: RecordId) {
+        let held = &self.bundles[&record];
+        let duplicate = self.is_here(&held.head, Some(record));
+        if let Some((id, transfer)) = held.intake.filter(|intake| self.incoming.contains_key(intake))
+            && duplicate
+        {
+            self.drop_bundle(record);
+            return self.refuse(id, transfer, RefuseReason::Completed);
+        }
+        self.accept(record);
+        let held = &self.bundles[&record];
+        if duplicate && !held.own {
+            self.drop_bundle(record);
+            return;
+        }
+        if held.own {
+            self.own_sealed(record);
+        } else {
+            if held.head.primary.flags.contains(BundleFlags::REPORT_RECEPTION) {
+                let head = held.head.clone();
+                self.report_received(now, &head, ReasonCode::NoAdditionalInformation);
+            }
+        }
+        self.dispatch(now, record);
+    }
+
+    /// Where a bundle goes from here (RFC 9171 5.3, 5.4).
+    pub(super) fn dispatch(&mut self, now: Instant, record: RecordId) {
+        let held = &self.bundles[&record];
+        if held.head.primary.destination.is_null() {
+            self.counters.dropped_null_destination += 1;
+            if let Some(send) = held.send {
+                self.end_send(send, Ok(()));
+            }
+            self.drop_bundle(record);
+        } else if self.is_local(&held.head.primary.destination) {
+            self.arrive_here(now, record);
+        } else if held.head.hop_limit_reached() {
+            self.counters.deleted_hop_limit += 1;
+            self.delete(now, record, ReasonCode::HopLimitExceeded, SendFailure::Limit);
+        } else {
+            self.route(record);
+        }
+    }
+
+    /// A transfer broke off: what is here of the payload becomes a fragment, if it may (RFC 9171 5.8).
+    pub(super) fn lost(&mut self, id: LinkId, transfer: TransferId) {
+        let Some(incoming) = self.incoming.remove(&(id, transfer)) else { return };
+        let State::Body(body) = incoming.state else {
+            self.counters.lost += 1;
+            return;
+        };
+        let record = body.record;
+        let Some(held) = self.bundles.get_mut(&record) else { return };
+        if held.stage == Stage::Sealing {
+            // All of it came; the peer did not hear so.
+            return;
+        }
+        let payload = held.appended.saturating_sub(held.payload_at()).min(held.payload_bytes());
+        if !self.config.reactive_fragmentation || !held.may_fragment() || payload == 0 {
+            self.counters.lost += 1;
+            self.drop_bundle(record);
+            return;
+        }
+        self.counters.received_cut += 1;
+        held.cut_to(payload);
+        held.stage = Stage::Sealing;
+        let share = held.appended;
+        let over = core::mem::replace(&mut held.share, share).saturating_sub(share);
+        self.bytes_held -= over;
+        self.settle_stored(record);
+    }
+
+    /// The storage had no space for more of an arriving bundle.
+    pub(super) fn intake_full(&mut self, record: RecordId) {
+        let held = &self.bundles[&record];
+        if let Some((id, transfer)) = held.intake.filter(|intake| self.incoming.contains_key(intake)) {
+            self.drop_bundle(record);
+            self.refuse(id, transfer, RefuseReason::NoResources);
+            return;
+        }
+        // A prefix that was to become a fragment: what is durable of it has been acknowledged.
+        let payload = held.stored.saturating_sub(held.payload_at()).min(held.payload_bytes());
+        let held = self.bundles.get_mut(&record).expect("it was just found");
+        if held.closed && payload > 0 {
+            if payload < held.payload_bytes() {
+                held.cut_to(payload);
+            }
+            held.appended = held.stored;
+            self.settle_stored(record);
+        } else {
+            self.drop_bundle(record);
+        }
+    }
+
+    /// Looks again whether all of a record is durable.
+    fn settle_stored(&mut self, record: RecordId) {
+        let held = &self.bundles[&record];
+        if held.stored >= held.appended {
+            self.settled.push_back(record);
+        }
+    }
+
+    /// True if there is space for a record of so many bytes, evicting where the policy says so.
+    pub(super) fn make_space(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        priority: crate::service::Priority,
+    ) -> bool {
+        let limits = &self.config.limits;
+        let (most_bytes, most_bundles) = (limits.store_bytes_max, limits.bundles_max);
+        if bytes > most_bytes {
+            return false;
+        }
+        while self.bytes_held.saturating_add(bytes) > most_bytes || self.bundles.len() >= most_bundles {
+            // The least urgent is last; of those the oldest.
+            let Some(&(least, _)) = self.evictable.last() else { return false };
+            if self.config.evict == Evict::None || least.0 >= priority {
+                return false;
+            }
+            let victim =
+                self.evictable.range((least, RecordId(0))..).next().expect("the class has a member").1;
+            self.counters.deleted_evicted += 1;
+            self.delete(now, victim, ReasonCode::DepletedStorage, SendFailure::Full);
+        }
+        true
+    }
+
+    /// A record header for now.
+    pub(super) fn header(&mut self, now: Instant, kind: Kind, age_ms: u64) -> Header {
+        let arrival_dtn_ms = self.clock.dtn_ms(now).unwrap_or(0);
+        Header { kind, nonce: self.rng.next_u64(), arrival_dtn_ms, age_ms }
+    }
+
+    /// What is kept of a bundle in memory.
+    pub(super) fn hold(
+        &self,
+        now: Instant,
+        record: RecordId,
+        header: Header,
+        head: Head,
+        head_bytes: u64,
+        own: bool,
+    ) -> Held {
+        let adu = AduKey::of(&head, record);
+        let mut held = Held {
+            adu,
+            head,
+            head_bytes,
+            own,
+            closed: false,
+            nonce: header.nonce,
+            appended: 0,
+            stored: 0,
+            share: 0,
+            since: now,
+            age_ms: header.age_ms,
+            arrival_dtn_ms: header.arrival_dtn_ms,
+            end: super::clock::End { dtn_ms: None, by_age: now },
+            end_is_override: false,
+            intake: None,
+            send: None,
+            handed: 0,
+            durable: 0,
+            progress: 0,
+            stage: if own { Stage::Composing } else { Stage::Arriving },
+            todo: Default::default(),
+            todo_empty: false,
+            flights: Vec::new(),
+            refusals: 0,
+            barred: Vec::new(),
+        };
+        held.renew();
+        held.set_end(self.config.lifetime_max);
+        held
+    }
+}

@@ -1,0 +1,338 @@
+//! Links: which are up, with whom, and when they may be used.
+//!
+//! ```text
+//!          OpenLink: Connect                Up
+//!   unwanted --------> connecting ------------------> up
+//!      ^                  ^  ^        Down, retry      |
+//!      | CloseLink: Close |  '-------------------------|
+//!      |                  | a bundle wants it          | Down, no retry
+//!      '------------------'---------- dormant <--------'
+//! ```
+//!
+//! A link that a peer opened is there from `Up` to `Down`. Contact windows are in DTN time: without a clock nobody can
+//! follow them, and the link itself has to tell when it is up.
+
+use crate::bp::Eid;
+use crate::service::{
+    AppIndication, BundlesIndication, BundlesRequest, Contact, DownReason, LinkId, TransferId,
+};
+use crate::time::Instant;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::Agent;
+use super::clock::{Clock, Due};
+use super::config::LinkConfig;
+use super::outgoing::Flight;
+use super::routing::Hop;
+
+/// A link.
+#[derive(Debug, Default)]
+pub(super) struct Link {
+    /// The operator wants it.
+    wanted: bool,
+    up: bool,
+    /// The provider brings it up by itself.
+    retrying: bool,
+    peer: Option<Eid>,
+    pub(super) interleave: bool,
+    /// The largest bundle that the peer takes, bytes.
+    pub(super) bundle_bytes_max: u64,
+    pub(super) room: u64,
+    pub(super) config: LinkConfig,
+    contacts: Vec<Contact>,
+    /// The next time a contact window opens or closes.
+    boundary: Option<u64>,
+    /// A contact is on; always so without contact windows or without a clock.
+    in_contact: bool,
+    /// Not to be used until then.
+    pub(super) held_until: Option<Instant>,
+    /// Transfers that are not over.
+    pub(super) flights: BTreeMap<TransferId, Flight>,
+    /// Those open whose last piece has not gone down, the oldest first.
+    pub(super) filling: VecDeque<TransferId>,
+    /// The next one: its payload is being read.
+    pub(super) staged: Option<TransferId>,
+}
+
+/// All links.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    links: BTreeMap<LinkId, Link>,
+    by_peer: BTreeMap<Eid, BTreeSet<LinkId>>,
+}
+
+impl Links {
+    pub(super) fn get(&self, id: LinkId) -> Option<&Link> {
+        self.links.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.get_mut(&id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (LinkId, &Link)> {
+        self.links.iter().map(|(id, link)| (*id, link))
+    }
+
+    /// The neighbour at the other end, while the link is up.
+    pub(super) fn peer(&self, id: LinkId) -> Option<&Eid> {
+        self.links.get(&id)?.peer.as_ref()
+    }
+
+    /// The links that a hop may mean.
+    pub(super) fn of(&self, hop: &Hop) -> Vec<LinkId> {
+        match hop {
+            Hop::Link(link) => vec![*link],
+            Hop::Node(node) => self.by_peer.get(node).into_iter().flatten().copied().collect(),
+        }
+    }
+
+    /// True if bundles may go over it now.
+    pub(super) fn usable(&self, id: LinkId, now: Instant) -> bool {
+        self.links.get(&id).is_some_and(|link| link.up && link.in_contact && !link.is_held(now))
+    }
+
+    /// The link with this id, made if need be and allowed.
+    fn entry(&mut self, id: LinkId, most: usize, configs: &[LinkConfig]) -> Option<&mut Link> {
+        if !self.links.contains_key(&id) {
+            if self.links.len() >= most {
+                return None;
+            }
+            let config = configs.iter().find(|config| config.link == id).cloned();
+            let config = config.unwrap_or(LinkConfig { link: id, ..LinkConfig::default() });
+            let link = Link { config, in_contact: true, bundle_bytes_max: u64::MAX, ..Link::default() };
+            self.links.insert(id, link);
+        }
+        self.links.get_mut(&id)
+    }
+
+    fn set_peer(&mut self, id: LinkId, peer: Option<Eid>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if let Some(old) = core::mem::replace(&mut link.peer, peer.clone())
+            && let Some(ids) = self.by_peer.get_mut(&old)
+        {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.by_peer.remove(&old);
+            }
+        }
+        if let Some(peer) = peer {
+            self.by_peer.entry(peer).or_default().insert(id);
+        }
+    }
+}
+
+impl Link {
+    fn is_held(&self, now: Instant) -> bool {
+        self.held_until.is_some_and(|until| now < until)
+    }
+
+    /// True while the link is up.
+    pub(super) fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// True while a contact is on, or none is needed.
+    pub(super) fn is_in_contact(&self) -> bool {
+        self.in_contact
+    }
+
+    /// The contact that is on, or the next one.
+    fn contact(&self, dtn_ms: u64) -> Option<Contact> {
+        let index = self.contacts.partition_point(|contact| contact.end_dtn_ms <= dtn_ms);
+        self.contacts.get(index).copied()
+    }
+
+    /// Up to the end of the current contact, milliseconds; none where there is no end.
+    pub(super) fn contact_left_ms(&self, dtn_ms: Option<u64>) -> Option<u64> {
+        let dtn_ms = dtn_ms?;
+        let contact = self.contact(dtn_ms)?;
+        (contact.start_dtn_ms <= dtn_ms).then(|| contact.end_dtn_ms.saturating_sub(dtn_ms))
+    }
+
+    /// When the next contact begins, DTN milliseconds, while none is on.
+    pub(super) fn next_contact(&self, dtn_ms: Option<u64>) -> Option<u64> {
+        let contact = self.contact(dtn_ms?)?;
+        (!self.in_contact).then_some(contact.start_dtn_ms)
+    }
+}
+
+impl Agent {
+    /// Asks for a link to be kept up.
+    pub(super) fn open_link(&mut self, id: LinkId) {
+        let most = self.config.limits.links_max;
+        let Some(link) = self.links.entry(id, most, &self.config.links) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        if !core::mem::replace(&mut link.wanted, true) && !link.up {
+            link.retrying = true;
+            self.control.push_back((id, BundlesRequest::Connect));
+        }
+    }
+
+    /// Closes a link until it is asked for again.
+    pub(super) fn close_link(&mut self, id: LinkId) {
+        if let Some(link) = self.links.get_mut(id)
+            && (link.wanted || link.up)
+        {
+            link.wanted = false;
+            link.retrying = false;
+            self.control.push_back((id, BundlesRequest::Close));
+        }
+    }
+
+    /// Gives a link its contact windows.
+    pub(super) fn set_contacts(&mut self, now: Instant, id: LinkId, mut contacts: Vec<Contact>) {
+        let most = self.config.limits.links_max;
+        if contacts.len() > self.config.limits.contacts_max {
+            contacts.truncate(self.config.limits.contacts_max);
+            self.counters.ignored += 1;
+        }
+        contacts.retain(|contact| contact.start_dtn_ms < contact.end_dtn_ms);
+        contacts.sort_by_key(|contact| contact.start_dtn_ms);
+        let always = contacts.is_empty();
+        let Some(link) = self.links.entry(id, most, &self.config.links) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        link.contacts = contacts;
+        link.in_contact = always;
+        self.look_at_contacts(now, id);
+    }
+
+    /// The clock was told: contact windows may have opened or closed.
+    pub(super) fn look_at_all_contacts(&mut self, now: Instant) {
+        let planned: Vec<LinkId> = self
+            .links
+            .iter()
+            .filter(|(_, link)| !link.contacts.is_empty() || link.boundary.is_some())
+            .map(|(id, _)| id)
+            .collect();
+        for id in planned {
+            self.look_at_contacts(now, id);
+        }
+    }
+
+    /// Brings a link's idea of its contacts up to date. A plan whose windows are all over allows nothing any more.
+    pub(super) fn look_at_contacts(&mut self, now: Instant, id: LinkId) {
+        let clock: Clock = self.clock;
+        let Some(link) = self.links.get_mut(id) else { return };
+        if let Some(boundary) = link.boundary.take() {
+            self.deadlines.not_at_dtn(boundary, Due::Contact(id));
+        }
+        let was = link.in_contact;
+        match clock.dtn_ms(now) {
+            Some(dtn_ms) if !link.contacts.is_empty() => {
+                let current = link.contact(dtn_ms);
+                link.in_contact = current.is_some_and(|contact| contact.start_dtn_ms <= dtn_ms);
+                link.boundary = current.map(|contact| match link.in_contact {
+                    true => contact.end_dtn_ms,
+                    false => contact.start_dtn_ms,
+                });
+            }
+            _ => link.in_contact = true,
+        }
+        if let Some(boundary) = link.boundary {
+            self.deadlines.at_dtn(boundary, Due::Contact(id));
+        }
+        if link.in_contact != was {
+            // What may go elsewhere now, or here again.
+            self.ready.extend(self.links.iter().map(|(id, _)| id));
+        }
+    }
+
+    /// A link came up.
+    pub(super) fn link_up(
+        &mut self,
+        id: LinkId,
+        peer: Option<String>,
+        interleave: bool,
+        bundle_bytes_max: u64,
+    ) {
+        let most = self.config.limits.links_max;
+        let Some(link) = self.links.entry(id, most, &self.config.links) else {
+            self.counters.ignored += 1;
+            self.control.push_back((id, BundlesRequest::Close));
+            return;
+        };
+        link.up = true;
+        link.interleave = interleave;
+        link.bundle_bytes_max = bundle_bytes_max;
+        link.room = 0;
+        let node = peer.as_deref().and_then(super::parse_node);
+        self.links.set_peer(id, node);
+        self.up.push_back(AppIndication::Link { link: id, peer, down: None });
+        self.ready.insert(id);
+    }
+
+    /// A link went down. Its transfers had their terminal indications before; what a provider forgot is over now.
+    pub(super) fn link_down(&mut self, now: Instant, id: LinkId, reason: DownReason, retry: bool) {
+        let (open, incoming) = self.open_transfers(id);
+        for (transfer, acked) in open {
+            let failed = BundlesIndication::Failed {
+                transfer,
+                reason: crate::service::TransferFailure::LinkDown,
+                acked,
+            };
+            self.handle_bundles(now, id, failed);
+        }
+        for transfer in incoming {
+            self.handle_bundles(now, id, BundlesIndication::Lost { transfer });
+        }
+        let Some(link) = self.links.get_mut(id) else { return };
+        link.up = false;
+        link.room = 0;
+        link.retrying = retry && link.wanted;
+        let peer = link.peer.as_ref().map(Eid::to_string);
+        if link.wanted && !link.retrying && reason != DownReason::Idle {
+            // The provider gave up: not again at once.
+            self.hold_link(now, id, self.config.backoff_min);
+        }
+        self.links.set_peer(id, None);
+        if id.is_incoming() {
+            self.links.links.remove(&id);
+        }
+        self.up.push_back(AppIndication::Link { link: id, peer, down: Some(reason) });
+        // What waited for this one may go over another.
+        self.ready.extend(self.links.iter().map(|(id, _)| id));
+    }
+
+    fn open_transfers(&mut self, id: LinkId) -> (Vec<(TransferId, u64)>, Vec<TransferId>) {
+        self.unstage(id);
+        let open = self.links.get(id).into_iter();
+        let open =
+            open.flat_map(|link| link.flights.iter().map(|(transfer, flight)| (*transfer, flight.acked)));
+        let of_link = (id, TransferId(0))..=(id, TransferId(u64::MAX));
+        let incoming = self.incoming.range(of_link).map(|((_, transfer), _)| *transfer);
+        (open.collect(), incoming.collect())
+    }
+
+    /// Leaves a link alone for a while.
+    pub(super) fn hold_link(&mut self, now: Instant, id: LinkId, wait: core::time::Duration) {
+        let Some(link) = self.links.get_mut(id) else { return };
+        let until = now + wait;
+        if let Some(old) = link.held_until.replace(until) {
+            self.deadlines.not_at(old, Due::Release(id));
+        }
+        self.deadlines.at(until, Due::Release(id));
+    }
+
+    /// The wait is over.
+    pub(super) fn release_link(&mut self, id: LinkId) {
+        if let Some(link) = self.links.get_mut(id) {
+            link.held_until = None;
+            self.ready.insert(id);
+        }
+    }
+
+    /// Brings a dormant link up because a bundle wants it.
+    pub(super) fn connect_if_wanted(&mut self, now: Instant, id: LinkId) {
+        let Some(link) = self.links.get(id) else { return };
+        let dormant = link.wanted && !link.up && !link.retrying && !link.is_held(now) && link.in_contact;
+        if dormant && self.routing.wants(id) {
+            self.links.get_mut(id).expect("it was just found").retrying = true;
+            self.control.push_back((id, BundlesRequest::Connect));
+        }
+    }
+}

@@ -1,0 +1,557 @@
+//! The bundle agent: RFC 9171 section 5 as an engine.
+//!
+//! Stores what it accepts, forwards it when a link that leads there is up, delivers it to the application that is
+//! registered for it, and tells what became of it. It stands on two ports, its storage and its links; time, the wall
+//! clock and the links' comings and goings are told to it.
+//!
+//! ```text
+//!       applications: Send, Piece, Register, Read, Taken, SetRoute ..         Delivered, Sent, Report ..
+//!   ------------------------------------------------------------------------------------------------------
+//!    sending --\                                                                /-- delivery, reassembly
+//!               >--> storage (sealed) --> dispatch --> routing (queues) --> outgoing
+//!    incoming -/          ^                                                      |
+//!                         '---- restore (after a crash)             reports <----'
+//!   ------------------------------------------------------------------------------------------------------
+//!       storage: Append, Read, Remove                 links: Open, Piece, Accept, Refuse
+//! ```
+//!
+//! # What is promised
+//! - What it accepts, from an application or a peer, survives any crash: nothing is acknowledged before it is durable.
+//! - What an application has taken is never delivered to it again.
+//! - Each send ends in one terminal indication (of this start: a restart goes on with the bundle, silently).
+//! - Payloads are streamed: memory holds heads, and a few pieces of payload for each transfer.
+//! - After a break no byte that the peer has acknowledged is sent again, and nothing that arrived is thrown away:
+//!   both sides go on with fragments (reactive fragmentation, RFC 9171 5.8), again and again if need be.
+//!
+//! # What is implemented of RFC 9171
+//! | section | where |
+//! |---|---|
+//! | 4.2.7 creation timestamps, with and without a clock; 5.2, 5.12 sending, cancelling | `sending` |
+//! | 4.4.1 to 4.4.3 previous node, age, hop count; 5.4 forwarding; 5.8 fragmentation | `outgoing`, `routing` |
+//! | 5.1, 6 status reports of all four kinds | `reports` |
+//! | 5.3, 5.6 dispatching, reception | `incoming` |
+//! | 5.5 expiry, by the clock or by age | `clock`, here |
+//! | 5.7, 5.9 delivery, reassembly | `delivery`, `reassembly` |
+//! | 5.10, 5.11 deletion | here |
+//!
+//! Not implemented, and why: forwarding to several nodes at a time (static routes name one way; a later routing
+//! protocol may want it), membership of a group beyond this node (5.3 step 1: what is for a group that somebody here is
+//! registered for is delivered here and not forwarded), returning a bundle to its previous node (5.4.2 allows it, and
+//! two such nodes would play ping-pong), the processing of BPSec blocks (carried as they are).
+//!
+//! The payload's checksum covers a whole bundle, so the two halves of a broken transfer are covered only by the link's
+//! own checks up to the break; each fragment gets a checksum of its own from there on.
+//!
+//! # Units
+//! Bytes; DTN times in milliseconds since 2000-01-01 UTC, zero for not known; engine time in nanoseconds.
+
+mod clock;
+mod config;
+mod counters;
+mod delivery;
+mod held;
+mod incoming;
+mod links;
+mod outgoing;
+mod ranges;
+mod reassembly;
+mod record;
+mod reports;
+mod restore;
+mod routing;
+mod sending;
+mod status;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Config, Evict, Limits, LinkConfig, Reports};
+pub use counters::Counters;
+pub use status::{BundleStatus, Why};
+
+use crate::bp::{Eid, Policy, ReasonCode};
+use crate::codec::DecodeError;
+use crate::engine::Engine;
+use crate::rng::Rng;
+use crate::service::{
+    App, AppIndication, AppRequest, Both, Bundles, BundlesIndication, BundlesRequest, DeliveryId, LinkId,
+    Many, Port, RecordId, SendFailure, SendId, Storage, StorageFailure, StorageIndication, StorageRequest,
+    TransferId,
+};
+use crate::time::Instant;
+use core::ops::Bound;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use clock::{Clock, Deadlines, Due};
+use delivery::{AduKey, Local, Progress, Tombstone};
+use held::{Held, Rank, Stage};
+use incoming::Incoming;
+use links::Links;
+use reports::Allowance;
+use restore::{Restore, Verifying};
+use routing::Routing;
+use sending::{Composing, Sending};
+use store::{Purpose, Store};
+
+/// How far the start has come.
+#[derive(Debug)]
+enum Phase {
+    /// The storage was asked what it has.
+    Listing,
+    /// Records are being read.
+    Reading(Restore),
+    /// The number of this start is being stored.
+    Booting { record: RecordId, old: Vec<RecordId> },
+    /// At work.
+    Ready,
+}
+
+/// A bundle agent. The [module](self) says what it does.
+#[derive(Debug)]
+pub struct Agent {
+    config: Config,
+    node: Eid,
+    policy: Policy,
+    stored_policy: Policy,
+    rng: Rng,
+    clock: Clock,
+    counters: Counters,
+    phase: Phase,
+    /// How often the node has started before.
+    boot: u64,
+    records: u64,
+    next_sequence: u64,
+    next_transfer: u64,
+
+    store: Store,
+    bundles: BTreeMap<RecordId, Held>,
+    /// The records of a bundle, its fragments and copies.
+    adus: BTreeMap<AduKey, BTreeSet<RecordId>>,
+    bytes_held: u64,
+    /// Bundles that wait for a link.
+    evictable: BTreeSet<Rank>,
+    deadlines: Deadlines,
+    /// Records of which all may be durable.
+    settled: VecDeque<RecordId>,
+    found: Vec<RecordId>,
+    /// Found after the start, and older by a time that only a clock can tell.
+    unaged: Vec<RecordId>,
+    verifying: BTreeMap<RecordId, Verifying>,
+
+    links: Links,
+    routing: Routing,
+    incoming: BTreeMap<(LinkId, TransferId), Incoming>,
+    /// Links that may have something to do.
+    ready: BTreeSet<LinkId>,
+    served: LinkId,
+    control: VecDeque<(LinkId, BundlesRequest)>,
+
+    registrations: BTreeSet<Eid>,
+    local: BTreeMap<AduKey, Local>,
+    /// Local payloads of which parts are missing.
+    in_parts: usize,
+    deliveries: BTreeMap<DeliveryId, AduKey>,
+    /// Deliveries by endpoint.
+    waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
+    tombstones: BTreeMap<AduKey, Tombstone>,
+    tombstone_keys: BTreeMap<RecordId, AduKey>,
+    /// Tombstones (or removals) that are not durable, and whose delivery ends with them.
+    burials: BTreeMap<RecordId, (AduKey, DeliveryId)>,
+
+    sends: BTreeMap<SendId, Sending>,
+    composing: BTreeMap<RecordId, Composing>,
+    /// Payload bytes of sends that are not durable.
+    unstored: u64,
+    /// The room that the application knows of.
+    room_told: u64,
+    allowance: Allowance,
+    up: VecDeque<AppIndication>,
+}
+
+/// A node's id, however it is written: `dtn://name` and any endpoint of the node do, too.
+fn parse_node(text: &str) -> Option<Eid> {
+    let eid = text.parse::<Eid>().or_else(|_| format!("{text}/").parse::<Eid>()).ok()?;
+    if eid.is_null() { None } else { Some(eid.node_id().detached()) }
+}
+
+impl Agent {
+    /// An agent that begins by asking its storage what it has.
+    ///
+    /// # Errors
+    /// The configured node id is not one.
+    pub fn new(config: Config, rng: Rng) -> Result<Self, DecodeError> {
+        let node = parse_node(&config.node).ok_or(DecodeError::invalid("a node id", "RFC 9171 4.2.5.2"))?;
+        let head_bytes_max = u32::try_from(config.limits.head_bytes_max).unwrap_or(u32::MAX);
+        let policy = Policy { head_bytes_max, ..Policy::STRICT };
+        // What was accepted under another limit is not lost by a smaller one.
+        let stored_policy = Policy { head_bytes_max: head_bytes_max.max(1 << 20), ..Policy::STORED };
+        let allowance = Allowance::new(config.reports.per_minute_max);
+        let mut store = Store::default();
+        store.list();
+        Ok(Agent {
+            config,
+            node,
+            policy,
+            stored_policy,
+            rng,
+            clock: Clock::default(),
+            counters: Counters::default(),
+            phase: Phase::Listing,
+            boot: 0,
+            records: 0,
+            next_sequence: 0,
+            next_transfer: 0,
+            store,
+            bundles: BTreeMap::new(),
+            adus: BTreeMap::new(),
+            bytes_held: 0,
+            evictable: BTreeSet::new(),
+            deadlines: Deadlines::default(),
+            settled: VecDeque::new(),
+            found: Vec::new(),
+            unaged: Vec::new(),
+            verifying: BTreeMap::new(),
+            links: Links::default(),
+            routing: Routing::default(),
+            incoming: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            served: LinkId(0),
+            control: VecDeque::new(),
+            registrations: BTreeSet::new(),
+            local: BTreeMap::new(),
+            in_parts: 0,
+            deliveries: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            tombstones: BTreeMap::new(),
+            tombstone_keys: BTreeMap::new(),
+            burials: BTreeMap::new(),
+            sends: BTreeMap::new(),
+            composing: BTreeMap::new(),
+            unstored: 0,
+            room_told: 0,
+            allowance,
+            up: VecDeque::new(),
+        })
+    }
+
+    /// The node id.
+    pub fn node(&self) -> &Eid {
+        &self.node
+    }
+
+    /// What was counted since the start.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// True once the storage has been read.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
+    /// A record id that was never used: the start's number is a part of it.
+    fn next_record(&mut self) -> RecordId {
+        self.records += 1;
+        RecordId(self.boot << 40 | self.records)
+    }
+
+    fn insert_bundle(&mut self, record: RecordId, held: Held) {
+        self.bytes_held += held.share;
+        self.adus.entry(held.adu.clone()).or_default().insert(record);
+        self.deadlines.ends(held.end, Due::Expiry(record));
+        self.bundles.insert(record, held);
+    }
+
+    /// Removes a bundle and everything that is known of it (RFC 9171 5.11).
+    fn drop_bundle(&mut self, record: RecordId) {
+        self.unroute(record);
+        let Some(held) = self.bundles.remove(&record) else { return };
+        self.evictable.remove(&held.rank(record));
+        self.deadlines.not_ends(held.end, Due::Expiry(record));
+        self.bytes_held -= held.share;
+        self.unstored -= held.handed - held.durable;
+        if let Some(records) = self.adus.get_mut(&held.adu) {
+            records.remove(&record);
+            if records.is_empty() {
+                self.adus.remove(&held.adu);
+            }
+        }
+        self.composing.remove(&record);
+        self.verifying.remove(&record);
+        self.cancel_flights(&held.flights);
+        if held.stage == Stage::Local {
+            self.part_gone(record, &held.adu);
+        }
+        self.store.remove(record);
+    }
+
+    /// Deletes a bundle for a reason (RFC 9171 5.10).
+    fn delete(&mut self, now: Instant, record: RecordId, reason: ReasonCode, failure: SendFailure) {
+        let Some(held) = self.bundles.get(&record) else { return };
+        let (send, intake) = (held.send, held.intake);
+        let head = held.head.clone();
+        if let Some((id, transfer)) = intake.filter(|intake| self.incoming.contains_key(intake)) {
+            self.refuse_deleted(id, transfer, reason);
+        }
+        self.report_deleted(now, &head, reason);
+        if let Some(send) = send {
+            self.end_send(send, Err(failure));
+        }
+        self.drop_bundle(record);
+    }
+
+    /// The lifetime of a bundle is over (RFC 9171 5.5).
+    fn expire(&mut self, now: Instant, record: RecordId) {
+        let Some(held) = self.bundles.get(&record) else { return };
+        let taken = self.local.get(&held.adu).is_some_and(|local| local.progress == Progress::Taken);
+        if held.stage == Stage::Local && taken {
+            // It is about to go anyway, as delivered.
+            return;
+        }
+        let reason =
+            if held.end_is_override { ReasonCode::TrafficPared } else { ReasonCode::LifetimeExpired };
+        self.counters.deleted_expired += 1;
+        self.delete(now, record, reason, SendFailure::Expired);
+    }
+
+    /// The storage does not have what it said it had.
+    fn storage_lost(&mut self, now: Instant, record: RecordId) {
+        self.counters.deleted_storage += 1;
+        self.delete(now, record, ReasonCode::DepletedStorage, SendFailure::Storage);
+    }
+
+    fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>) {
+        self.clock.set(now, dtn_ms);
+        if self.is_ready() {
+            self.age_found(now);
+        }
+        self.look_at_all_contacts(now);
+        self.run_deadlines(now);
+    }
+
+    fn run_deadlines(&mut self, now: Instant) {
+        while let Some(due) = self.deadlines.pop(now, &self.clock) {
+            match due {
+                Due::Expiry(record) => self.expire(now, record),
+                Due::Forget(record) => self.forget(now, record),
+                Due::Contact(link) => self.look_at_contacts(now, link),
+                Due::Retry(record) => self.retry(record),
+                Due::Release(link) => self.release_link(link),
+                Due::Repeat(key) => self.repeat(now, &key),
+                Due::Reread(key) => self.read_next(key),
+                Due::Bury(key) => self.bury(now, key),
+            }
+        }
+        self.settle(now);
+    }
+
+    /// Goes on with what has become durable.
+    fn settle(&mut self, now: Instant) {
+        while let Some(record) = self.settled.pop_front() {
+            let durable = |held: &Held| held.stage == Stage::Sealing && held.stored >= held.appended;
+            if self.bundles.get(&record).is_some_and(durable) {
+                self.sealed(now, record);
+            }
+        }
+    }
+
+    fn handle_storage(&mut self, now: Instant, indication: StorageIndication) {
+        match indication {
+            StorageIndication::Listed { records } => self.listed(now, records),
+            StorageIndication::Stored { record, up_to } => self.stored(now, record, up_to),
+            StorageIndication::Data { record, offset, data } => match self.store.answered(record) {
+                Some(Purpose::Flight(link, transfer)) => self.flight_data(now, link, transfer, offset, data),
+                Some(Purpose::Delivery(delivery)) => {
+                    if let Some(key) = self.deliveries.get(&delivery).cloned() {
+                        self.local_data(now, key, data);
+                    }
+                }
+                Some(Purpose::Admin(key)) => self.local_data(now, key, data),
+                Some(Purpose::Restore) => self.restore_data(now, record, offset, data),
+                Some(Purpose::Verify) => self.verify_data(now, record, data),
+                None => self.counters.ignored += 1,
+            },
+            StorageIndication::Removed { record } => {
+                if self.tombstone_keys.contains_key(&record) {
+                    return;
+                }
+                self.buried(now, record);
+            }
+            StorageIndication::Full { record } => self.append_failed(now, record, SendFailure::Full),
+            StorageIndication::Failed { record, failure } => match self.store.answered(record) {
+                Some(purpose) => self.read_failed(now, record, purpose, failure),
+                None => self.append_failed(now, record, SendFailure::Storage),
+            },
+        }
+    }
+
+    /// More of a record is durable.
+    fn stored(&mut self, now: Instant, record: RecordId, up_to: u64) {
+        if matches!(&self.phase, Phase::Booting { record: boot, .. } if *boot == record) {
+            return self.booted(now, true);
+        }
+        if let Some(key) = self.tombstone_keys.get(&record) {
+            if self.tombstones.get(key).is_some_and(|tombstone| up_to >= tombstone.appended) {
+                self.buried(now, record);
+            }
+            return;
+        }
+        let Some(held) = self.bundles.get_mut(&record) else { return };
+        held.stored = held.stored.max(up_to);
+        let payload = held.stored.saturating_sub(held.payload_at());
+        let durable = held.handed.min(payload).max(held.durable);
+        self.unstored -= durable - core::mem::replace(&mut held.durable, durable);
+        match held.stage {
+            Stage::Sealing if held.stored >= held.appended => self.settled.push_back(record),
+            Stage::Sealing | Stage::Arriving => self.accept(record),
+            _ => {}
+        }
+    }
+
+    /// The storage did not keep what was appended.
+    fn append_failed(&mut self, now: Instant, record: RecordId, failure: SendFailure) {
+        if matches!(&self.phase, Phase::Booting { record: boot, .. } if *boot == record) {
+            return self.booted(now, false);
+        }
+        if self.burials.contains_key(&record) {
+            return self.burial_failed(now, record);
+        }
+        let Some(held) = self.bundles.get_mut(&record) else { return };
+        match held.stage {
+            Stage::Arriving | Stage::Sealing if !held.own => self.intake_full(record),
+            Stage::Composing | Stage::Sealing => {
+                self.counters.sends_failed += 1;
+                if let Some(send) = held.send {
+                    self.end_send(send, Err(failure));
+                }
+                self.drop_bundle(record);
+            }
+            _ => {
+                // Only a note: the record is as good as it was, and takes no more of them.
+                held.closed = true;
+            }
+        }
+    }
+
+    fn read_failed(&mut self, now: Instant, record: RecordId, purpose: Purpose, failure: StorageFailure) {
+        let lost = failure != StorageFailure::Device;
+        match purpose {
+            Purpose::Restore => self.restore_failed(now, record),
+            Purpose::Delivery(delivery) => {
+                if let Some(key) = self.deliveries.get(&delivery).cloned() {
+                    self.local_failed(now, key, failure);
+                }
+            }
+            Purpose::Admin(key) => self.local_failed(now, key, failure),
+            Purpose::Flight(link, transfer) => {
+                self.flight_read_failed(now, link, transfer);
+                if lost {
+                    self.storage_lost(now, record);
+                }
+            }
+            Purpose::Verify if lost => self.storage_lost(now, record),
+            Purpose::Verify => self.deadlines.at(now + self.config.backoff_min, Due::Retry(record)),
+        }
+    }
+
+    fn handle_bundles(&mut self, now: Instant, link: LinkId, indication: BundlesIndication) {
+        match indication {
+            BundlesIndication::Up { peer, interleave, transfer_bytes_max } => {
+                self.link_up(link, peer, interleave, transfer_bytes_max);
+            }
+            BundlesIndication::Down { reason, retry } => self.link_down(now, link, reason, retry),
+            BundlesIndication::Room(room) => {
+                if let Some(link) = self.links.get_mut(link) {
+                    link.room = room;
+                }
+                self.ready.insert(link);
+            }
+            BundlesIndication::Begin { transfer, length } => self.begin(link, transfer, length),
+            BundlesIndication::Piece { transfer, data, last } => self.piece(now, link, transfer, data, last),
+            BundlesIndication::Lost { transfer } => self.lost(link, transfer),
+            BundlesIndication::Acked { transfer, up_to } => self.flight_acked(link, transfer, up_to),
+            BundlesIndication::Sent { transfer } => self.flight_sent(now, link, transfer),
+            BundlesIndication::Failed { transfer, reason, acked } => {
+                self.flight_failed(now, link, transfer, reason, acked);
+            }
+        }
+    }
+}
+
+impl Engine for Agent {
+    type Above = App;
+    type Below = Both<Storage, Many<LinkId, Bundles>>;
+
+    fn handle_request(&mut self, now: Instant, request: AppRequest) {
+        match request {
+            AppRequest::Register { endpoint } => self.register(now, &endpoint),
+            AppRequest::Unregister { endpoint } => self.unregister(&endpoint),
+            AppRequest::Send { send, destination, length, options } => {
+                self.send(now, send, destination, length, options);
+            }
+            AppRequest::Piece { send, data } => self.send_piece(send, data),
+            AppRequest::Cancel { send } => self.cancel(now, send),
+            AppRequest::Read { delivery, offset, length } => {
+                self.read_delivery(now, delivery, offset, length)
+            }
+            AppRequest::Taken { delivery } => self.taken(now, delivery),
+            AppRequest::SetClock { dtn_ms } => self.set_clock(now, dtn_ms),
+            AppRequest::SetRoute { pattern, via, cost } => self.set_route(now, pattern, via, cost),
+            AppRequest::OpenLink { link } => self.open_link(link),
+            AppRequest::CloseLink { link } => self.close_link(link),
+            AppRequest::SetContacts { link, contacts } => self.set_contacts(now, link, contacts),
+        }
+        self.settle(now);
+    }
+
+    fn handle_indication(
+        &mut self,
+        now: Instant,
+        indication: Port<StorageIndication, (LinkId, BundlesIndication)>,
+    ) {
+        match indication {
+            Port::First(storage) => self.handle_storage(now, storage),
+            Port::Second((link, bundles)) => self.handle_bundles(now, link, bundles),
+        }
+        self.settle(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.run_deadlines(now);
+    }
+
+    fn poll_indication(&mut self) -> Option<AppIndication> {
+        if let Some(indication) = self.up.pop_front() {
+            return Some(indication);
+        }
+        let room = self.send_room();
+        if self.sends.is_empty() || room == self.room_told {
+            return None;
+        }
+        self.room_told = room;
+        Some(AppIndication::Room(room))
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Port<StorageRequest, (LinkId, BundlesRequest)>> {
+        loop {
+            if let Some(request) = self.store.poll() {
+                return Some(Port::First(request));
+            }
+            if let Some(request) = self.control.pop_front() {
+                return Some(Port::Second(request));
+            }
+            // Links in turn, one step each.
+            let after = (Bound::Excluded(self.served), Bound::Unbounded);
+            let next = self.ready.range(after).next().or(self.ready.first()).copied()?;
+            self.ready.remove(&next);
+            self.served = next;
+            if self.work(now, next) {
+                self.ready.insert(next);
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.next(&self.clock)
+    }
+}

@@ -1,0 +1,635 @@
+//! Bundles on their way to a neighbour.
+//!
+//! ```text
+//!   queue --> staged ------> filling ----------> awaiting -----------> over
+//!             reads its      open; pieces        all pieces down;      Sent, or Failed:
+//!             first pieces   against room        the peer's word       the rest goes back
+//!                                                is owed               to the queue
+//! ```
+//!
+//! A transfer carries a range of a bundle's payload: all of it, or a part as a fragment, because the whole is too long
+//! for the link or the contact, or because another part is already safe with the peer. What breaks goes back to the
+//! queue without what the peer has acknowledged, so no acknowledged byte is sent twice (RFC 9171 5.8). The head is made
+//! when the transfer is opened, with the age of that moment (5.4 step 4).
+
+use crate::bp::{BlockType, Content, Head, PayloadCrc, ReasonCode};
+use crate::service::{
+    AppIndication, BundlesRequest, LinkId, Priority, RecordId, RefuseReason, SendFailure, TransferFailure,
+    TransferId,
+};
+use crate::time::Instant;
+use bytes::{Bytes, BytesMut};
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use super::Agent;
+use super::clock::Due;
+use super::held::{Held, Rank, Stage, count_hop};
+use super::links::Link;
+use super::record::Note;
+use super::routing::Hop;
+use super::store::Purpose;
+
+/// Chunks shorter than this are put together with their neighbours; longer ones are handed down as they were read.
+const MERGE_BYTES: usize = 4096;
+/// What a fragment's head may have more than its bundle's: offset, total length, previous node, age.
+const HEAD_GROWTH_BYTES: u64 = 96;
+
+/// A transfer to a neighbour.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) record: RecordId,
+    priority: Priority,
+    /// The range of the record's payload that it carries.
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// Where the next read begins.
+    read_at: u64,
+    /// Reads that are not answered.
+    pending: usize,
+    /// What can be handed down: head, payload as read, tail.
+    chunks: VecDeque<Bytes>,
+    /// Bytes in `chunks`.
+    pub(super) buffered: usize,
+    crc: PayloadCrc,
+    /// Zero until the transfer is open.
+    pub(super) head_bytes: u64,
+    pub(super) acked: u64,
+    /// Given up: its terminal indication is owed, and its bundle no longer ours.
+    cancelled: bool,
+}
+
+impl Flight {
+    /// All that it carries has been read.
+    fn is_read(&self) -> bool {
+        self.read_at == self.to && self.pending == 0
+    }
+
+    /// There is something to hand down.
+    fn has_piece(&self) -> bool {
+        !self.chunks.is_empty()
+    }
+
+    fn push(&mut self, chunk: Bytes) {
+        self.buffered += chunk.len();
+        self.chunks.push_back(chunk);
+    }
+
+    /// Takes the next piece of at most `room` bytes, and whether it is the last. A long chunk is handed on without
+    /// a copy; a short one rides with its neighbours, because pieces become segments with headers of their own.
+    fn take_piece(&mut self, room: usize) -> (Bytes, bool) {
+        let mut piece = self.chunks.pop_front().expect("the caller has looked");
+        if piece.len() > room {
+            self.chunks.push_front(piece.split_off(room));
+        } else if self.joins(piece.len(), room) {
+            let mut merged = BytesMut::from(piece);
+            while self.joins(merged.len(), room) {
+                let mut next = self.chunks.pop_front().expect("there is something to join");
+                if merged.len() + next.len() > room {
+                    self.chunks.push_front(next.split_off(room - merged.len()));
+                }
+                merged.extend_from_slice(&next);
+            }
+            piece = merged.freeze();
+        }
+        self.buffered -= piece.len();
+        let last = self.chunks.is_empty() && self.is_read();
+        (piece, last)
+    }
+
+    /// True if the next chunk is to ride in the same piece: one of the two is short. It is divided only where the room
+    /// is too small and a short piece would go alone.
+    fn joins(&self, length: usize, room: usize) -> bool {
+        let Some(next) = self.chunks.front() else { return false };
+        let fits = length + next.len() <= room;
+        length < room && (length < MERGE_BYTES || (fits && next.len() < MERGE_BYTES))
+    }
+
+    /// How many bytes of its range are safe with the peer.
+    fn safe(&self) -> u64 {
+        match self.head_bytes {
+            0 => 0,
+            head_bytes => self.acked.saturating_sub(head_bytes).min(self.to - self.from),
+        }
+    }
+}
+
+impl Agent {
+    /// Does the next thing that a link can do; false: nothing.
+    pub(super) fn work(&mut self, now: Instant, id: LinkId) -> bool {
+        self.connect_if_wanted(now, id);
+        if !self.links.usable(id, now) {
+            self.unstage(id);
+            return !self.control.is_empty();
+        }
+        self.open_staged(now, id) || self.fill(id) || self.read_ahead(id) || self.stage(now, id)
+    }
+
+    /// Hands a piece down.
+    fn fill(&mut self, id: LinkId) -> bool {
+        let link = self.links.get_mut(id).expect("the link is usable");
+        if link.room == 0 {
+            return false;
+        }
+        // The most urgent, of equals the oldest; where transfers do not interleave there is one.
+        let ready = link.filling.iter().filter(|transfer| link.flights[transfer].has_piece());
+        let Some(&transfer) = ready.max_by_key(|transfer| {
+            let flight = &link.flights[transfer];
+            (flight.priority, core::cmp::Reverse(**transfer))
+        }) else {
+            return false;
+        };
+        let flight = link.flights.get_mut(&transfer).expect("what is filled is open");
+        let (data, last) = flight.take_piece(usize::try_from(link.room).unwrap_or(usize::MAX));
+        link.room -= data.len() as u64;
+        if last {
+            link.filling.retain(|other| *other != transfer);
+        }
+        self.control.push_back((id, BundlesRequest::Piece { transfer, data, last }));
+        true
+    }
+
+    /// Asks the storage for the next piece of what is being filled, or of what comes next.
+    fn read_ahead(&mut self, id: LinkId) -> bool {
+        let (pieces, piece_bytes) =
+            (self.config.read_ahead_pieces.max(1), self.config.piece_bytes_max as u64);
+        let link = self.links.get_mut(id).expect("the link is usable");
+        let transfers: Vec<TransferId> = link.filling.iter().chain(&link.staged).copied().collect();
+        for transfer in transfers {
+            let flight = link.flights.get_mut(&transfer).expect("listed transfers live");
+            let waiting = flight.buffered.div_ceil(self.config.piece_bytes_max);
+            if flight.read_at == flight.to || flight.cancelled || flight.pending + waiting >= pieces {
+                continue;
+            }
+            let length = (flight.to - flight.read_at).min(piece_bytes);
+            let Some(held) = self.bundles.get(&flight.record) else { continue };
+            let offset = held.payload_at() + flight.read_at;
+            flight.read_at += length;
+            flight.pending += 1;
+            self.store.read(flight.record, offset, length as u32, Purpose::Flight(id, transfer));
+            return true;
+        }
+        false
+    }
+
+    /// A part of a payload was read for a transfer.
+    pub(super) fn flight_data(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        transfer: TransferId,
+        offset: u64,
+        data: Bytes,
+    ) {
+        let Some(link) = self.links.get_mut(id) else { return };
+        let Some(flight) = link.flights.get_mut(&transfer) else { return };
+        flight.pending -= 1;
+        self.ready.insert(id);
+        let Some(held) = self.bundles.get(&flight.record).filter(|_| !flight.cancelled) else { return };
+        let begin = offset.saturating_sub(held.payload_at());
+        let expected = (flight.to - begin).min(self.config.piece_bytes_max as u64);
+        if data.len() as u64 != expected {
+            // The storage has less than it said was durable.
+            let record = flight.record;
+            self.storage_lost(now, record);
+            return;
+        }
+        flight.crc.update(&data);
+        flight.push(data);
+        if flight.is_read() {
+            let mut tail = BytesMut::with_capacity(8);
+            flight.crc.encode_tail(&mut tail);
+            flight.push(tail.freeze());
+        }
+    }
+
+    /// Picks the bundle that goes over this link next, and begins to read it.
+    fn stage(&mut self, now: Instant, id: LinkId) -> bool {
+        let pipeline = self.config.pipeline_transfers_max.max(1);
+        let link = self.links.get(id).expect("the link is usable");
+        let open = link.flights.values().filter(|flight| flight.head_bytes > 0).count();
+        if link.staged.is_some() || open >= pipeline {
+            return false;
+        }
+        let busy = link.filling.iter().map(|transfer| &link.flights[transfer]);
+        let urgency = busy.clone().map(|flight| flight.priority).max();
+        let all_read = busy.clone().all(|flight| flight.read_at == flight.to);
+        for (priority, record) in self.routing.candidates(id, &self.links, now) {
+            // While one is being filled the next is wanted when that one is read, or if it may overtake.
+            let overtakes = link.interleave && urgency.is_some_and(|urgency| priority.0 > urgency);
+            if urgency.is_some() && !all_read && !overtakes {
+                return false;
+            }
+            match self.fit(now, id, record) {
+                Fit::Bytes(most) => {
+                    self.begin_flight(id, record, most);
+                    return true;
+                }
+                Fit::Later => {}
+                Fit::Never => {
+                    self.bar(now, record, id, SendFailure::Limit);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn begin_flight(&mut self, id: LinkId, record: RecordId, most: u64) {
+        self.next_transfer += 1;
+        let transfer = TransferId(self.next_transfer);
+        let held = self.bundles.get_mut(&record).expect("candidates are held");
+        let (from, to) = match held.todo.take_first(most) {
+            Some(range) => range,
+            None => {
+                held.todo_empty = false;
+                (0, 0)
+            }
+        };
+        held.flights.push((id, transfer));
+        let head = part_of(held, from, to);
+        let mut flight = Flight {
+            record,
+            priority: held.head.priority(),
+            from,
+            to,
+            read_at: from,
+            pending: 0,
+            chunks: VecDeque::new(),
+            buffered: 0,
+            crc: PayloadCrc::new(&head.payload),
+            head_bytes: 0,
+            acked: 0,
+            cancelled: false,
+        };
+        if from == to {
+            let mut tail = BytesMut::new();
+            flight.crc.encode_tail(&mut tail);
+            flight.push(tail.freeze());
+        }
+        let link = self.links.get_mut(id).expect("the link is usable");
+        link.flights.insert(transfer, flight);
+        link.staged = Some(transfer);
+        self.requeue(record);
+    }
+
+    /// Opens the staged transfer once its first piece is read and the line is free for it.
+    fn open_staged(&mut self, now: Instant, id: LinkId) -> bool {
+        let link = self.links.get(id).expect("the link is usable");
+        let Some(transfer) = link.staged else { return false };
+        let flight = &link.flights[&transfer];
+        let overtakes = link.interleave
+            && link.filling.iter().all(|other| link.flights[other].priority < flight.priority);
+        if link.room == 0 || !flight.has_piece() || !(link.filling.is_empty() || overtakes) {
+            return false;
+        }
+        let (record, priority, from, to) = (flight.record, flight.priority, flight.from, flight.to);
+        let mut better = self.routing.candidates(id, &self.links, now).into_iter();
+        let more_urgent = |(other, _): &Rank| other.0 > priority;
+        if better.any(|other| more_urgent(&other) && matches!(self.fit(now, id, other.1), Fit::Bytes(_))) {
+            // Something more urgent has come while this one was being read.
+            self.unstage(id);
+            return true;
+        }
+        let held = self.bundles.get(&record).expect("staged bundles are held");
+        let mut head = part_of(held, from, to);
+        self.address(now, held, &mut head);
+        let bytes = head.to_bytes();
+        let length = bytes.len() as u64 + (to - from) + head.tail_bytes() as u64;
+        let link = self.links.get_mut(id).expect("the link is usable");
+        let flight = link.flights.get_mut(&transfer).expect("staged transfers live");
+        flight.head_bytes = bytes.len() as u64;
+        flight.buffered += bytes.len();
+        flight.chunks.push_front(bytes);
+        link.staged = None;
+        link.filling.push_back(transfer);
+        if head.primary.fragment.is_some() && held.head.primary.fragment != head.primary.fragment {
+            self.counters.fragments_sent += 1;
+        }
+        self.control.push_back((id, BundlesRequest::Open { transfer, priority, length }));
+        true
+    }
+
+    /// What changes from hop to hop (RFC 9171 5.4 step 4).
+    fn address(&self, now: Instant, held: &Held, head: &mut Head) {
+        head.remove(BlockType::PreviousNode);
+        if self.config.previous_node && !held.own {
+            head.set(&Content::PreviousNode(self.node.clone()));
+        }
+        count_hop(head);
+        if head.age_ms().is_some() || !head.primary.timestamp.time.is_known() {
+            head.set(&Content::BundleAge(held.age_ms_now(now)));
+        }
+    }
+
+    /// Puts the staged transfer back: nothing of it has gone down.
+    pub(super) fn unstage(&mut self, id: LinkId) {
+        let Some(link) = self.links.get_mut(id) else { return };
+        let Some(transfer) = link.staged.take() else { return };
+        let flight = link.flights.remove(&transfer).expect("staged transfers live");
+        self.put_back(flight.record, id, transfer, flight.from, flight.to);
+    }
+
+    /// A range of a bundle is to be sent again.
+    fn put_back(&mut self, record: RecordId, id: LinkId, transfer: TransferId, from: u64, to: u64) {
+        let Some(held) = self.bundles.get_mut(&record) else { return };
+        held.flights.retain(|flight| *flight != (id, transfer));
+        if held.payload_bytes() == 0 {
+            held.todo_empty = true;
+        } else {
+            held.todo.insert(from, to);
+        }
+        self.requeue(record);
+    }
+
+    /// How much of a bundle's payload may go over this link in one transfer now.
+    fn fit(&self, now: Instant, id: LinkId, record: RecordId) -> Fit {
+        let link = self.links.get(id).expect("the link is usable");
+        let held = self.bundles.get(&record).expect("candidates are held");
+        let todo = held.todo.first().map_or(0, |(from, to)| to - from);
+        let overhead = held.transfer_overhead();
+        let most = link.longest_bundle().saturating_sub(overhead);
+        if todo > most && (!held.may_fragment() || most == 0) {
+            return Fit::Never;
+        }
+        let left = link.contact_left_ms(self.clock.dtn_ms(now));
+        let (Some(left_ms), true) = (left, link.config.rate_bps > 0) else { return Fit::Bytes(most) };
+        let time = Duration::from_millis(left_ms);
+        let bits = time.as_nanos().saturating_mul(u128::from(link.config.rate_bps)) / 1_000_000_000;
+        let bytes = u64::try_from(bits / 8).unwrap_or(u64::MAX);
+        let in_flight: u64 = link.filling.iter().map(|other| link.flights[other].unsent()).sum();
+        let window = bytes.saturating_sub(in_flight).saturating_sub(overhead);
+        if todo <= window {
+            Fit::Bytes(most)
+        } else if held.may_fragment() && window >= link.config.fragment_bytes_min.max(1) {
+            Fit::Bytes(most.min(window))
+        } else {
+            Fit::Later
+        }
+    }
+
+    /// The peer has some of a transfer safe.
+    pub(super) fn flight_acked(&mut self, id: LinkId, transfer: TransferId, up_to: u64) {
+        let Some(link) = self.links.get_mut(id) else { return };
+        let Some(flight) = link.flights.get_mut(&transfer) else { return };
+        flight.acked = flight.acked.max(up_to);
+        let record = flight.record;
+        self.say_progress(record);
+    }
+
+    fn say_progress(&mut self, record: RecordId) {
+        let Some(held) = self.bundles.get(&record) else { return };
+        let Some(send) = held.send else { return };
+        let safe = self.safe_prefix(held);
+        let held = self.bundles.get_mut(&record).expect("it was just found");
+        if safe > held.progress {
+            held.progress = safe;
+            self.up.push_back(AppIndication::Progress { send, up_to: safe });
+        }
+    }
+
+    /// How many bytes from the payload's beginning are safe with the next hop.
+    pub(super) fn safe_prefix(&self, held: &Held) -> u64 {
+        let waiting = held.todo.first().map_or(held.payload_bytes(), |(from, _)| from);
+        let flights = held.flights.iter().filter_map(|(id, transfer)| {
+            self.links.get(*id)?.flights.get(transfer).map(|flight| flight.from + flight.safe())
+        });
+        flights.fold(waiting, u64::min)
+    }
+
+    /// The peer has all of a transfer.
+    pub(super) fn flight_sent(&mut self, now: Instant, id: LinkId, transfer: TransferId) {
+        let Some(flight) = self.end_flight(id, transfer) else { return };
+        let Some(held) = self.bundles.get_mut(&flight.record) else { return };
+        held.flights.retain(|other| *other != (id, transfer));
+        held.refusals = 0;
+        if held.all_handed_out() && held.flights.is_empty() {
+            self.forwarded(now, flight.record);
+        } else {
+            self.note_safe(flight.record);
+            self.say_progress(flight.record);
+        }
+    }
+
+    /// The next hop has all of a bundle (RFC 9171 5.4 step 5).
+    fn forwarded(&mut self, now: Instant, record: RecordId) {
+        self.counters.forwarded += 1;
+        self.report_forwarded(now, record);
+        if let Some(send) = self.bundles[&record].send {
+            self.end_send(send, Ok(()));
+        }
+        self.drop_bundle(record);
+    }
+
+    /// Writes down how much is safe, so that a restart does not send it again.
+    fn note_safe(&mut self, record: RecordId) {
+        let held = self.bundles.get(&record).expect("the caller has it");
+        let safe = self.safe_prefix(held);
+        let held = self.bundles.get_mut(&record).expect("the caller has it");
+        // Nothing may follow a prefix: see the storage format.
+        if held.closed || safe == 0 {
+            return;
+        }
+        let note = Note::SafeUpTo(safe).encode(held.nonce, held.appended);
+        held.appended += note.len() as u64;
+        self.store.append(record, note);
+    }
+
+    fn end_flight(&mut self, id: LinkId, transfer: TransferId) -> Option<Flight> {
+        let link = self.links.get_mut(id)?;
+        let flight = link.flights.remove(&transfer)?;
+        link.filling.retain(|other| *other != transfer);
+        self.ready.insert(id);
+        Some(flight).filter(|flight| !flight.cancelled)
+    }
+
+    /// A transfer ended otherwise.
+    pub(super) fn flight_failed(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        transfer: TransferId,
+        reason: TransferFailure,
+        acked: u64,
+    ) {
+        if reason == TransferFailure::Refused(RefuseReason::Completed) {
+            // The peer has all of it already (RFC 9174 5.2.4).
+            return self.flight_sent(now, id, transfer);
+        }
+        let Some(mut flight) = self.end_flight(id, transfer) else { return };
+        flight.acked = acked;
+        let (record, from, to) = (flight.record, flight.from, flight.to);
+        let Some(held) = self.bundles.get(&record) else { return };
+        let resume = self.config.reactive_fragmentation
+            && reason == TransferFailure::LinkDown
+            && held.may_fragment()
+            && flight.safe() > 0;
+        if resume {
+            // Something has to be left to send: the peer could not check the end of what it has.
+            let safe = flight.safe().min(to - from - 1);
+            self.counters.payload_bytes_saved += safe;
+            self.put_back(record, id, transfer, from + safe, to);
+            self.note_safe(record);
+            self.say_progress(record);
+            return;
+        }
+        self.put_back(record, id, transfer, from, to);
+        self.after_failure(now, id, record, reason, to - from);
+    }
+
+    /// The storage could not read what was to be sent: the transfer is given up, and the bundle waits.
+    pub(super) fn flight_read_failed(&mut self, now: Instant, id: LinkId, transfer: TransferId) {
+        let flight = self.links.get(id).and_then(|link| link.flights.get(&transfer));
+        let Some(flight) = flight.filter(|flight| !flight.cancelled) else { return };
+        let (record, from, to) = (flight.record, flight.from, flight.to);
+        self.cancel_flights(&[(id, transfer)]);
+        self.put_back(record, id, transfer, from, to);
+        self.rest(now, record);
+    }
+
+    fn after_failure(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        record: RecordId,
+        reason: TransferFailure,
+        length: u64,
+    ) {
+        match reason {
+            TransferFailure::LinkDown | TransferFailure::Cancelled => {}
+            TransferFailure::TooLong => {
+                let held = &self.bundles[&record];
+                let (may_fragment, overhead) = (held.may_fragment(), held.transfer_overhead());
+                let link = self.links.get_mut(id).expect("the transfer was on it");
+                // The peer did not tell its limit: halve until it fits.
+                if may_fragment && length > 1 {
+                    link.bundle_bytes_max = link.longest_bundle().min(length / 2 + overhead);
+                } else {
+                    self.bar(now, record, id, SendFailure::Limit);
+                }
+            }
+            TransferFailure::Refused(RefuseReason::NotAcceptable) => {
+                self.bar(now, record, id, SendFailure::Refused(RefuseReason::NotAcceptable));
+            }
+            TransferFailure::Refused(RefuseReason::SessionTerminating) => {
+                self.hold_link(now, id, self.config.backoff_min);
+            }
+            TransferFailure::Refused(reason) => {
+                if reason == RefuseReason::NoResources {
+                    self.hold_link(now, id, self.config.backoff_min.min(Duration::from_secs(1)));
+                }
+                self.rest(now, record);
+            }
+        }
+    }
+
+    /// A bundle waits before it is tried again, longer each time.
+    fn rest(&mut self, now: Instant, record: RecordId) {
+        let Some(held) = self.bundles.get(&record) else { return };
+        if !held.flights.is_empty() {
+            return;
+        }
+        let doubled = self.config.backoff_min.saturating_mul(1 << held.refusals.min(20));
+        let wait = doubled.min(self.config.backoff_max).mul_f64(0.75 + self.rng.unit() / 2.0);
+        self.unroute(record);
+        let held = self.bundles.get_mut(&record).expect("it was just found");
+        held.refusals = held.refusals.saturating_add(1);
+        let until = now + wait;
+        held.stage = Stage::Resting(until);
+        self.deadlines.at(until, Due::Retry(record));
+    }
+
+    /// The wait is over.
+    pub(super) fn retry(&mut self, record: RecordId) {
+        match self.bundles.get(&record).map(|held| held.stage) {
+            Some(Stage::Resting(_)) => self.route(record),
+            Some(Stage::Verifying) => self.verify_next(record),
+            _ => {}
+        }
+    }
+
+    /// A bundle cannot go over this link; where no other hop is left it is given up (RFC 9171 5.4.2).
+    fn bar(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
+        let Some(held) = self.bundles.get_mut(&record) else { return };
+        held.barred.push(id);
+        let (barred, idle) = (held.barred.clone(), held.flights.is_empty());
+        let destination = held.head.primary.destination.clone();
+        let hops = self.routing.hops(&destination, self.config.direct_neighbours);
+        let left = hops.iter().any(|(_, hop)| match hop {
+            Hop::Link(link) => !barred.contains(link),
+            Hop::Node(node) => {
+                let links = self.links.of(hop);
+                let away = links.is_empty() && !node.same_node(&destination);
+                away || links.iter().any(|link| !barred.contains(link))
+            }
+        });
+        if left {
+            self.unroute(record);
+            self.route(record);
+        } else if idle {
+            self.counters.deleted_refused += 1;
+            self.delete(now, record, ReasonCode::NoRoute, failure);
+        }
+    }
+
+    /// Gives up every transfer of a bundle that goes.
+    pub(super) fn cancel_flights(&mut self, flights: &[(LinkId, TransferId)]) {
+        for &(id, transfer) in flights {
+            let Some(link) = self.links.get_mut(id) else { continue };
+            self.ready.insert(id);
+            if link.staged == Some(transfer) {
+                link.staged = None;
+                link.flights.remove(&transfer);
+            } else if let Some(flight) = link.flights.get_mut(&transfer) {
+                flight.cancelled = true;
+                flight.chunks.clear();
+                flight.buffered = 0;
+                link.filling.retain(|other| *other != transfer);
+                self.control.push_back((id, BundlesRequest::Cancel { transfer }));
+            }
+        }
+    }
+}
+
+impl Held {
+    /// The most bytes that a transfer of it has besides payload.
+    fn transfer_overhead(&self) -> u64 {
+        self.head_bytes + self.head.tail_bytes() as u64 + HEAD_GROWTH_BYTES
+    }
+}
+
+/// How much of a payload fits into a transfer.
+enum Fit {
+    /// So many bytes.
+    Bytes(u64),
+    /// None in this contact.
+    Later,
+    /// It cannot go over this link at all.
+    Never,
+}
+
+/// The head for a range of a bundle's payload.
+fn part_of(held: &Held, from: u64, to: u64) -> Head {
+    if from == 0 && to == held.payload_bytes() {
+        held.head.clone()
+    } else {
+        held.head.fragment(from, to - from)
+    }
+}
+
+impl Flight {
+    /// Bytes that have not gone down.
+    fn unsent(&self) -> u64 {
+        self.to - self.read_at + self.buffered as u64
+    }
+}
+
+impl Link {
+    /// The longest bundle that may go over it, bytes.
+    fn longest_bundle(&self) -> u64 {
+        match self.config.bundle_bytes_max {
+            0 => self.bundle_bytes_max,
+            own => own.min(self.bundle_bytes_max),
+        }
+    }
+}

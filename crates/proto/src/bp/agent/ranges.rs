@@ -1,0 +1,99 @@
+//! A set of byte positions, kept as disjoint ranges in order: what is still to be sent of a payload, what has
+//! arrived of one in fragments.
+
+use std::collections::BTreeMap;
+
+/// Half-open ranges that neither overlap nor touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    /// The set of `start..end`.
+    pub(super) fn of(start: u64, end: u64) -> Self {
+        let mut ranges = Ranges::default();
+        ranges.insert(start, end);
+        ranges
+    }
+
+    /// Adds `start..end`; joins what it overlaps or touches.
+    pub(super) fn insert(&mut self, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        let (mut from, mut to) = (start, end);
+        while let Some((&a, &b)) = self.0.range(..=to).next_back() {
+            if b < from {
+                break;
+            }
+            from = from.min(a);
+            to = to.max(b);
+            self.0.remove(&a);
+        }
+        self.0.insert(from, to);
+    }
+
+    /// Takes up to `most` bytes from the front, without a gap.
+    pub(super) fn take_first(&mut self, most: u64) -> Option<(u64, u64)> {
+        let (start, end) = self.0.pop_first()?;
+        let cut = end.min(start.saturating_add(most));
+        if cut < end {
+            self.0.insert(cut, end);
+        }
+        Some((start, cut))
+    }
+
+    /// The first range.
+    pub(super) fn first(&self) -> Option<(u64, u64)> {
+        self.0.first_key_value().map(|(&a, &b)| (a, b))
+    }
+
+    /// True if all of `start..end` is in the set.
+    pub(super) fn contains(&self, start: u64, end: u64) -> bool {
+        start >= end || self.0.range(..=start).next_back().is_some_and(|(_, &b)| b >= end)
+    }
+
+    /// How many bytes are in the set.
+    pub(super) fn total(&self) -> u64 {
+        self.0.iter().map(|(a, b)| b - a).sum()
+    }
+
+    /// True if there is nothing in the set.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn it_agrees_with_a_set_of_numbers() {
+        for seed in 0..200 {
+            let mut rng = Rng::new(seed);
+            let mut ranges = Ranges::default();
+            let mut plain = [false; 64];
+            for _ in 0..12 {
+                let start = rng.below(60);
+                let end = start + rng.below(12).min(64 - start);
+                ranges.insert(start, end);
+                plain[start as usize..end as usize].fill(true);
+            }
+            assert_eq!(ranges.total(), plain.iter().filter(|set| **set).count() as u64);
+            for a in 0..64u64 {
+                for b in a..=64 {
+                    let all = plain[a as usize..b as usize].iter().all(|set| *set);
+                    assert_eq!(ranges.contains(a, b), all, "seed {seed}: {a}..{b} of {ranges:?}");
+                }
+            }
+            let mut taken = 0;
+            while let Some((a, b)) = ranges.take_first(5) {
+                assert!(b - a <= 5 && a < b);
+                plain[a as usize..b as usize].fill(false);
+                taken += b - a;
+            }
+            assert!(ranges.is_empty() && plain.iter().all(|set| !set), "took {taken}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Payloads that are put together from fragments (RFC 9171 5.9).
+//!
+//! Nothing is copied: a payload that is whole is a list of extents, each in the record of one fragment. Fragments may
+//! overlap in any way; of two that have the same bytes one is read.
+
+use crate::service::RecordId;
+use std::collections::BTreeMap;
+
+use super::ranges::Ranges;
+
+/// The parts of a payload that are here.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    /// The length of the whole.
+    total: u64,
+    /// Where each part begins and ends, and where its first byte lies in its record.
+    parts: BTreeMap<RecordId, (u64, u64, u64)>,
+    covered: Ranges,
+}
+
+/// A stretch of a payload in one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// Where it begins in the payload.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) record: RecordId,
+    /// Where `start` lies in the record.
+    pub(super) at: u64,
+}
+
+impl Assembly {
+    pub(super) fn new(total: u64) -> Self {
+        Assembly { total, parts: BTreeMap::new(), covered: Ranges::default() }
+    }
+
+    /// The length of the whole.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// How many bytes of it are here.
+    pub(super) fn have(&self) -> u64 {
+        self.covered.total()
+    }
+
+    /// How many parts are here.
+    pub(super) fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The records of all parts.
+    pub(super) fn records(&self) -> impl Iterator<Item = RecordId> {
+        self.parts.keys().copied()
+    }
+
+    /// Adds `length` bytes from `start`, which lie at `at` in the record.
+    pub(super) fn add(&mut self, record: RecordId, start: u64, length: u64, at: u64) {
+        self.parts.insert(record, (start, start + length, at));
+        self.covered.insert(start, start + length);
+    }
+
+    /// A part is gone.
+    pub(super) fn remove(&mut self, record: RecordId) {
+        self.parts.remove(&record);
+        self.covered = Ranges::default();
+        for (start, end, _) in self.parts.values() {
+            self.covered.insert(*start, *end);
+        }
+    }
+
+    /// True if all of it is here.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.parts.is_empty() && self.covered.contains(0, self.total)
+    }
+
+    /// True if all of this range is here. An empty range is, once anything is.
+    pub(super) fn has(&self, from: u64, to: u64) -> bool {
+        !self.parts.is_empty() && self.covered.contains(from, to)
+    }
+
+    /// The extents of a whole payload in order: from each place on, the part that reaches farthest.
+    pub(super) fn extents(&self) -> Vec<Extent> {
+        let mut by_start: Vec<(u64, u64, RecordId, u64)> =
+            self.parts.iter().map(|(record, (start, end, at))| (*start, *end, *record, *at)).collect();
+        by_start.sort();
+        let mut extents = Vec::new();
+        let (mut here, mut index) = (0, 0);
+        let mut best: Option<(u64, u64, RecordId, u64)> = None;
+        while here < self.total {
+            while let Some(part) = by_start.get(index).filter(|part| part.0 <= here) {
+                if best.is_none_or(|best| part.1 > best.1) {
+                    best = Some(*part);
+                }
+                index += 1;
+            }
+            let Some((start, end, record, at)) = best.filter(|best| best.1 > here) else { break };
+            extents.push(Extent { start: here, end, record, at: at + (here - start) });
+            here = end;
+        }
+        extents
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn any_overlap_gives_every_byte_once() {
+        for seed in 0..500 {
+            let mut rng = Rng::new(seed);
+            let total = 1 + rng.below(200);
+            let mut assembly = Assembly::new(total);
+            let mut record = 0;
+            while !assembly.is_whole() {
+                let start = rng.below(total);
+                let length = 1 + rng.below(total - start);
+                record += 1;
+                assembly.add(RecordId(record), start, length, 1000 * record);
+            }
+            let mut here = 0;
+            for extent in assembly.extents() {
+                assert_eq!(extent.start, here, "seed {seed}");
+                let (start, end, at) = assembly.parts[&extent.record];
+                assert!(start <= extent.start && extent.end <= end);
+                assert_eq!(extent.at - at, extent.start - start);
+                here = extent.end;
+            }
+            assert_eq!(here, total, "seed {seed}");
+        }
+    }
+}

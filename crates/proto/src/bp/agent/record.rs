@@ -1,0 +1,246 @@
+//! What the agent writes into its storage: one record per bundle, plus a few small ones.
+//!
+//! ```text
+//!  header (36 bytes)                             | body
+//!  "LWR1" kind ver 0 0  nonce  arrival  age  crc | bundle as on the wire .. | notes (24 bytes each)
+//! ```
+//!
+//! | kind | body |
+//! |---|---|
+//! | boot | how often this node has started: makes record ids and sequence numbers unique |
+//! | tombstone | a bundle that the application has taken, and until when to remember it |
+//! | received | a bundle from a peer; as long as no seal follows, the prefix that arrived |
+//! | own | a bundle made here; without a seal it was never accepted and is dropped |
+//!
+//! A note follows a whole bundle only: the **seal** (all of it is here, and its checksum fits), then how much of the
+//! payload is safe with the next hop. Nothing ever follows the prefix of a bundle that broke off, so that whatever
+//! length survives a crash is a prefix of the payload again. A note carries the record's nonce, which no peer knows:
+//! payload bytes cannot pass for one. Numbers are big-endian; times are DTN milliseconds, zero: not known.
+
+use crate::bp::{CreationTimestamp, Eid};
+use crate::codec::DecodeError;
+use crate::codec::crc::{Running, crc32c};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// Bytes before the body.
+pub(super) const HEADER_BYTES: u64 = 36;
+/// Bytes of a note.
+pub(super) const NOTE_BYTES: u64 = 24;
+
+const MAGIC: &[u8; 4] = b"LWR1";
+const VERSION: u8 = 1;
+const FORMAT: &str = "the storage format";
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Boot,
+    Tombstone,
+    Received,
+    Own,
+}
+
+/// The header of every record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) kind: Kind,
+    /// Known to this record only.
+    pub(super) nonce: u64,
+    /// DTN milliseconds when the record was begun; zero: no clock.
+    pub(super) arrival_dtn_ms: u64,
+    /// The bundle's age then, as far as it is known, milliseconds.
+    pub(super) age_ms: u64,
+}
+
+impl Header {
+    pub(super) fn encode(&self, out: &mut BytesMut) {
+        let start = out.len();
+        out.put_slice(MAGIC);
+        out.put_u8(match self.kind {
+            Kind::Boot => 1,
+            Kind::Tombstone => 2,
+            Kind::Received => 3,
+            Kind::Own => 4,
+        });
+        out.put_u8(VERSION);
+        out.put_u16(0);
+        out.put_u64(self.nonce);
+        out.put_u64(self.arrival_dtn_ms);
+        out.put_u64(self.age_ms);
+        let crc = crc32c(&out[start..]);
+        out.put_u32(crc);
+    }
+
+    pub(super) fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        if input.len() < HEADER_BYTES as usize {
+            return Err(DecodeError::Incomplete);
+        }
+        let crc = crc32c(&input[..HEADER_BYTES as usize - 4]);
+        if input.split_to(4) != MAGIC[..] {
+            return Err(DecodeError::invalid("the mark of a record", FORMAT));
+        }
+        let kind = match (input.get_u8(), input.get_u8()) {
+            (1, VERSION) => Kind::Boot,
+            (2, VERSION) => Kind::Tombstone,
+            (3, VERSION) => Kind::Received,
+            (4, VERSION) => Kind::Own,
+            _ => return Err(DecodeError::Limit { what: "the kind or version of a record" }),
+        };
+        input.advance(2);
+        let header =
+            Header { kind, nonce: input.get_u64(), arrival_dtn_ms: input.get_u64(), age_ms: input.get_u64() };
+        if input.get_u32() == crc { Ok(header) } else { Err(DecodeError::Checksum { what: "record header" }) }
+    }
+}
+
+/// What stands behind a whole bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    /// The bundle is whole and its checksum fits.
+    Sealed,
+    /// The payload's first so many bytes are safe with the next hop.
+    SafeUpTo(u64),
+}
+
+impl Note {
+    /// The note as it stands `position` bytes from the beginning of its record.
+    pub(super) fn encode(self, nonce: u64, position: u64) -> Bytes {
+        let mut out = BytesMut::with_capacity(NOTE_BYTES as usize);
+        let (kind, value) = match self {
+            Note::Sealed => (1, 0),
+            Note::SafeUpTo(value) => (2, value),
+        };
+        out.put_u32(kind);
+        out.put_u64(value);
+        out.put_u64(nonce);
+        let crc = Self::crc(&out, position);
+        out.put_u32(crc);
+        out.freeze()
+    }
+
+    /// The note at the front of `input`, if it is one and belongs there.
+    pub(super) fn decode(input: &[u8], nonce: u64, position: u64) -> Option<Self> {
+        let mut input = input.get(..NOTE_BYTES as usize)?;
+        let crc = Self::crc(&input[..20], position);
+        let (kind, value, found, check) =
+            (input.get_u32(), input.get_u64(), input.get_u64(), input.get_u32());
+        match kind {
+            _ if found != nonce || check != crc => None,
+            1 => Some(Note::Sealed),
+            2 => Some(Note::SafeUpTo(value)),
+            _ => None,
+        }
+    }
+
+    fn crc(bytes: &[u8], position: u64) -> u32 {
+        let mut crc = Running::crc32c();
+        crc.update(bytes);
+        crc.update(&position.to_be_bytes());
+        crc.value()
+    }
+}
+
+/// The body of a tombstone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TombstoneBody {
+    pub(super) source: Eid,
+    pub(super) timestamp: CreationTimestamp,
+    /// When it may be forgotten, by the clock; zero: only by `remaining_ms`.
+    pub(super) expires_dtn_ms: u64,
+    /// How long the bundle had to live when it was taken.
+    pub(super) remaining_ms: u64,
+}
+
+impl TombstoneBody {
+    pub(super) fn encode(&self, out: &mut BytesMut) {
+        let start = out.len();
+        self.source.encode(out);
+        self.timestamp.encode(out);
+        out.put_u64(self.expires_dtn_ms);
+        out.put_u64(self.remaining_ms);
+        let crc = crc32c(&out[start..]);
+        out.put_u32(crc);
+    }
+
+    pub(super) fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let whole = input.clone();
+        let source = Eid::decode(input)?.detached();
+        let timestamp = CreationTimestamp::decode(input)?;
+        if input.len() < 20 {
+            return Err(DecodeError::Incomplete);
+        }
+        let body = TombstoneBody {
+            source,
+            timestamp,
+            expires_dtn_ms: input.get_u64(),
+            remaining_ms: input.get_u64(),
+        };
+        let crc = crc32c(&whole[..whole.len() - input.len()]);
+        if input.get_u32() == crc { Ok(body) } else { Err(DecodeError::Checksum { what: "tombstone" }) }
+    }
+}
+
+/// A boot record.
+pub(super) fn encode_boot(header: Header, boot: u64) -> Bytes {
+    let mut out = BytesMut::new();
+    header.encode(&mut out);
+    out.put_u64(boot);
+    let crc = crc32c(&boot.to_be_bytes());
+    out.put_u32(crc);
+    out.freeze()
+}
+
+/// The body of a boot record.
+pub(super) fn decode_boot(input: &mut Bytes) -> Result<u64, DecodeError> {
+    if input.len() < 12 {
+        return Err(DecodeError::Incomplete);
+    }
+    let boot = input.get_u64();
+    if input.get_u32() == crc32c(&boot.to_be_bytes()) {
+        Ok(boot)
+    } else {
+        Err(DecodeError::Checksum { what: "boot record" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bp::DtnTime;
+
+    #[test]
+    fn records_survive_the_disk_and_every_cut_is_noticed() {
+        let header = Header { kind: Kind::Received, nonce: 7, arrival_dtn_ms: 8, age_ms: 9 };
+        let mut out = BytesMut::new();
+        header.encode(&mut out);
+        let bytes = out.freeze();
+        assert_eq!(bytes.len() as u64, HEADER_BYTES);
+        assert_eq!(Header::decode(&mut bytes.clone()), Ok(header));
+        for cut in 0..bytes.len() {
+            assert_eq!(Header::decode(&mut bytes.slice(..cut)), Err(DecodeError::Incomplete));
+        }
+        let body = TombstoneBody {
+            source: Eid::ipn(3, 1),
+            timestamp: CreationTimestamp { time: DtnTime(5), sequence: 6 },
+            expires_dtn_ms: 70,
+            remaining_ms: 80,
+        };
+        let mut out = BytesMut::new();
+        body.encode(&mut out);
+        let bytes = out.freeze();
+        assert_eq!(TombstoneBody::decode(&mut bytes.clone()), Ok(body));
+        for cut in 0..bytes.len() {
+            assert_eq!(TombstoneBody::decode(&mut bytes.slice(..cut)), Err(DecodeError::Incomplete));
+        }
+    }
+
+    #[test]
+    fn a_note_counts_only_where_it_was_written() {
+        let bytes = Note::SafeUpTo(5).encode(42, 1000);
+        assert_eq!(bytes.len() as u64, NOTE_BYTES);
+        assert_eq!(Note::decode(&bytes, 42, 1000), Some(Note::SafeUpTo(5)));
+        assert_eq!(Note::decode(&bytes, 42, 1001), None, "elsewhere");
+        assert_eq!(Note::decode(&bytes, 43, 1000), None, "in another record");
+        assert_eq!(Note::decode(&bytes[..23], 42, 1000), None, "torn");
+    }
+}

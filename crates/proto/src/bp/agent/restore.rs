@@ -1,0 +1,379 @@
+//! The start: what the storage has is found again.
+//!
+//! ```text
+//!   List --> heads are read, some at a time --> a boot record is stored --> work
+//! ```
+//!
+//! A received bundle without a seal is the prefix that had arrived, and becomes a fragment of that length (unless it is
+//! too short, or must not be fragmented). One that has all its bytes and no seal is checked first. A bundle of this node
+//! without a seal was never accepted, and goes. Records of an unknown kind or version are left alone.
+
+use crate::bp::{Head, PayloadCrc, decode_head};
+use crate::codec::DecodeError;
+use crate::service::RecordId;
+use crate::time::{Duration, Instant};
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+
+use super::clock::{Due, End, millis};
+use super::delivery::{AduKey, Tombstone};
+use super::held::{HeadRules, Held, Stage};
+use super::record::{Header, Kind, NOTE_BYTES, Note, TombstoneBody, decode_boot, encode_boot};
+use super::store::Purpose;
+use super::{Agent, Phase};
+
+/// How many records are read at a time.
+const READS_MAX: usize = 64;
+/// How much of a record is read at first.
+const FIRST_READ_BYTES: u32 = 2048;
+
+/// What the start still has to do.
+#[derive(Debug, Default)]
+pub(super) struct Restore {
+    waiting: VecDeque<(RecordId, u64)>,
+    reading: BTreeMap<RecordId, Looking>,
+    boot: Option<u64>,
+    old_boots: Vec<RecordId>,
+}
+
+/// A record that is being read.
+#[derive(Debug)]
+struct Looking {
+    length: u64,
+    step: Step,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// Its beginning.
+    Start,
+    /// The seal, and then the last note.
+    Notes { held: Box<Held>, sealed: bool },
+}
+
+impl Agent {
+    /// The storage says what it has.
+    pub(super) fn listed(&mut self, now: Instant, records: Vec<(RecordId, u64)>) {
+        if !matches!(self.phase, Phase::Listing) {
+            self.counters.ignored += 1;
+            return;
+        }
+        self.phase = Phase::Reading(Restore { waiting: records.into(), ..Restore::default() });
+        self.look_further(now);
+    }
+
+    fn restore(&mut self) -> &mut Restore {
+        match &mut self.phase {
+            Phase::Reading(restore) => restore,
+            _ => unreachable!("only asked while records are read"),
+        }
+    }
+
+    fn look_further(&mut self, now: Instant) {
+        while let Phase::Reading(restore) = &mut self.phase
+            && restore.reading.len() < READS_MAX
+            && let Some((record, length)) = restore.waiting.pop_front()
+        {
+            restore.reading.insert(record, Looking { length, step: Step::Start });
+            self.store.read(record, 0, FIRST_READ_BYTES, Purpose::Restore);
+        }
+        if let Phase::Reading(restore) = &self.phase
+            && restore.reading.is_empty()
+        {
+            self.boot(now);
+        }
+    }
+
+    /// A part of a record was read.
+    pub(super) fn restore_data(&mut self, now: Instant, record: RecordId, offset: u64, data: Bytes) {
+        let Phase::Reading(restore) = &mut self.phase else { return };
+        let Some(Looking { length, step }) = restore.reading.remove(&record) else { return };
+        match step {
+            Step::Start => self.look_at_start(now, record, length, data),
+            Step::Notes { held, sealed } => self.look_at_notes(record, length, offset, &data, held, sealed),
+        }
+        self.look_further(now);
+    }
+
+    /// A record could not be read: it is left alone.
+    pub(super) fn restore_failed(&mut self, now: Instant, record: RecordId) {
+        if let Phase::Reading(restore) = &mut self.phase {
+            restore.reading.remove(&record);
+            self.counters.deleted_storage += 1;
+            self.look_further(now);
+        }
+    }
+
+    fn look_at_start(&mut self, now: Instant, record: RecordId, length: u64, data: Bytes) {
+        let mut input = data.clone();
+        let header = match Header::decode(&mut input) {
+            Ok(header) => header,
+            Err(DecodeError::Incomplete) => return self.too_short(record),
+            Err(_) => {
+                self.counters.records_foreign += 1;
+                return;
+            }
+        };
+        match header.kind {
+            Kind::Boot => {
+                if let Ok(boot) = decode_boot(&mut input) {
+                    let restore = self.restore();
+                    restore.boot = restore.boot.max(Some(boot));
+                }
+                self.restore().old_boots.push(record);
+            }
+            Kind::Tombstone => match TombstoneBody::decode(&mut input) {
+                Ok(body) => self.restore_tombstone(now, record, header, &body, length),
+                // Not durable when the node went down: the application was not told that it is gone.
+                Err(_) => self.too_short(record),
+            },
+            Kind::Received | Kind::Own => self.look_at_bundle(now, record, header, length, &data, input),
+        }
+    }
+
+    fn too_short(&mut self, record: RecordId) {
+        self.counters.records_short += 1;
+        self.store.remove(record);
+    }
+
+    fn look_at_bundle(
+        &mut self,
+        now: Instant,
+        record: RecordId,
+        header: Header,
+        length: u64,
+        data: &Bytes,
+        input: Bytes,
+    ) {
+        match decode_head(&input, &self.stored_policy) {
+            Ok((_, head_bytes)) => {
+                let own = Bytes::copy_from_slice(&input[..head_bytes]);
+                let (head, _) = decode_head(&own, &self.stored_policy).expect("it was just read");
+                self.look_at_head(now, record, header, head, head_bytes as u64, length);
+            }
+            Err(DecodeError::Incomplete) if (data.len() as u64) < length => {
+                let more = u32::try_from(data.len() * 4).unwrap_or(u32::MAX);
+                self.restore().reading.insert(record, Looking { length, step: Step::Start });
+                self.store.read(record, 0, more, Purpose::Restore);
+            }
+            Err(_) => self.too_short(record),
+        }
+    }
+
+    fn look_at_head(
+        &mut self,
+        now: Instant,
+        record: RecordId,
+        header: Header,
+        mut head: Head,
+        head_bytes: u64,
+        length: u64,
+    ) {
+        head.discard_unsupported();
+        let own = header.kind == Kind::Own;
+        let mut held = self.hold(now, record, header, head, head_bytes, own);
+        held.appended = length;
+        held.stored = length;
+        held.share = length;
+        let notes_at = held.notes_at();
+        if length >= notes_at + NOTE_BYTES {
+            let looking = Looking { length, step: Step::Notes { held: Box::new(held), sealed: false } };
+            self.restore().reading.insert(record, looking);
+            self.store.read(record, notes_at, NOTE_BYTES as u32, Purpose::Restore);
+        } else {
+            self.restore_unsealed(record, held, length);
+        }
+    }
+
+    fn look_at_notes(
+        &mut self,
+        record: RecordId,
+        length: u64,
+        offset: u64,
+        data: &Bytes,
+        mut held: Box<Held>,
+        sealed: bool,
+    ) {
+        let note = Note::decode(data, held.nonce, offset);
+        if !sealed && note != Some(Note::Sealed) {
+            return self.restore_unsealed(record, *held, length);
+        }
+        let notes_at = held.notes_at();
+        let notes = (length - notes_at) / NOTE_BYTES;
+        // A torn note at the end is overwritten by nobody: later notes would not be found behind it.
+        held.closed |= !(length - notes_at).is_multiple_of(NOTE_BYTES);
+        if !sealed && notes > 1 {
+            let last = notes_at + (notes - 1) * NOTE_BYTES;
+            self.restore()
+                .reading
+                .insert(record, Looking { length, step: Step::Notes { held, sealed: true } });
+            self.store.read(record, last, NOTE_BYTES as u32, Purpose::Restore);
+            return;
+        }
+        if let Some(Note::SafeUpTo(safe)) = note
+            && held.may_fragment()
+        {
+            let safe = safe.min(held.payload_bytes() - 1);
+            held.todo.take_first(safe);
+        }
+        held.stage = Stage::Sealing;
+        self.insert_bundle(record, *held);
+        self.found.push(record);
+    }
+
+    /// A bundle without a seal.
+    fn restore_unsealed(&mut self, record: RecordId, mut held: Held, length: u64) {
+        let payload = length.saturating_sub(held.payload_at()).min(held.payload_bytes());
+        if held.own {
+            return self.too_short(record);
+        }
+        if length >= held.notes_at() {
+            // Only the seal is missing, or torn: is the bundle what it should be?
+            held.stage = Stage::Verifying;
+            self.insert_bundle(record, held);
+            self.found.push(record);
+        } else if self.config.reactive_fragmentation && held.may_fragment() && payload > 0 {
+            held.cut_to(payload);
+            held.stage = Stage::Sealing;
+            self.insert_bundle(record, held);
+            self.found.push(record);
+        } else {
+            self.too_short(record);
+        }
+    }
+
+    fn restore_tombstone(
+        &mut self,
+        now: Instant,
+        record: RecordId,
+        header: Header,
+        body: &TombstoneBody,
+        length: u64,
+    ) {
+        let gone_by = match (self.clock.dtn_ms(now), header.arrival_dtn_ms) {
+            (Some(dtn_ms), taken) if taken > 0 => dtn_ms.saturating_sub(taken),
+            _ => 0,
+        };
+        let left = Duration::from_millis(body.remaining_ms.saturating_sub(gone_by));
+        let dtn_ms = Some(body.expires_dtn_ms).filter(|end| *end > 0);
+        let end = End { dtn_ms, by_age: now + left };
+        let tombstone = Tombstone { record, end, appended: length };
+        self.add_tombstone(now, AduKey::of_tombstone(body), tombstone);
+    }
+
+    /// Everything is found: this start gets its number.
+    fn boot(&mut self, now: Instant) {
+        let restore = core::mem::take(self.restore());
+        self.boot = restore.boot.map_or(0, |boot| boot + 1);
+        let record = self.next_record();
+        let header = self.header(now, Kind::Boot, 0);
+        self.store.append(record, encode_boot(header, self.boot));
+        self.phase = Phase::Booting { record, old: restore.old_boots };
+    }
+
+    /// The number of this start is durable (or there is no space even for that): work begins.
+    pub(super) fn booted(&mut self, now: Instant, stored: bool) {
+        let Phase::Booting { old, .. } = core::mem::replace(&mut self.phase, Phase::Ready) else {
+            unreachable!("only said while booting")
+        };
+        if stored {
+            old.into_iter().for_each(|record| self.store.remove(record));
+        }
+        let mut found = core::mem::take(&mut self.found);
+        found.sort();
+        self.unaged = found.clone();
+        self.age_found(now);
+        for record in found {
+            let Some(held) = self.bundles.get(&record) else { continue };
+            if self.tombstones.contains_key(&held.adu) {
+                // It was taken; only its removal did not come to pass.
+                self.drop_bundle(record);
+                continue;
+            }
+            if held.stage == Stage::Verifying {
+                self.verify(record);
+            } else {
+                self.dispatch(now, record);
+            }
+        }
+        self.take_early_pieces(now);
+        self.open_waiting_sends(now);
+    }
+
+    /// Adds to the age of what was found how long the node was down, once there is a clock.
+    pub(super) fn age_found(&mut self, now: Instant) {
+        let Some(dtn_ms) = self.clock.dtn_ms(now) else { return };
+        for record in core::mem::take(&mut self.unaged) {
+            let Some(held) = self.bundles.get_mut(&record) else { continue };
+            if held.arrival_dtn_ms == 0 {
+                continue;
+            }
+            self.deadlines.not_ends(held.end, Due::Expiry(record));
+            let here_ms = millis(now.saturating_since(held.since));
+            let since_arrival = dtn_ms.saturating_sub(held.arrival_dtn_ms);
+            held.age_ms = held.age_ms.saturating_add(since_arrival.saturating_sub(here_ms));
+            held.set_end(self.config.lifetime_max);
+            self.deadlines.ends(held.end, Due::Expiry(record));
+        }
+    }
+
+    /// Computes the checksum of a bundle that has no seal.
+    fn verify(&mut self, record: RecordId) {
+        let held = &self.bundles[&record];
+        let crc = PayloadCrc::new(&held.head.payload);
+        self.verifying.insert(record, Verifying { crc, at: 0, tail: BytesMut::new() });
+        self.verify_next(record);
+    }
+
+    pub(super) fn verify_next(&mut self, record: RecordId) {
+        let held = &self.bundles[&record];
+        let at = held.payload_at() + self.verifying[&record].at;
+        let left = held.notes_at() - at;
+        let length = left.min(self.config.piece_bytes_max as u64) as u32;
+        self.store.read(record, at, length, Purpose::Verify);
+    }
+
+    /// The next bytes of a bundle that is checked.
+    pub(super) fn verify_data(&mut self, now: Instant, record: RecordId, mut data: Bytes) {
+        let (Some(verifying), Some(held)) = (self.verifying.get_mut(&record), self.bundles.get(&record))
+        else {
+            self.verifying.remove(&record);
+            return;
+        };
+        if data.is_empty() {
+            return self.storage_lost(now, record);
+        }
+        let payload_left = held.payload_bytes().saturating_sub(verifying.at);
+        verifying.at += data.len() as u64;
+        let payload = data.split_to(data.len().min(usize::try_from(payload_left).unwrap_or(usize::MAX)));
+        verifying.crc.update(&payload);
+        verifying.tail.extend_from_slice(&data);
+        if held.payload_at() + verifying.at < held.notes_at() {
+            return self.verify_next(record);
+        }
+        let verifying = self.verifying.remove(&record).expect("it was just found");
+        if verifying.crc.decode_tail(&mut verifying.tail.freeze()).is_err() {
+            self.counters.refused_checksum += 1;
+            self.drop_bundle(record);
+            return;
+        }
+        let held = self.bundles.get_mut(&record).expect("it was just found");
+        if held.stored == held.notes_at() {
+            self.seal(record);
+        } else {
+            // A torn seal stands behind it: it is checked again after the next start.
+            held.closed = true;
+            held.stage = Stage::Sealing;
+            self.settled.push_back(record);
+        }
+    }
+}
+
+/// A bundle whose checksum is computed anew.
+#[derive(Debug)]
+pub(super) struct Verifying {
+    crc: PayloadCrc,
+    /// Bytes from the payload's beginning that were read.
+    at: u64,
+    tail: BytesMut,
+}

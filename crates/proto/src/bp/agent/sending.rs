@@ -1,0 +1,281 @@
+//! Bundles that are made here: sends of applications, and reports.
+//!
+//! A send is accepted once its seal is durable; from then on the agent owes the bundle to the network, and the
+//! application one terminal indication. After a restart the bundle goes on without the application knowing.
+
+use crate::bp::{
+    BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid, Head, PayloadCrc, PrimaryBlock, ReasonCode,
+};
+use crate::service::{AppIndication, RecordId, SendFailure, SendId, SendOptions};
+use crate::time::Instant;
+use bytes::{Bytes, BytesMut};
+
+use super::clock::millis;
+use super::held::Stage;
+use super::record::{HEADER_BYTES, Kind, NOTE_BYTES, Note};
+use super::{Agent, Phase};
+
+/// Appends shorter than this are put together.
+const MERGE_BYTES: usize = 4096;
+
+/// A bundle of this node whose payload is not all here.
+#[derive(Debug)]
+pub(super) struct Composing {
+    /// Header and head, until the first bytes of the payload come.
+    start: BytesMut,
+    crc: PayloadCrc,
+    payload_left: u64,
+}
+
+/// A send that is owed a terminal indication.
+#[derive(Debug)]
+pub(super) enum Sending {
+    /// The storage has not been read yet.
+    Waiting { destination: String, length: u64, options: SendOptions },
+    /// The bundle is in this record.
+    Held(RecordId),
+}
+
+impl Agent {
+    /// An application opens a bundle.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        send: SendId,
+        destination: String,
+        length: u64,
+        options: SendOptions,
+    ) {
+        assert!(!self.sends.contains_key(&send), "a send has a number of its own");
+        if self.sends.len() >= self.config.limits.sends_max {
+            self.counters.sends_failed += 1;
+            self.up.push_back(AppIndication::Failed { send, reason: SendFailure::Limit });
+        } else if matches!(self.phase, Phase::Ready) {
+            self.open_send(now, send, &destination, length, &options);
+        } else {
+            self.sends.insert(send, Sending::Waiting { destination, length, options });
+        }
+    }
+
+    /// The storage has been read: the sends that waited begin.
+    pub(super) fn open_waiting_sends(&mut self, now: Instant) {
+        for (send, sending) in core::mem::take(&mut self.sends) {
+            if let Sending::Waiting { destination, length, options } = sending {
+                self.open_send(now, send, &destination, length, &options);
+            }
+        }
+    }
+
+    fn open_send(
+        &mut self,
+        now: Instant,
+        send: SendId,
+        destination: &str,
+        length: u64,
+        options: &SendOptions,
+    ) {
+        let opened = self.compose(now, destination, length, options).and_then(|head| {
+            if length > self.config.limits.bundle_bytes_max {
+                return Err(SendFailure::Limit);
+            }
+            self.begin_own(now, head).ok_or(SendFailure::Full)
+        });
+        match opened {
+            Ok(record) => {
+                self.sends.insert(send, Sending::Held(record));
+                self.bundles.get_mut(&record).expect("it was just made").send = Some(send);
+                if length == 0 {
+                    self.append_own(record, Bytes::new());
+                }
+            }
+            Err(reason) => {
+                self.counters.sends_failed += 1;
+                self.up.push_back(AppIndication::Failed { send, reason });
+            }
+        }
+    }
+
+    /// The head that an application asks for (RFC 9171 5.2).
+    fn compose(
+        &mut self,
+        now: Instant,
+        destination: &str,
+        length: u64,
+        options: &SendOptions,
+    ) -> Result<Head, SendFailure> {
+        let parse = |text: &str| text.parse::<Eid>().map_err(|_| SendFailure::BadEndpoint);
+        let destination = parse(destination)?;
+        let source = options.source.as_deref().map_or(Ok(self.node.clone()), parse)?;
+        // The source is this node, or nobody (RFC 9171 5.2).
+        let is_ours = source.is_singleton() && source.same_node(&self.node);
+        if !is_ours && !source.is_null() {
+            return Err(SendFailure::BadEndpoint);
+        }
+        let report_to = options.report_to.as_deref().map_or(Ok(self.node.clone()), parse)?;
+        let mut flags = BundleFlags::NONE;
+        let wishes = [
+            (options.must_not_fragment || source.is_null(), BundleFlags::MUST_NOT_FRAGMENT),
+            (options.report_delivery, BundleFlags::REPORT_DELIVERY),
+            (options.report_reception, BundleFlags::REPORT_RECEPTION),
+            (options.report_forwarding, BundleFlags::REPORT_FORWARDING),
+            (options.report_deletion, BundleFlags::REPORT_DELETION),
+        ];
+        for (wish, flag) in wishes {
+            // Nobody can be told about a bundle without a source (RFC 9171 4.2.3).
+            if wish && !(source.is_null() && BundleFlags::REPORTS.contains(flag)) {
+                flags |= flag;
+            }
+        }
+        if flags.intersects(BundleFlags::REPORTS) {
+            flags |= BundleFlags::STATUS_TIME;
+        }
+        let mut primary =
+            PrimaryBlock::new(destination, source, self.timestamp(now), millis(options.lifetime));
+        primary.crc = self.primary_crc();
+        primary.flags = flags;
+        primary.report_to = report_to;
+        let mut head = Head::new(primary, length);
+        head.payload.crc = self.config.block_crc;
+        self.furnish(&mut head, options.priority, options.hop_limit);
+        Ok(head)
+    }
+
+    /// The checksum of primary blocks: there has to be one (RFC 9171 4.3.1).
+    pub(super) fn primary_crc(&self) -> CrcType {
+        match self.config.primary_crc {
+            CrcType::None => CrcType::Crc16,
+            crc => crc,
+        }
+    }
+
+    /// A creation timestamp that no other bundle of this node has, whatever its clock does and however often it
+    /// restarts (RFC 9171 4.2.7): the sequence number never goes back, and tells one start from another.
+    pub(super) fn timestamp(&mut self, now: Instant) -> CreationTimestamp {
+        let count = self.next_sequence;
+        self.next_sequence += 1;
+        match self.clock.dtn_ms(now).filter(|dtn_ms| *dtn_ms > 0) {
+            Some(dtn_ms) => {
+                CreationTimestamp { time: DtnTime(dtn_ms), sequence: count << 8 | self.boot & 0xff }
+            }
+            None => CreationTimestamp { time: DtnTime::UNKNOWN, sequence: self.boot << 32 | count },
+        }
+    }
+
+    /// Begins the record of a bundle made here; none: there is no space.
+    pub(super) fn begin_own(&mut self, now: Instant, head: Head) -> Option<RecordId> {
+        let bytes = head.to_bytes();
+        let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() as u64 + NOTE_BYTES;
+        let share = whole.saturating_add(head.payload.length);
+        if !self.make_space(now, share, head.priority()) {
+            return None;
+        }
+        let record = self.next_record();
+        let header = self.header(now, Kind::Own, 0);
+        let mut start = BytesMut::with_capacity(HEADER_BYTES as usize + bytes.len());
+        header.encode(&mut start);
+        start.extend_from_slice(&bytes);
+        let composing =
+            Composing { start, crc: PayloadCrc::new(&head.payload), payload_left: head.payload.length };
+        let mut held = self.hold(now, record, header, head, bytes.len() as u64, true);
+        held.share = share;
+        self.insert_bundle(record, held);
+        self.composing.insert(record, composing);
+        Some(record)
+    }
+
+    /// The next bytes of an application's send.
+    pub(super) fn send_piece(&mut self, send: SendId, data: Bytes) {
+        let length = data.len() as u64;
+        assert!(length <= self.room_told, "a piece needs room for all of it");
+        self.room_told -= length;
+        match self.sends.get(&send) {
+            Some(Sending::Held(record)) => {
+                let record = *record;
+                self.unstored += length;
+                self.bundles.get_mut(&record).expect("a send is held until it ends").handed += length;
+                self.append_own(record, data);
+            }
+            // It failed while the piece was on its way down.
+            _ => self.counters.ignored += 1,
+        }
+    }
+
+    /// Appends payload to a bundle of this node; with the last byte its tail and seal.
+    pub(super) fn append_own(&mut self, record: RecordId, data: Bytes) {
+        let composing = self.composing.get_mut(&record).expect("only what is composed grows");
+        let length = data.len() as u64;
+        assert!(length <= composing.payload_left, "a send has no more bytes than announced");
+        composing.payload_left -= length;
+        composing.crc.update(&data);
+        let mut out = core::mem::take(&mut composing.start);
+        let is_whole = composing.payload_left == 0;
+        if data.len() < MERGE_BYTES {
+            out.extend_from_slice(&data);
+        } else {
+            self.append_some(record, out.split());
+            self.append(record, data);
+        }
+        if is_whole {
+            let composing = self.composing.remove(&record).expect("it was just found");
+            composing.crc.encode_tail(&mut out);
+            let held = self.bundles.get_mut(&record).expect("what is composed is held");
+            held.stage = Stage::Sealing;
+            let position = held.appended + out.len() as u64;
+            out.extend_from_slice(&Note::Sealed.encode(held.nonce, position));
+        }
+        self.append_some(record, out);
+    }
+
+    fn append_some(&mut self, record: RecordId, data: BytesMut) {
+        if !data.is_empty() {
+            self.append(record, data.freeze());
+        }
+    }
+
+    /// A bundle made here is durable.
+    pub(super) fn own_sealed(&mut self, record: RecordId) {
+        if let Some(send) = self.bundles[&record].send {
+            self.counters.sent_here += 1;
+            self.up.push_back(AppIndication::Accepted { send });
+        }
+    }
+
+    /// An application gives a send up (RFC 9171 5.12).
+    pub(super) fn cancel(&mut self, now: Instant, send: SendId) {
+        match self.sends.get(&send) {
+            None => {}
+            Some(Sending::Waiting { .. }) => self.end_send(send, Err(SendFailure::Cancelled)),
+            Some(Sending::Held(record)) => {
+                let record = *record;
+                let held = &self.bundles[&record];
+                if held.stage == Stage::Local
+                    && self.local.get(&held.adu).is_some_and(|local| local.is_taken())
+                {
+                    // Delivered: too late.
+                    return;
+                }
+                self.counters.deleted_cancelled += 1;
+                self.delete(now, record, ReasonCode::TransmissionCanceled, SendFailure::Cancelled);
+            }
+        }
+    }
+
+    /// Says how a send ended, if that is still owed.
+    pub(super) fn end_send(&mut self, send: SendId, end: Result<(), SendFailure>) {
+        if self.sends.remove(&send).is_none() {
+            return;
+        }
+        self.up.push_back(match end {
+            Ok(()) => AppIndication::Sent { send },
+            Err(reason) => AppIndication::Failed { send, reason },
+        });
+    }
+
+    /// How many payload bytes the sends may hand down: what the buffer has free.
+    pub(super) fn send_room(&self) -> u64 {
+        match self.phase {
+            Phase::Ready => self.config.limits.buffer_bytes_max.saturating_sub(self.unstored),
+            _ => 0,
+        }
+    }
+}

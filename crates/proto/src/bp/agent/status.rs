@@ -1,0 +1,131 @@
+//! What an agent holds, and why each bundle is still here.
+
+use crate::bp::{BundleId, Eid};
+use crate::service::{DeliveryId, LinkId, Priority, SendId};
+use crate::time::Instant;
+
+use super::Agent;
+use super::delivery::Progress;
+use super::held::{Held, Stage};
+use super::routing::Hop;
+
+/// A bundle, and why it is still here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleStatus {
+    /// Which bundle.
+    pub id: BundleId,
+    /// Where it goes.
+    pub destination: Eid,
+    /// Its urgency.
+    pub priority: Priority,
+    /// Bytes of payload in this part of it.
+    pub payload_bytes: u64,
+    /// Payload bytes from its beginning that are safe with the next hop.
+    pub safe_bytes: u64,
+    /// The send of an application that it belongs to.
+    pub send: Option<SendId>,
+    /// Why it is still here.
+    pub why: Why,
+}
+
+/// Why a bundle is still here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is arriving, or being written.
+    Arriving,
+    /// The storage does not have all of it durable yet, or it is being checked after a crash.
+    Storing,
+    /// No route leads to its destination.
+    NoRoute,
+    /// Every link that it may take is down, or leads back to where it came from.
+    LinksDown(Vec<LinkId>),
+    /// The links that it may take are up, and their next contact has not begun.
+    NoContact {
+        /// The link whose contact comes first.
+        link: LinkId,
+        /// When it begins, DTN milliseconds; none: no contact is planned any more.
+        next_dtn_ms: Option<u64>,
+    },
+    /// Others are before it, or the link takes no more at the moment.
+    Queued(LinkId),
+    /// It is on its way.
+    OnTheWay(LinkId),
+    /// A peer had no place for it; it is tried again then.
+    Resting(Instant),
+    /// It is for this node, and parts are missing.
+    InParts {
+        /// Bytes here.
+        have: u64,
+        /// Bytes of the whole.
+        of: u64,
+    },
+    /// Nobody is registered for its endpoint.
+    NobodyRegistered(DeliveryId),
+    /// The application was told and has not taken it.
+    NotTaken(DeliveryId),
+}
+
+impl Agent {
+    /// Every bundle that is here, and why.
+    pub fn bundles(&self, now: Instant) -> impl Iterator<Item = BundleStatus> + '_ {
+        self.bundles.values().map(move |held| BundleStatus {
+            id: held.head.id(),
+            destination: held.head.primary.destination.clone(),
+            priority: held.head.priority(),
+            payload_bytes: held.payload_bytes(),
+            safe_bytes: self.safe_prefix(held),
+            send: held.send,
+            why: self.why(now, held),
+        })
+    }
+
+    /// Why a bundle is still here.
+    fn why(&self, now: Instant, held: &Held) -> Why {
+        match held.stage {
+            Stage::Arriving | Stage::Composing => Why::Arriving,
+            Stage::Sealing | Stage::Verifying => Why::Storing,
+            Stage::Resting(until) => Why::Resting(until),
+            Stage::Local => self.why_local(held),
+            Stage::Forwarding(class) => match held.flights.first() {
+                Some((link, _)) => Why::OnTheWay(*link),
+                None => self.why_waiting(now, &self.routing.key(class).hops),
+            },
+        }
+    }
+
+    fn why_local(&self, held: &Held) -> Why {
+        let Some(local) = self.local.get(&held.adu) else { return Why::Storing };
+        match local.progress {
+            Progress::InParts => Why::InParts { have: local.assembly.have(), of: local.assembly.total() },
+            Progress::Whole => Why::NobodyRegistered(local.delivery),
+            Progress::Told => Why::NotTaken(local.delivery),
+            Progress::Taken => Why::Storing,
+        }
+    }
+
+    fn why_waiting(&self, now: Instant, hops: &[(u32, Hop)]) -> Why {
+        let links: Vec<LinkId> = hops.iter().flat_map(|(_, hop)| self.links.of(hop)).collect();
+        if links.is_empty() {
+            return Why::NoRoute;
+        }
+        if let Some(link) = links.iter().find(|link| self.links.usable(**link, now)) {
+            return Why::Queued(*link);
+        }
+        let dtn_ms = self.clock.dtn_ms(now);
+        let waiting = links.iter().filter_map(|id| {
+            let link = self.links.get(*id).filter(|link| link.is_up() && !link.is_in_contact())?;
+            Some((link.next_contact(dtn_ms), *id))
+        });
+        match waiting.min_by_key(|(next, _)| next.unwrap_or(u64::MAX)) {
+            Some((next_dtn_ms, link)) => Why::NoContact { link, next_dtn_ms },
+            None => Why::LinksDown(links),
+        }
+    }
+
+    /// Payload bytes and heads that are in memory at the moment: what waits for the storage or for a link.
+    pub fn buffered_bytes(&self) -> usize {
+        let flights = self.links.iter().flat_map(|(_, link)| link.flights.values());
+        let flying: usize = flights.map(|flight| flight.buffered).sum();
+        flying + self.store.out_bytes
+    }
+}
