@@ -8,6 +8,7 @@
 pub mod bp;
 pub mod codec;
 pub mod engine;
+pub mod fuzz;
 pub mod joint;
 #[cfg(test)]
 mod laws;

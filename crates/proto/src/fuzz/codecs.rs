@@ -1,0 +1,329 @@
+//! Every codec: what has to hold for any bytes, and legal messages to begin with.
+
+use crate::bp::generate::Generator;
+use crate::bp::{AdminRecord, BlockType, Bundle, Content, CrcType, Eid, PayloadCrc, Policy, decode_head};
+use crate::codec::{DecodeError, cbor, sdnv};
+use crate::rng::Rng;
+use crate::tcp::wire::{Flags, Ipv4Header, OPTION_BYTES_MAX, Options, Packet, Segment, internet_checksum};
+use bytes::{Bytes, BytesMut};
+use core::fmt::Debug;
+use std::net::Ipv4Addr;
+
+/// A codec under test.
+#[derive(Debug)]
+pub struct Codec {
+    /// Its name, for messages.
+    pub name: &'static str,
+    /// Decodes any bytes and checks what follows from it. True if they were accepted.
+    pub check: fn(&Bytes) -> bool,
+    /// Makes a legal message.
+    pub valid: fn(Rng) -> Bytes,
+}
+
+/// All of them.
+pub const CODECS: &[Codec] = &[
+    Codec { name: "cbor item", check: check_cbor, valid: |rng| Generator::new(rng).bundle().to_bytes() },
+    Codec { name: "sdnv", check: check_sdnv, valid: valid_sdnv },
+    Codec { name: "endpoint id", check: check_eid, valid: |rng| encoded(|out| endpoint(rng).encode(out)) },
+    Codec { name: "endpoint id as text", check: check_eid_text, valid: valid_eid_text },
+    Codec { name: "block content", check: check_content, valid: valid_content },
+    Codec {
+        name: "administrative record",
+        check: |bytes| is_identity(bytes, AdminRecord::decode, AdminRecord::encode),
+        valid: |rng| Generator::new(rng).admin_record().to_bytes(),
+    },
+    Codec { name: "bundle", check: check_bundle, valid: valid_bundle },
+    Codec {
+        name: "bundle in pieces",
+        check: check_bundle_in_pieces,
+        valid: |rng| [&[40], &valid_bundle(rng)[..]].concat().into(),
+    },
+    Codec { name: "ipv4 header", check: check_ipv4, valid: valid_packet },
+    Codec { name: "tcp segment", check: check_segment, valid: valid_segment },
+    Codec { name: "ipv4 packet", check: check_packet, valid: valid_packet },
+];
+
+/// For codecs with one encoding for each value: what is decoded is encoded to the bytes that it came from.
+fn is_identity<T>(
+    bytes: &Bytes,
+    decode: impl Fn(&mut Bytes) -> Result<T, DecodeError>,
+    encode: impl Fn(&T, &mut BytesMut),
+) -> bool {
+    let mut input = bytes.clone();
+    let Ok(value) = decode(&mut input) else { return false };
+    let taken = &bytes[..bytes.len() - input.len()];
+    assert_eq!(encoded(|out| encode(&value, out)), taken, "encoded otherwise than it was decoded");
+    true
+}
+
+/// For codecs that accept more than they say: what is encoded is decoded to the same value.
+fn is_stable<T: PartialEq + Debug>(
+    bytes: &Bytes,
+    decode: impl Fn(&mut Bytes) -> Result<T, DecodeError>,
+    encode: impl Fn(&T, &mut BytesMut),
+) -> bool {
+    let mut input = bytes.clone();
+    let Ok(value) = decode(&mut input) else { return false };
+    let mut again = encoded(|out| encode(&value, out));
+    assert_eq!(decode(&mut again).as_ref(), Ok(&value));
+    assert!(again.is_empty(), "bytes of its own were left");
+    true
+}
+
+fn encoded(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
+    let mut out = BytesMut::new();
+    encode(&mut out);
+    out.freeze()
+}
+
+fn endpoint(rng: Rng) -> Eid {
+    Generator::new(rng).endpoint()
+}
+
+fn check_cbor(bytes: &Bytes) -> bool {
+    let mut input = bytes.clone();
+    match cbor::item(&mut input, 16) {
+        Ok(item) => {
+            assert_eq!(item, bytes[..bytes.len() - input.len()]);
+            assert_eq!(cbor::item(&mut item.clone(), 16).as_ref(), Ok(&item));
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+fn check_sdnv(bytes: &Bytes) -> bool {
+    is_stable(bytes, sdnv::decode, |value, out| sdnv::encode(*value, out))
+}
+
+fn valid_sdnv(rng: Rng) -> Bytes {
+    encoded(|out| sdnv::encode(Generator::new(rng).number(), out))
+}
+
+fn check_eid(bytes: &Bytes) -> bool {
+    let mut input = bytes.clone();
+    if let Ok(eid) = Eid::decode(&mut input) {
+        assert_eq!(eid, eid.detached());
+        assert!(eid.same_node(&eid.node_id()));
+        if !matches!(eid, Eid::Unknown { .. }) {
+            assert_eq!(eid.to_string().parse().as_ref(), Ok(&eid));
+        }
+    }
+    is_identity(bytes, Eid::decode, Eid::encode)
+}
+
+fn check_eid_text(bytes: &Bytes) -> bool {
+    let Ok(text) = core::str::from_utf8(bytes) else { return false };
+    let Ok(eid) = text.parse::<Eid>() else { return false };
+    assert_eq!(eid.to_string().parse().as_ref(), Ok(&eid));
+    assert_eq!(Eid::decode(&mut encoded(|out| eid.encode(out))), Ok(eid));
+    true
+}
+
+fn valid_eid_text(rng: Rng) -> Bytes {
+    Generator::new(rng).singleton().to_string().into()
+}
+
+/// The first byte chooses the block type.
+fn check_content(bytes: &Bytes) -> bool {
+    const TYPES: [BlockType; 4] =
+        [BlockType::PreviousNode, BlockType::BundleAge, BlockType::HopCount, BlockType::QualityOfService];
+    let Some(&choice) = bytes.first() else { return false };
+    let (block_type, data) = (TYPES[usize::from(choice) % TYPES.len()], bytes.slice(1..));
+    let Ok(Some(content)) = Content::decode(block_type, &data) else { return false };
+    assert_eq!((content.block_type(), content.encode()), (block_type, data));
+    true
+}
+
+fn valid_content(rng: Rng) -> Bytes {
+    let head = Generator::new(rng).bundle().head;
+    let number = |block: &crate::bp::Block| match block.block_type {
+        BlockType::PreviousNode => Some(0),
+        BlockType::BundleAge => Some(1),
+        BlockType::HopCount => Some(2),
+        BlockType::QualityOfService => Some(3),
+        _ => None,
+    };
+    let known = head.blocks.iter().find_map(|block| Some((number(block)?, block.data.clone())));
+    let (choice, data) = known.unwrap_or((1, Content::BundleAge(7).encode()));
+    [&[choice], &data[..]].concat().into()
+}
+
+fn check_bundle(bytes: &Bytes) -> bool {
+    let decode = |input: &mut Bytes| {
+        let bundle = Bundle::decode_with(input, &Policy::STORED)?;
+        exercise(&bundle);
+        Ok(bundle)
+    };
+    is_identity(bytes, decode, Bundle::encode)
+}
+
+/// What an agent asks of a bundle that was accepted.
+fn exercise(bundle: &Bundle) {
+    let head = &bundle.head;
+    let _ = (head.id(), head.previous_node(), head.age_ms(), head.hop_count(), head.priority());
+    assert_eq!(head.check(&Policy::STORED), Ok(()));
+    let free = head.free_number();
+    assert!(free > 1 && head.blocks.iter().all(|block| block.number != free));
+    let length = head.payload.length;
+    if length > 1 && !head.primary.flags.contains(crate::bp::BundleFlags::MUST_NOT_FRAGMENT) {
+        for (offset, length) in [(0, length / 2), (length / 2, length - length / 2)] {
+            let head = head.fragment(offset, length);
+            let payload = bundle.payload.slice(offset as usize..(offset + length) as usize);
+            if head.check(&Policy::STORED).is_ok() {
+                let fragment = Bundle { head, payload };
+                assert_eq!(Bundle::from_bytes(&fragment.to_bytes(), &Policy::STORED), Ok(fragment));
+            }
+        }
+    }
+}
+
+/// Head, payload in two pieces, tail: says the same as all at once. The first byte says where the pieces meet.
+fn check_bundle_in_pieces(bytes: &Bytes) -> bool {
+    let (Some(&cut), rest) = (bytes.first(), bytes.slice(bytes.len().min(1)..)) else { return false };
+    let whole = Bundle::decode_with(&mut rest.clone(), &Policy::STORED);
+    let pieces = decode_in_pieces(&rest, usize::from(cut));
+    assert_eq!(pieces, whole);
+    pieces.is_ok()
+}
+
+fn decode_in_pieces(bytes: &Bytes, cut: usize) -> Result<Bundle, DecodeError> {
+    let (head, length) = decode_head(bytes, &Policy::STORED)?;
+    // A prefix says either the same or that it is not complete.
+    let prefix = decode_head(&bytes.slice(..cut.min(length)), &Policy::STORED);
+    assert!(prefix == Err(DecodeError::Incomplete) || prefix == Ok((head.clone(), length)));
+    let mut rest = bytes.slice(length..);
+    let payload_length = usize::try_from(head.payload.length).unwrap_or(usize::MAX);
+    if rest.len() < payload_length {
+        return Err(DecodeError::Incomplete);
+    }
+    let payload = rest.split_to(payload_length);
+    let (first, second) = payload.split_at(cut.min(payload.len()));
+    let mut crc = PayloadCrc::new(&head.payload);
+    crc.update(first);
+    crc.update(second);
+    crc.decode_tail(&mut rest)?;
+    assert_eq!(
+        encoded(|out| crc.encode_tail(out)),
+        bytes[bytes.len() - rest.len() - crc.tail_bytes()..][..crc.tail_bytes()]
+    );
+    Ok(Bundle { head, payload })
+}
+
+/// Half of them without CRCs, so that damage reaches what is behind them.
+fn valid_bundle(mut rng: Rng) -> Bytes {
+    let open = rng.chance(0.5);
+    let mut bundle = Generator::new(rng).bundle();
+    if open {
+        bundle.head.primary.crc = CrcType::None;
+        bundle.head.payload.crc = CrcType::None;
+        bundle.head.blocks.iter_mut().for_each(|block| block.crc = CrcType::None);
+    }
+    bundle.to_bytes()
+}
+
+/// Damaged headers get the right checksum, so that damage reaches what is behind it.
+fn check_ipv4(bytes: &Bytes) -> bool {
+    is_stable_ipv4(bytes) | is_stable_ipv4(&with_ipv4_checksum(bytes))
+}
+
+fn is_stable_ipv4(bytes: &Bytes) -> bool {
+    let Ok(header) = Ipv4Header::decode(&mut bytes.clone()) else { return false };
+    let mut again = BytesMut::new();
+    header.encode(&mut again);
+    again.resize(again.len() + usize::from(header.payload_bytes), 0);
+    assert_eq!(Ipv4Header::decode(&mut again.freeze()), Ok(header));
+    true
+}
+
+fn with_ipv4_checksum(bytes: &Bytes) -> Bytes {
+    let mut bytes = bytes.to_vec();
+    let length = bytes.first().map_or(0, |first| usize::from(first & 0x0f) * 4);
+    if length >= 20 && bytes.len() >= length {
+        put_checksum(&mut bytes, 10, |bytes| internet_checksum(&bytes[..length]));
+    }
+    bytes.into()
+}
+
+fn put_checksum(bytes: &mut [u8], at: usize, compute: impl FnOnce(&[u8]) -> u16) {
+    bytes[at..at + 2].fill(0);
+    let checksum = compute(bytes);
+    bytes[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+}
+
+const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const THERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+fn check_segment(bytes: &Bytes) -> bool {
+    let decode = |input: &mut Bytes| Segment::decode(input, HERE, THERE).and_then(encodable);
+    let encode = |segment: &Segment, out: &mut BytesMut| segment.encode(HERE, THERE, out);
+    is_stable(bytes, decode, encode) | is_stable(&with_tcp_checksum(bytes), decode, encode)
+}
+
+/// Options that a peer has packed more tightly than this implementation packs them cannot be said again.
+fn encodable(segment: Segment) -> Result<Segment, DecodeError> {
+    let fits = segment.options.length() <= OPTION_BYTES_MAX && segment.payload.len() < 65_000;
+    if fits { Ok(segment) } else { Err(DecodeError::Limit { what: "a test" }) }
+}
+
+fn with_tcp_checksum(bytes: &Bytes) -> Bytes {
+    let mut bytes = bytes.to_vec();
+    if let (true, Ok(length)) = (bytes.len() >= 20, u16::try_from(bytes.len())) {
+        let mut pseudo = [&HERE.octets()[..], &THERE.octets(), &[0, 6], &length.to_be_bytes()].concat();
+        put_checksum(&mut bytes, 16, |bytes| {
+            pseudo.extend_from_slice(bytes);
+            internet_checksum(&pseudo)
+        });
+    }
+    bytes.into()
+}
+
+fn check_packet(bytes: &Bytes) -> bool {
+    let decode = |input: &mut Bytes| {
+        let packet = Packet::decode(input)?;
+        encodable(packet.segment.clone()).map(|_| packet)
+    };
+    is_stable(bytes, decode, Packet::encode) | is_stable(&with_ipv4_checksum(bytes), decode, Packet::encode)
+}
+
+fn segment(rng: &mut Rng) -> Segment {
+    let mut options = Options::default();
+    if rng.chance(0.3) {
+        options.maximum_segment_bytes = Some(rng.next_u32() as u16);
+        options.window_scale = Some(rng.next_u32() as u8);
+        options.sack_permitted = rng.chance(0.5);
+    } else if rng.chance(0.5) {
+        (0..=rng.below(3)).for_each(|_| options.sack.push(rng.next_u32(), rng.next_u32()));
+    }
+    if rng.chance(0.5) {
+        options.timestamps = Some((rng.next_u32(), rng.next_u32()));
+    }
+    let mut payload = vec![0; rng.below(100) as usize];
+    rng.fill(&mut payload);
+    Segment {
+        source_port: rng.next_u32() as u16,
+        destination_port: 4556,
+        sequence: rng.next_u32(),
+        acknowledgement: rng.next_u32(),
+        flags: Flags::from_byte(rng.next_u32() as u8),
+        window: rng.next_u32() as u16,
+        urgent: rng.next_u32() as u16,
+        options: if options.length() > OPTION_BYTES_MAX { Options::default() } else { options },
+        payload: payload.into(),
+    }
+}
+
+fn valid_segment(mut rng: Rng) -> Bytes {
+    encoded(|out| segment(&mut rng).encode(HERE, THERE, out))
+}
+
+fn valid_packet(mut rng: Rng) -> Bytes {
+    let packet = Packet {
+        identification: rng.next_u32() as u16,
+        time_to_live: 64,
+        source: HERE,
+        destination: THERE,
+        segment: segment(&mut rng),
+    };
+    encoded(|out| packet.encode(out))
+}
