@@ -2,12 +2,16 @@
 
 use bytes::Bytes;
 use longwire_proto::engine::{Engine, Service};
-use longwire_proto::service::StorageRequest;
+use longwire_proto::joint::{Beside, Through};
 use longwire_proto::service::{
-    FramesIndication, FramesRequest, InterfaceId, Port, Shares, StorageIndication,
+    Both, FramesIndication, FramesRequest, InterfaceId, LinkId, Many, Port, Shares, Storage,
+    StorageIndication, StorageRequest, Stream, StreamIndication, StreamRequest,
 };
+use longwire_proto::tcp::Host;
+use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
 use longwire_proto::time::Instant;
 use longwire_sim::*;
+use std::net::Ipv4Addr;
 
 /// The user asks for nothing but the first ball.
 enum Serve {}
@@ -90,9 +94,78 @@ fn ping_pong(name: &str, pairs: u16, errors: Errors) {
 fn measure<A: Service>(name: &str, world: &mut Simulation<A>, mut more: impl FnMut(&Simulation<A>) -> bool) {
     let start = std::time::Instant::now();
     world.run_while(Instant::FAR_FUTURE, |world| more(world));
-    let seconds = start.elapsed().as_secs_f64();
-    let rate = world.events() as f64 / seconds / 1e6;
-    println!("{name:40} {:>9} events  {seconds:7.3} s  {rate:6.2} million events/s", world.events());
+    print_rate(name, world.events(), start.elapsed().as_secs_f64());
+}
+
+const FILE_BYTES: u64 = 1_000_000;
+const LINK: LinkId = LinkId(0);
+
+fn host(number: u8, other: u8, boot: &Boot) -> NodeEngine<Tcp> {
+    let address = |number| Ipv4Addr::new(10, 0, 0, number);
+    let config = HostConfig {
+        interfaces: vec![InterfaceConfig { address: address(number), ..InterfaceConfig::default() }],
+        listen: vec![4556],
+        peers: vec![PeerConfig { link: LINK, address: address(other), port: 4556 }],
+        ..HostConfig::default()
+    };
+    let host = Host::new(config, boot.rng.fork("tcp"));
+    Box::new(Beside { first: Through::<Storage>::new(), second: host })
+}
+
+type Tcp = Both<Storage, Many<LinkId, Stream>>;
+
+/// A file of 1 MB over TCP, from Moon to Earth: 115,200 bit/s, 2 s one way, a bit-error rate of 1e-6.
+fn cislunar(runs: u64) {
+    let (mut events, mut seconds) = (0, 0.0);
+    let start = std::time::Instant::now();
+    for seed in 0..runs {
+        let mut world: Simulation<Tcp> = Simulation::new(seed);
+        let line = LineConfig {
+            rate_bps: 115_200,
+            delay: Delay::constant_ms(2000),
+            errors: Errors::Ber(1e-6),
+            queue_bytes: 64_000,
+            ..LineConfig::default()
+        };
+        let [moon, earth] = [("moon", 1, 2), ("earth", 2, 1)].map(|(name, number, other)| {
+            let factory: Factory<Tcp> = Box::new(move |boot| host(number, other, &boot));
+            world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+        });
+        let at = InterfaceId(0);
+        world.add_channel((moon, at), (earth, at), ChannelConfig::symmetric(line));
+        world.request(moon, Port::Second((LINK, StreamRequest::Connect)));
+        let (mut written, mut arrived) = (0, 0);
+        world.run_while(Instant::from_secs(100_000), |world| {
+            while let Some((_, node, said)) = world.pop_indication() {
+                let Port::Second((link, said)) = said else { continue };
+                let request = match said {
+                    StreamIndication::Room(room) if node == moon && room > 0 && written < FILE_BYTES => {
+                        let length = room.min(FILE_BYTES - written).min(16_384);
+                        written += length;
+                        StreamRequest::Write(vec![7; length as usize].into())
+                    }
+                    StreamIndication::Data(data) => {
+                        arrived += data.len() as u64;
+                        StreamRequest::Release(data.len() as u64)
+                    }
+                    _ => continue,
+                };
+                world.request(node, Port::Second((link, request)));
+            }
+            arrived < FILE_BYTES
+        });
+        assert_eq!(arrived, FILE_BYTES, "the file arrived\n{}", world.status());
+        events += world.events();
+        seconds += world.now().as_secs_f64();
+    }
+    print_rate("1 MB over TCP, cislunar", events, start.elapsed().as_secs_f64());
+    let (wall, mean) = (start.elapsed().as_secs_f64() / runs as f64, seconds / runs as f64);
+    println!("    {runs} runs: {mean:.1} s of virtual time in {:.2} ms each", wall * 1e3);
+}
+
+fn print_rate(name: &str, events: u64, seconds: f64) {
+    let rate = events as f64 / seconds / 1e6;
+    println!("{name:42} {events:>9} events  {seconds:7.3} s  {rate:6.2} million events/s");
 }
 
 fn main() {
@@ -100,4 +173,5 @@ fn main() {
     ping_pong("ping-pong, 100 pairs", 100, Errors::None);
     ping_pong("ping-pong, one pair, bit-error rate 1e-6", 1, Errors::Ber(1e-6));
     ping_pong("ping-pong, one pair, bit-error rate 1e-3", 1, Errors::Ber(1e-3));
+    cislunar(100);
 }
