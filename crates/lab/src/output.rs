@@ -16,6 +16,7 @@ pub fn terminal(blocks: &[Block], width: usize, colour: bool) -> String {
         Block::Table(table) => table.terminal(width, colour),
         Block::Plot(plot) => plot.table().terminal(width, colour),
         Block::Ledger(chart) => chart.table().terminal(width, colour),
+        Block::Rank(chart) => chart.table().terminal(width, colour),
     };
     blocks.iter().map(part).collect::<Vec<_>>().join("\n")
 }

@@ -1,6 +1,5 @@
 //! The page: one file, no script, nothing fetched.
 
-use super::ledger::LedgerChart;
 use super::plot::Plot;
 use super::table::{Cell, Column, Table, Tone};
 use super::{Assumption, Block, Report, Section};
@@ -89,7 +88,12 @@ fn section(out: &mut String, section: &Section, number: usize) {
             }
             Block::Plot(plot) => self::plot(out, plot),
             Block::Table(table) => full_table(out, table),
-            Block::Ledger(chart) => ledger(out, chart),
+            Block::Ledger(chart) => {
+                figure(out, &chart.title, [&chart.legend(), &chart.svg()], &chart.caption, &chart.table())
+            }
+            Block::Rank(chart) => {
+                figure(out, &chart.title, ["", &chart.svg()], &chart.caption, &chart.table())
+            }
         }
     }
     out.push_str("</section>\n");
@@ -106,13 +110,12 @@ fn plot(out: &mut String, plot: &Plot) {
     out.push_str("</figure>\n");
 }
 
-fn ledger(out: &mut String, chart: &LedgerChart) {
-    let _ = writeln!(out, "<figure>\n<h3>{}</h3>", escape(&chart.title));
-    out.push_str(&chart.legend());
-    out.push_str(&chart.svg());
-    caption(out, &chart.caption);
-    let table = chart.table();
-    folded(out, &table, &[(&chart.title, &table.csv())]);
+/// A picture whose table is all its data.
+fn figure(out: &mut String, title: &str, picture: [&str; 2], words: &str, table: &Table) {
+    let _ = writeln!(out, "<figure>\n<h3>{}</h3>", escape(title));
+    picture.iter().for_each(|part| out.push_str(part));
+    caption(out, words);
+    folded(out, table, &[(title, &table.csv())]);
     out.push_str("</figure>\n");
 }
 
@@ -123,12 +126,13 @@ fn caption(out: &mut String, text: &str) {
 }
 
 fn folded(out: &mut String, table: &Table, files: &[(&str, &str)]) {
-    out.push_str("<details><summary>Table</summary>\n");
+    out.push_str("<div class=\"foot\"><details><summary>Table</summary>\n");
     self::table(out, table);
     out.push_str("</details>\n");
     let files: Vec<(String, &str, &str)> =
         files.iter().map(|(name, text)| (format!("{}.csv", slug(name)), "text/csv", *text)).collect();
     downloads(out, &files);
+    out.push_str("</div>\n");
 }
 
 fn full_table(out: &mut String, table: &Table) {

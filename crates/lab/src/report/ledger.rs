@@ -56,12 +56,21 @@ pub struct Bar {
 }
 
 const WIDTH: f64 = 760.0;
-const LEFT: f64 = 172.0;
 const RIGHT: f64 = 690.0;
 const ROW: f64 = 38.0;
 const THICK: f64 = 22.0;
 
+/// Where bars begin, so that the longest of these names fits before them.
+pub(super) fn left_of<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
+    let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
+    (longest as f64 * 7.2 + 18.0).clamp(90.0, 330.0)
+}
+
 impl LedgerChart {
+    fn left(&self) -> f64 {
+        left_of(self.bars.iter().map(|bar| bar.name.as_str()))
+    }
+
     fn total(bar: &Bar) -> f64 {
         bar.values.iter().sum()
     }
@@ -105,16 +114,17 @@ impl LedgerChart {
     }
 
     fn bar(&self, out: &mut String, bar: &Bar, top: f64, most: f64) {
-        let scale = (RIGHT - LEFT) / most;
+        let left = self.left();
+        let scale = (RIGHT - left) / most;
         let middle = top + THICK / 2.0 + 4.5;
         let _ = writeln!(
             out,
             "<text class=\"name\" x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>",
-            LEFT - 10.0,
+            left - 10.0,
             escape(&bar.name)
         );
         let total = Self::total(bar);
-        let mut at = LEFT;
+        let mut at = left;
         for (share, &value) in bar.values.iter().enumerate() {
             let width = value * scale;
             if width > 0.0 {
@@ -133,7 +143,7 @@ impl LedgerChart {
             let _ = writeln!(
                 out,
                 "<path class=\"limit\" d=\"M{:.1} {:.1}v{:.1}\"><title>{}: the channel itself needs {} {}</title></path>",
-                LEFT + limit * scale,
+                left + limit * scale,
                 top - 4.0,
                 THICK + 8.0,
                 escape(&bar.name),

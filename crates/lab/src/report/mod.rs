@@ -8,11 +8,13 @@ mod format;
 mod html;
 mod ledger;
 mod plot;
+mod rank;
 mod table;
 
 pub use format::{figure, with_error};
 pub use ledger::{Bar, LedgerChart, Share};
 pub use plot::{Axis, Plot, PlotSeries, Point, Shape};
+pub use rank::{RankChart, RankRow};
 pub use table::{Cell, Column, Table, Tone};
 
 use crate::record::{Experiment, Record};
@@ -74,6 +76,8 @@ pub enum Block {
     Table(Table),
     /// Where the time went.
     Ledger(LedgerChart),
+    /// One figure of several contenders.
+    Rank(RankChart),
 }
 
 impl From<&str> for Block {
@@ -103,6 +107,12 @@ impl From<Table> for Block {
 impl From<LedgerChart> for Block {
     fn from(chart: LedgerChart) -> Block {
         Block::Ledger(chart)
+    }
+}
+
+impl From<RankChart> for Block {
+    fn from(chart: RankChart) -> Block {
+        Block::Rank(chart)
     }
 }
 
@@ -142,7 +152,7 @@ pub fn verdicts(
             Column::number("published", ""),
             Column::text("unit"),
             Column::number("ours / published", ""),
-            Column::text("within"),
+            Column::text("verdict"),
             Column::text("kind"),
             Column::text("source"),
         ],
@@ -169,9 +179,9 @@ fn verdict(ours: f64, reference: f64, tolerance: Option<f64>) -> Cell {
     let Some(tolerance) = tolerance else { return Cell::empty() };
     let bound = crate::record::number(tolerance * 100.0);
     if (ours - reference).abs() <= tolerance * reference.abs() {
-        Cell::text(format!("yes, {bound} %")).toned(Tone::Good)
+        Cell::text(format!("within {bound} %")).toned(Tone::Good)
     } else {
-        Cell::text(format!("NO, {bound} %")).toned(Tone::Bad)
+        Cell::text(format!("NOT within {bound} %")).toned(Tone::Bad)
     }
 }
 

@@ -65,6 +65,23 @@ pub(crate) fn sample() -> (Report, Experiment) {
             Cell::percent(76.0 / time).toned(tone),
         ]);
     }
+    let rank = RankChart {
+        title: "Transfer time".into(),
+        quantity: "time".into(),
+        unit: "s".into(),
+        rows: [
+            ("tcpcl4/streaming, wide window", 105.31, 2.0),
+            ("tcpcl3 <as deployed>", 185.25, 12.0),
+            ("tcp", 240.0, 0.0),
+        ]
+        .map(|(name, time, spread)| RankRow {
+            name: name.into(),
+            summary: crate::stats::Summary::of(&[time - spread, time, time + spread]),
+        })
+        .to_vec(),
+        limit: Some(73.4),
+        ..RankChart::default()
+    };
     let ledger = LedgerChart {
         title: "Where the time went".into(),
         caption: "Moon to orbiter, all runs' mean.".into(),
@@ -115,7 +132,7 @@ pub(crate) fn sample() -> (Report, Experiment) {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec(),
         sections: vec![
-            Section::new("Ranking").with("From the fastest.").with(ranking).with(ledger),
+            Section::new("Ranking").with("From the fastest.").with(ranking).with(rank).with(ledger),
             Section::new("Beside the paper")
                 .with(verdicts("Ours and the paper's", &records, |_| Some(0.15)))
                 .with(plot),
@@ -207,10 +224,10 @@ fn a_verdict_says_in_words_whether_ours_is_within() {
     let alone = Record::of("ours", params, "goodput", "byte/s", &[1.0]);
     let table = verdicts("", &[near, far, alone], |_| Some(0.1));
     let expected = "\
-figure        at        ours   published  unit    ours / published  within    kind       source
+figure        at        ours   published  unit    ours / published  verdict kind       source
 ------------  --------  -----  ---------  ------  ----------------  --------  ---------  ------
-ours goodput  ber=1e-6  2,600      2,550  byte/s              1.02  yes, 10 %  predicted  III.A
-ours goodput  ber=1e-6  3,600      2,550  byte/s              1.41  NO, 10 %   predicted  III.A
+ours goodput  ber=1e-6  2,600      2,550  byte/s              1.02  within 10 %  predicted  III.A
+ours goodput  ber=1e-6  3,600      2,550  byte/s              1.41  NOT within 10 %   predicted  III.A
 ";
     let squeeze = |text: &str| {
         text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).skip(2).collect::<Vec<_>>()

@@ -1,0 +1,132 @@
+//! One figure of several contenders: a bar each, with its 95 % interval and what the channel itself would allow.
+
+use super::format::{figure, with_error};
+use super::html::escape;
+use super::ledger::left_of;
+use super::table::{Cell, Column, Table};
+use crate::stats::Summary;
+use std::fmt::Write;
+
+/// A bar a contender, in the order given.
+#[derive(Clone, Debug, Default)]
+pub struct RankChart {
+    /// What it shows.
+    pub title: String,
+    /// What to see in it.
+    pub caption: String,
+    /// What is measured: `transfer time`.
+    pub quantity: String,
+    /// Its unit.
+    pub unit: String,
+    /// The contenders.
+    pub rows: Vec<RankRow>,
+    /// What the channel itself would allow: a line through all bars.
+    pub limit: Option<f64>,
+}
+
+/// A contender.
+#[derive(Clone, Debug)]
+pub struct RankRow {
+    /// Its name.
+    pub name: String,
+    /// Its figure.
+    pub summary: Summary,
+}
+
+const WIDTH: f64 = 760.0;
+const RIGHT: f64 = 640.0;
+const ROW: f64 = 32.0;
+const THICK: f64 = 18.0;
+const TOP: f64 = 26.0;
+
+impl RankChart {
+    /// The picture.
+    pub(super) fn svg(&self) -> String {
+        let ends = self.rows.iter().map(|row| row.summary.interval().1);
+        let most = ends.chain(self.limit).fold(0.0, f64::max);
+        let left = left_of(self.rows.iter().map(|row| row.name.as_str()));
+        let scale = if most > 0.0 { (RIGHT - left) / most } else { 0.0 };
+        let height = TOP + ROW * self.rows.len() as f64 + 6.0;
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}. The numbers are in \
+             the table below.\">",
+            escape(&self.title)
+        );
+        for (index, row) in self.rows.iter().enumerate() {
+            self.row(&mut out, row, index, left, scale);
+        }
+        if let Some(limit) = self.limit {
+            let x = left + limit * scale;
+            let _ = writeln!(
+                out,
+                "<path class=\"limit\" d=\"M{x:.1} {:.1}V{:.1}\"/><text class=\"tick\" x=\"{x:.1}\" y=\"12\" \
+                 text-anchor=\"middle\">the channel itself: {} {}</text>",
+                TOP - 8.0,
+                height - 4.0,
+                figure(limit),
+                escape(&self.unit)
+            );
+        }
+        out.push_str("</svg>\n");
+        out
+    }
+
+    fn row(&self, out: &mut String, row: &RankRow, index: usize, left: f64, scale: f64) {
+        let top = TOP + ROW * index as f64;
+        let middle = top + THICK / 2.0;
+        let (low, high) = row.summary.interval();
+        // Only the first is to be looked at first.
+        let class = if index == 0 { "s0" } else { "rest" };
+        let _ = writeln!(
+            out,
+            "<g class=\"{class}\"><text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text><rect \
+             class=\"part\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{THICK}\"/>",
+            left - 10.0,
+            middle + 4.5,
+            escape(&row.name),
+            row.summary.mean * scale
+        );
+        if high > low {
+            let (from, to) = (left + low.max(0.0) * scale, left + high * scale);
+            let (up, down) = (middle - 4.0, middle + 4.0);
+            let _ = writeln!(
+                out,
+                "<path class=\"whisker\" d=\"M{from:.1} {middle:.1}H{to:.1}M{from:.1} {up:.1}V{down:.1}M{to:.1} \
+                 {up:.1}V{down:.1}\"/>"
+            );
+        }
+        let _ = writeln!(
+            out,
+            "<text class=\"total\" x=\"{:.1}\" y=\"{:.1}\">{} {}</text></g>",
+            left + high * scale + 9.0,
+            middle + 4.5,
+            with_error(&row.summary),
+            escape(&self.unit)
+        );
+    }
+
+    /// The same numbers.
+    pub(crate) fn table(&self) -> Table {
+        let number = |name: &str| Column::number(name, &self.unit);
+        let columns = [
+            Column::text("contender"),
+            Column::number("runs", ""),
+            number(&self.quantity),
+            number("least"),
+            number("greatest"),
+        ];
+        let mut table = Table::new(&self.title, columns);
+        for row in &self.rows {
+            table.row([
+                Cell::text(&row.name),
+                Cell::precise(row.summary.n as f64, 0),
+                Cell::summary(&row.summary),
+                Cell::number(row.summary.min),
+                Cell::number(row.summary.max),
+            ]);
+        }
+        table
+    }
+}
