@@ -172,6 +172,25 @@ impl Errors {
     }
 }
 
+impl Errors {
+    fn validate(&self) -> Result<(), String> {
+        let rates = match self {
+            Errors::None => return Ok(()),
+            Errors::Ber(rate) => [*rate; 2],
+            Errors::GilbertElliott(model) => [model.good_ber, model.bad_ber],
+        };
+        if let Some(rate) = rates.into_iter().find(|rate| !(0.0..=1.0).contains(rate)) {
+            return Err(format!("an error rate lies between 0 and 1, not at {rate}"));
+        }
+        match self {
+            Errors::GilbertElliott(model) if !(model.good_bits_mean >= 1.0 && model.bad_bits_mean >= 1.0) => {
+                Err("good-bits-mean and bad-bits-mean are 1 or more".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A line's own check over each frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -266,20 +285,19 @@ impl LineConfig {
         turns
     }
 
-    /// # Panics
-    /// If a value makes no sense; the message says which.
-    pub(crate) fn check(&self) {
-        assert!(self.rate_bps > 0, "a line has a rate");
-        assert!(self.mtu_bytes > 0, "a line takes frames of a byte or more");
-        self.delay.check();
+    /// Whether every value makes sense; if not, which does not and why.
+    pub fn validate(&self) -> Result<(), String> {
+        let rule = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_owned()) };
+        rule(self.rate_bps > 0, "rate-bps is zero: a line has a rate")?;
+        rule(self.mtu_bytes > 0, "mtu-bytes is zero: a line takes frames of a byte or more")?;
+        rule(self.delay.is_ordered(), "the points of a delay schedule are in order of time")?;
         for windows in [&self.outages, &self.contacts] {
-            assert!(
-                windows.iter().all(|window| window.from < window.to),
-                "a window ends after its beginning"
-            );
+            let forward = windows.iter().all(|window| window.from < window.to);
+            rule(forward, "a window ends after its beginning")?;
             let apart = windows.windows(2).all(|pair| pair[0].to <= pair[1].from);
-            assert!(apart, "windows are in order and do not overlap");
+            rule(apart, "windows are in order and do not overlap")?;
         }
+        self.errors.validate()
     }
 }
 
@@ -303,6 +321,25 @@ mod tests {
         assert_eq!(turns(&[window(3, 5), window(5, 7)], &[]), [(3, false), (7, true)]);
         assert_eq!(turns(&[], &[window(0, 5), window(9, 10)]), [(5, false), (9, true), (10, false)]);
         assert_eq!(turns(&[window(1, 4)], &[window(3, 8)]), [(0, false), (4, true), (8, false)]);
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_named() {
+        let refused = |config: LineConfig| config.validate().expect_err("it makes no sense");
+        let line = LineConfig::default;
+        assert_eq!(line().validate(), Ok(()));
+        assert!(refused(LineConfig { rate_bps: 0, ..line() }).contains("rate-bps"));
+        assert!(refused(LineConfig { mtu_bytes: 0, ..line() }).contains("mtu-bytes"));
+        assert!(refused(LineConfig { outages: vec![window(3, 3)], ..line() }).contains("window"));
+        assert!(
+            refused(LineConfig { contacts: vec![window(3, 5), window(4, 6)], ..line() }).contains("overlap")
+        );
+        for rate in [-0.1, 1.1, f64::NAN] {
+            assert!(refused(LineConfig { errors: Errors::Ber(rate), ..line() }).contains("error rate"));
+        }
+        let short = GilbertElliott { good_bits_mean: 100.0, bad_bits_mean: 0.5, good_ber: 0.0, bad_ber: 0.5 };
+        let errors = Errors::GilbertElliott(short);
+        assert!(refused(LineConfig { errors, ..line() }).contains("bad-bits-mean"));
     }
 
     #[test]

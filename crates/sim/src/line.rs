@@ -122,7 +122,9 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) fn new(config: LineConfig, from: End, to: End, now: Instant, rng: &Rng) -> Self {
-        config.check();
+        if let Err(why) = config.validate() {
+            panic!("{from:?} to {to:?}: {why}");
+        }
         let mut line = Line {
             from,
             to,

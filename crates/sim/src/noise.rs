@@ -48,7 +48,6 @@ struct Gaps {
 
 impl Gaps {
     fn new(rate: f64) -> Self {
-        assert!((0.0..=1.0).contains(&rate), "an error rate lies between 0 and 1, not at {rate}");
         Gaps { rate, scale: 1.0 / libm::log1p(-rate) }
     }
 
@@ -128,10 +127,6 @@ struct State {
 
 impl Bursts {
     fn new(model: GilbertElliott, rng: &Rng) -> Self {
-        assert!(
-            model.good_bits_mean >= 1.0 && model.bad_bits_mean >= 1.0,
-            "a state of a Gilbert-Elliott line lasts a bit or more"
-        );
         let state = |mean: f64, rate: f64| State { leave: Gaps::new(1.0 / mean), wrong: Gaps::new(rate) };
         let mut rng = rng.fork("bursts");
         // It begins as it is in the long run.

@@ -435,7 +435,7 @@ impl<A: Service> Simulation<A> {
             Fault::Restart(node) => self.restart(node),
             Fault::Clock(node, clock) => self.nodes[node.0 as usize].clock = clock,
             Fault::Delay(channel, direction, delay) => {
-                delay.check();
+                assert!(delay.is_ordered(), "the points of a delay schedule are in order of time");
                 let line = line_index(channel, direction);
                 self.ether.lines[line as usize].config.delay = delay;
             }

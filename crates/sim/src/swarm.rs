@@ -210,8 +210,7 @@ mod tests {
         for seed in 0..500 {
             let mut rng = Rng::new(seed);
             let config = channel(&mut rng);
-            config.forward.check();
-            config.backward.check();
+            assert_eq!(config.forward.validate().and(config.backward.validate()), Ok(()));
             match config.forward.errors {
                 Errors::GilbertElliott(model) => {
                     assert!(

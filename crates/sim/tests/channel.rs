@@ -354,3 +354,30 @@ fn alarms_ring_after_what_happens_at_the_same_time() {
         said(&world.take_indications(), b).into_iter().skip(1).map(|said| said.1).collect();
     assert!(matches!(heard[..], [Hear::Frame(..), Hear::Rang]), "{heard:?}");
 }
+
+#[test]
+fn an_announced_cut_is_heard_at_both_ends() {
+    let config = LineConfig { announced: true, ..line(8000) };
+    let (mut world, a, b, channel) = pair(1, ChannelConfig::symmetric(config));
+    world.fault_at(Instant::from_secs(1), Fault::Cut(channel));
+    world.request_at(Instant::from_secs(2), a, frame(1000));
+    world.fault_at(Instant::from_secs(3), Fault::Heal(channel));
+    world.run_until(Instant::from_secs(9));
+    let told = world.take_indications();
+    let heard = [(0.0, true), (1.0, false), (3.0, true)].map(|(at, up)| (at, Hear::Carrier(0, up)));
+    assert_eq!(said(&told, a), heard);
+    assert_eq!(said(&told, b)[..3], heard);
+    assert!(matches!(said(&told, b)[3], (4.0, Hear::Frame(..))), "it waited for the line");
+}
+
+#[test]
+fn a_month_of_silence_on_a_noisy_line_costs_nothing() {
+    let config = LineConfig { errors: Errors::Ber(1e-3), ..line(10_000_000) };
+    let (mut world, a, b, channel) = pair(1, ChannelConfig::symmetric(config));
+    let month = Instant::from_secs(30 * 86_400);
+    world.request_at(month, a, frame(1500));
+    while world.step() {}
+    assert_eq!(world.events(), 3, "the plan, the last bit leaves, the last bit arrives");
+    assert!(said(&world.take_indications(), b).iter().any(|said| matches!(said.1, Hear::Frame(..))));
+    assert_eq!(world.airtime(channel, Direction::Forward).idle, month.as_nanos());
+}
