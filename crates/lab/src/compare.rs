@@ -6,13 +6,14 @@ use crate::finding::{self, Finding};
 use crate::link::LinkProfile;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params};
-use crate::report::{Assumption, Axis, Block, Cell, Column, LedgerChart, Plot, PlotSeries, Point, Report};
-use crate::report::{Section, Shape, Table, Tone, figure, with_error};
+use crate::report::{Assumption, Block, Cell, Column, LedgerChart, RankChart, RankRow, Report};
+use crate::report::{Section, Table, Tone, figure, with_error};
 use crate::run::{Outcome, Setup};
 use crate::scenario::Scenario;
 use crate::spread::Shard;
 use crate::stack;
 use crate::stats::{Summary, mean};
+use crate::sweep;
 use crate::toml_text;
 use bytes::Bytes;
 use std::cmp::Ordering;
@@ -39,6 +40,8 @@ pub struct Options {
     pub seed: u64,
     /// Threads.
     pub threads: usize,
+    /// Keep the frames of each stack's first run.
+    pub traces: bool,
 }
 
 /// One stack and its runs.
@@ -98,7 +101,9 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     let outcomes = batch::play(&batches, options.threads, Shard::WHOLE, progress);
     let mut contenders: Vec<Contender> = batches.iter().zip(outcomes).map(Contender::of).collect();
     contenders.sort_by(Contender::order);
-    Ok(Comparison { options, link: &link, bytes, runs, fewer: runs < RUNS, contenders }.finding())
+    let traces = if options.traces { sweep::traces(&batches) } else { Vec::new() };
+    let comparison = Comparison { options, link: &link, bytes, runs, fewer: runs < RUNS, contenders };
+    Ok(Finding { traces, ..comparison.finding() })
 }
 
 fn read_files(paths: &[PathBuf]) -> Result<Vec<Bytes>, Error> {
@@ -183,8 +188,8 @@ impl Comparison<'_> {
 
     fn lead(&self) -> String {
         let what = match &self.options.files[..] {
-            [one] => format!("`{}` ({} bytes)", one.display(), self.bytes),
-            many => format!("{} files ({} bytes)", many.len(), self.bytes),
+            [one] => format!("`{}` ({} bytes)", one.display(), figure(self.bytes as f64)),
+            many => format!("{} files ({} bytes)", many.len(), figure(self.bytes as f64)),
         };
         let best = &self.contenders[0];
         if best.times().is_empty() {
@@ -241,7 +246,7 @@ impl Comparison<'_> {
         ];
         let caption = format!(
             "{} bytes over {}, {} runs each, 95 % intervals; the limit is {} s",
-            self.bytes,
+            figure(self.bytes as f64),
             self.options.link,
             self.runs,
             figure(self.limit_s())
@@ -296,7 +301,7 @@ impl Comparison<'_> {
     }
 
     fn report(&self, ranking: Table, configuration: Block) -> Report {
-        let answer = Section::new("Which is best").with(ranking).with(self.plot());
+        let answer = Section::new("Which is best").with(ranking).with(self.chart());
         let answer = self.caveats().into_iter().fold(answer, Section::with);
         let words = "Where the time went, on average, on the line towards the destination. Every run's entries sum to \
                      its elapsed time. Time in which nothing is sent is time spent waiting: for acknowledgements, for \
@@ -336,7 +341,7 @@ impl Comparison<'_> {
         vec![
             fact("seed", self.options.seed.to_string()),
             fact("runs of each", self.runs.to_string()),
-            fact("line rate", format!("{} bit/s", link.rate_bps)),
+            fact("line rate", format!("{} bit/s", figure(link.rate_bps as f64))),
             fact("one-way delay", format!("{} ms", link.delay_ms)),
             fact("bit-error rate", crate::record::number(link.mean_ber())),
             fact("limit", format!("{} s", figure(self.limit_s()))),
@@ -347,20 +352,22 @@ impl Comparison<'_> {
         ]
     }
 
-    fn plot(&self) -> Plot {
-        let rank = |at: usize| at as f64 + 1.0;
-        let title = "Transfer time by rank";
-        let mut plot = Plot::new(title, Axis::new("rank", ""), Axis::new("transfer time", "s").from_zero());
-        for (at, contender) in self.contenders.iter().enumerate().filter(|(_, c)| !c.times().is_empty()) {
-            let time = Summary::of(&contender.times());
-            let point = Point { x: rank(at), y: time.mean, error: time.ci95, until: None };
-            plot = plot.with(PlotSeries::new(&contender.name, vec![point]).shaped(Shape::Points));
+    fn chart(&self) -> RankChart {
+        let arrived = self.contenders.iter().filter(|contender| !contender.times().is_empty());
+        let row = |contender: &Contender| RankRow {
+            name: contender.name.clone(),
+            summary: Summary::of(&contender.times()),
+        };
+        RankChart {
+            title: "Transfer time".into(),
+            caption: "Mean of the runs that arrived, with 95 % intervals. All stacks met the same noise in the same \
+                      runs. The upright line is what the channel itself needs."
+                .into(),
+            quantity: "time".into(),
+            unit: "s".into(),
+            rows: arrived.map(row).collect(),
+            limit: Some(self.limit_s()),
         }
-        let limit = [1.0, rank(self.contenders.len() - 1)].map(|x| Point::new(x, self.limit_s()));
-        plot.with(PlotSeries::new("what the channel itself needs", limit.to_vec()).shaped(Shape::Bound))
-            .captioned(
-                "Mean of all runs with 95 % intervals. All stacks met the same noise in the same runs.",
-            )
     }
 
     fn ledger(&self) -> LedgerChart {

@@ -54,7 +54,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
 }
 
 /// The first run at every point once more, with its frames.
-fn traces(batches: &[Batch]) -> Vec<Trace> {
+pub(crate) fn traces(batches: &[Batch]) -> Vec<Trace> {
     let trace = |batch: &Batch| {
         let name = match finding::point_name(&batch.params) {
             name if name.is_empty() => batch.series.clone(),

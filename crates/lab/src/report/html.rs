@@ -262,21 +262,21 @@ fn percent(text: &str) -> String {
     out
 }
 
-/// As a part of a file's name.
+/// As a part of a file's name: whole words, not too many.
 fn slug(text: &str) -> String {
+    const LENGTH_MAX: usize = 40;
     let mut out = String::new();
-    for c in text.chars().flat_map(char::to_lowercase) {
-        if c.is_ascii_alphanumeric() {
-            out.push(c);
-        } else if !out.ends_with('-') && !out.is_empty() {
-            out.push('-');
-        }
-        if out.len() >= 48 {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    for word in words {
+        if !out.is_empty() && out.len() + 1 + word.len() > LENGTH_MAX {
             break;
         }
+        if !out.is_empty() {
+            out.push('-');
+        }
+        out.push_str(&word.to_ascii_lowercase());
     }
-    let out = out.trim_end_matches('-');
-    if out.is_empty() { "data".to_owned() } else { out.to_owned() }
+    if out.is_empty() { "data".to_owned() } else { out }
 }
 
 /// Text as it stands.

@@ -387,7 +387,11 @@ fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Sc
         Shape::Bars => {
             let places = points.iter().map(|p| (xs.place(p.x), ys.place(p.y)));
             let path: String = places.map(|(x, y)| format!("M{x:.1} {BOTTOM}V{y:.1}")).collect();
-            let _ = writeln!(out, "<path class=\"bar\" d=\"{path}\"><title>{name}</title></path>");
+            let width = bar_width(&points, xs);
+            let _ = writeln!(
+                out,
+                "<path class=\"bar\" stroke-width=\"{width:.1}\" d=\"{path}\"><title>{name}</title></path>"
+            );
         }
         Shape::Letter(letter) => {
             for p in &points {
@@ -402,6 +406,12 @@ fn draw(out: &mut String, series: &PlotSeries, style: usize, xs: &Scale, ys: &Sc
         markers(out, series, &points, style, xs, ys);
     }
     out.push_str("</g>\n");
+}
+
+/// Bars do not touch, and are not wider than they need to be.
+fn bar_width(points: &[Point], xs: &Scale) -> f64 {
+    let steps = points.windows(2).map(|pair| xs.place(pair[1].x) - xs.place(pair[0].x));
+    (steps.fold(f64::INFINITY, f64::min) * 0.7).clamp(1.0, 12.0)
 }
 
 fn error_bars(out: &mut String, points: &[Point], xs: &Scale, ys: &Scale) {
@@ -453,7 +463,7 @@ fn swatch(series: &PlotSeries, style: usize) -> String {
         }
         Shape::Steps => write!(out, "<path class=\"step\" d=\"M1 12H12V7H23V2H33\"/>"),
         Shape::FaintSteps => write!(out, "<path class=\"faint-step\" d=\"M1 12H12V7H23V2H33\"/>"),
-        Shape::Bars => write!(out, "<path class=\"bar\" d=\"M11 14V4M17 14V0M23 14V7\"/>"),
+        Shape::Bars => write!(out, "<path class=\"bar\" stroke-width=\"3\" d=\"M11 14V4M17 14V0M23 14V7\"/>"),
         Shape::Letter(letter) => write!(out, "<text class=\"letter\" x=\"17\" y=\"11\">{letter}</text>"),
         Shape::Bound => write!(out, "<path class=\"bound\" d=\"M1 7H33\"/>"),
         Shape::Spans => write!(out, "<path class=\"span\" d=\"M9 12V3M17 10V1M25 8V0\"/>"),

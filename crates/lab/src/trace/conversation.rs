@@ -331,7 +331,7 @@ impl Conversation {
         let zero = self.heard.iter().filter(|heard| heard.zero_window);
         let zero = zero.map(|heard| Point::new(time(heard.at), heard.up_to as f64)).collect();
         let series = [
-            PlotSeries::new("window's end", heard(|h| h.window_end)).shaped(Shape::FaintSteps),
+            self.window(),
             PlotSeries::new("acknowledged", heard(|h| h.up_to)).shaped(Shape::Steps).styled(2),
             PlotSeries::new("data", data(false)).shaped(Shape::Spans).styled(0),
             PlotSeries::new("sent again", again).shaped(Shape::Spans).styled(1),
@@ -351,6 +351,16 @@ impl Conversation {
              sender had heard to be acknowledged, and how far it was allowed to go.",
         );
         series.into_iter().filter(|series| !series.points.is_empty()).fold(plot, Plot::with)
+    }
+
+    /// How far the sender was allowed to go; cut off where it would press everything else to the ground.
+    fn window(&self) -> PlotSeries {
+        let highest = self.sent.iter().map(|sent| sent.end).fold(0, u64::max);
+        let top = highest + highest / 4;
+        let cut = self.heard.iter().any(|heard| heard.window_end > top);
+        let name = if cut { "window's end (cut off at the top)" } else { "window's end" };
+        let point = |h: &Heard| Point::new(h.at.as_secs_f64(), h.window_end.min(top) as f64);
+        PlotSeries::new(name, self.heard.iter().map(point).collect()).shaped(Shape::FaintSteps)
     }
 
     /// Acknowledged bytes per second: second by second, and on average so far.

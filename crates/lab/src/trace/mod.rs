@@ -107,13 +107,16 @@ fn page(title: &str, frames: &[CapturedFrame]) -> String {
             .with(conversation.time_sequence())
             .with(conversation.goodput())
     });
+    let port = frames.first().map_or_else(String::new, |frame| {
+        let (node, interface) = (&frame.from.node, frame.from.interface);
+        format!(" (`frame.interface_name == \"{node}/{interface}\"` shows one end alone)")
+    });
     let report = Report {
         title: title.to_owned(),
-        lead:
-            "What every TCP connection of one run did. `capture.pcapng` holds the same frames for Wireshark \
-               (a frame is there once where it left and once where it came: `frame.interface_name == \"TX/0\"` shows \
-               one interface alone), `timeline.txt` in words."
-                .to_owned(),
+        lead: format!(
+            "What every TCP connection of one run did. `capture.pcapng` holds the same frames for Wireshark, each \
+             where it left and where it came{port}; `timeline.txt` tells them in words."
+        ),
         facts: vec![("frames".to_owned(), frames.len().to_string())],
         sections: sections.collect(),
         ..Report::default()

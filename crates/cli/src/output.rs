@@ -1,0 +1,141 @@
+//! What every measuring verb can be told, and how what it found is shown.
+
+use crate::failure::Failure;
+use crate::progress;
+use clap::Args;
+use longwire_lab::error::Error;
+use longwire_lab::finding::Finding;
+use longwire_lab::progress::Progress;
+use longwire_lab::{output, spread, trace};
+use std::env;
+use std::fmt;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+
+/// The flags of all verbs that measure.
+#[derive(Debug, Args)]
+pub(crate) struct Measure {
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Write report.html, records.csv, runs.csv and the JSON document into this directory [default:
+    /// longwire-report; with --json, none]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write packet captures, time-sequence graphs, goodput traces and timelines into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<PathBuf>,
+    /// The seed of all randomness: the same seed gives the same bytes
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// How many runs, each with its own noise
+    #[arg(long, value_name = "N")]
+    runs: Option<NonZeroU32>,
+    /// How many threads to compute on; changes nothing but the time it takes [default: all]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Say nothing on stderr but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Measure {
+    pub(crate) fn runs(&self) -> Option<u32> {
+        self.runs.map(NonZeroU32::get)
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.map_or_else(spread::threads_available, NonZeroUsize::get)
+    }
+
+    /// Computes with progress on stderr, then shows and writes what was found.
+    pub(crate) fn carry_out(
+        &self,
+        compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
+    ) -> Result<(), Failure> {
+        // Better told before a long computation than after it.
+        for directory in [&self.out, &self.trace].into_iter().flatten() {
+            fs::create_dir_all(directory).map_err(|error| Failure::of_directory(directory, &error))?;
+        }
+        let visible = !self.quiet && io::stderr().is_terminal();
+        let finding = progress::shown(visible, compute)?;
+        let shown = self.show(&finding);
+        // Whoever stops reading still gets the files.
+        self.write(&finding)?;
+        shown
+    }
+
+    fn show(&self, finding: &Finding) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        let written = if self.json {
+            finding.experiment.write_json(&mut out)
+        } else {
+            let (width, colour) = stdout_style();
+            out.write_all(output::terminal(&finding.summary, width, colour).as_bytes())
+        };
+        written.and_then(|()| out.flush()).map_err(|error| Failure::of_stdout(&error))
+    }
+
+    fn write(&self, finding: &Finding) -> Result<(), Failure> {
+        let unsaid = (!self.json).then(|| PathBuf::from("longwire-report"));
+        if let Some(directory) = self.out.clone().or(unsaid) {
+            let written = output::write(&directory, &finding.experiment, &finding.report);
+            let written = written.map_err(|error| Failure::of_file(&error))?;
+            self.say(format_args!("report: {}", written[0].display()));
+        }
+        if let Some(directory) = &self.trace {
+            for traced in &finding.traces {
+                let directory = directory.join(folder(&traced.name));
+                let written = trace::write(&directory, &traced.name, &traced.frames);
+                written.map_err(|error| Failure::of_file(&error))?;
+            }
+            self.say(format_args!("traces of {} runs: {}", finding.traces.len(), directory.display()));
+        }
+        Ok(())
+    }
+
+    fn say(&self, what: fmt::Arguments<'_>) {
+        if !self.quiet {
+            talk(what);
+        }
+    }
+}
+
+/// A line on stderr. That nobody reads it is no failure.
+pub(crate) fn talk(what: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{what}");
+}
+
+/// How wide lines may be, and whether to use colour.
+fn stdout_style() -> (usize, bool) {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return (usize::MAX, false);
+    }
+    let width = terminal_size::terminal_size_of(&stdout).map_or(100, |(width, _)| usize::from(width.0));
+    let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || env::var_os("TERM").is_some_and(|term| term == "dumb");
+    (width.max(40), !plain)
+}
+
+/// A name as a folder's name.
+fn folder(name: &str) -> String {
+    let fits = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    let all: String = name.chars().map(fits).collect();
+    let words: Vec<&str> = all.split('-').filter(|word| word.chars().any(|c| c != '.')).collect();
+    if words.is_empty() { "run".to_owned() } else { words.join("-") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_have_names_that_every_system_takes() {
+        assert_eq!(folder("tcpcl3/dtn2, delay_ms 2000"), "tcpcl3-dtn2-delay-ms-2000");
+        assert_eq!(folder("../ber 1e-6"), "ber-1e-6");
+        assert_eq!(folder("../.."), "run");
+    }
+}

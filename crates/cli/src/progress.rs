@@ -1,0 +1,84 @@
+//! Progress on stderr: how far, how fast, how long still. Only for what takes longer than two seconds.
+
+use longwire_lab::progress::Progress;
+use std::io::{self, Write};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const BEFORE_FIRST: Duration = Duration::from_secs(2);
+const BETWEEN: Duration = Duration::from_millis(250);
+
+/// Computes; if `visible`, a line on stderr says how far it is, and is gone when it is done.
+pub(crate) fn shown<R>(visible: bool, compute: impl FnOnce(&Progress) -> R) -> R {
+    let progress = Progress::new();
+    if !visible {
+        return compute(&progress);
+    }
+    let (done, wait) = mpsc::channel();
+    thread::scope(|scope| {
+        let counted = &progress;
+        scope.spawn(move || show(counted, &wait));
+        // Dropped at the end, even by a panic: that ends the thread that shows.
+        let _done: mpsc::Sender<()> = done;
+        compute(&progress)
+    })
+}
+
+fn show(progress: &Progress, wait: &mpsc::Receiver<()>) {
+    let began = Instant::now();
+    let mut width = 0;
+    let mut pause = BEFORE_FIRST;
+    while wait.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+        pause = BETWEEN;
+        let line = line(progress.done(), progress.total(), began.elapsed());
+        let shown = write!(io::stderr(), "\r{line:width$}");
+        width = line.chars().count();
+        if shown.is_err() {
+            return;
+        }
+    }
+    if width > 0 {
+        let _ = write!(io::stderr(), "\r{:width$}\r", "");
+    }
+}
+
+/// `1234 of 2160 runs, 57 %, 41 runs/s, 23 s left`.
+fn line(done: u64, total: u64, elapsed: Duration) -> String {
+    if done == 0 || total == 0 {
+        return format!("{done} of {total} runs, {} so far", time(elapsed.as_secs_f64()));
+    }
+    let rate = done as f64 / elapsed.as_secs_f64().max(1e-3);
+    let left = total.saturating_sub(done) as f64 / rate;
+    let rate = if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") };
+    format!("{done} of {total} runs, {} %, {rate} runs/s, {} left", done * 100 / total, time(left))
+}
+
+fn time(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    match seconds {
+        0..=99 => format!("{seconds} s"),
+        100..=5999 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_far_how_fast_and_how_long_still() {
+        let at = Duration::from_secs(30);
+        assert_eq!(line(1234, 2160, at), "1234 of 2160 runs, 57 %, 41 runs/s, 23 s left");
+        assert_eq!(line(3, 2160, at), "3 of 2160 runs, 0 %, 0.1 runs/s, 6.0 h left");
+        assert_eq!(line(150, 2160, at), "150 of 2160 runs, 6 %, 5.0 runs/s, 7 min left");
+        assert_eq!(line(0, 0, at), "0 of 0 runs, 30 s so far");
+    }
+
+    #[test]
+    fn a_panic_in_the_computation_is_passed_on_and_not_waited_for() {
+        let result = std::panic::catch_unwind(|| shown(true, |_| panic!("on purpose")));
+        assert!(result.is_err());
+    }
+}

@@ -1,0 +1,41 @@
+//! `longwire run`.
+
+use crate::failure::Failure;
+use crate::output::Measure;
+use clap::Args;
+use longwire_lab::scenario;
+use longwire_lab::spread::Shard;
+use longwire_lab::sweep::{self, Options};
+use std::path::PathBuf;
+
+/// Run a scenario: any nodes, links, outages, protocol and settings, over any grid of their values
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The scenario file
+    #[arg(value_name = "SCENARIO.toml")]
+    scenario: PathBuf,
+    /// Try these values for a dotted key of the scenario; several sweeps make a grid
+    #[arg(long, value_name = "KEY=A,B,C")]
+    sweep: Vec<String>,
+    /// Do only the I-th of N equal shares of the runs
+    #[arg(long, value_name = "I/N", default_value = "1/1")]
+    shard: String,
+    #[command(flatten)]
+    measure: Measure,
+}
+
+impl Run {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let sweeps = self.sweep.iter().map(|word| scenario::parse_sweep(word));
+        let options = Options {
+            scenario: self.scenario.clone(),
+            sweeps: sweeps.collect::<Result<_, _>>().map_err(Failure::Usage)?,
+            runs: self.measure.runs(),
+            seed: self.measure.seed,
+            shard: self.shard.parse::<Shard>().map_err(Failure::Usage)?,
+            threads: self.measure.threads(),
+            traces: self.measure.trace.is_some(),
+        };
+        self.measure.carry_out(|progress| sweep::run(&options, progress))
+    }
+}

@@ -1,0 +1,183 @@
+//! Every command's whole output, as a user meets it: one snapshot each.
+//!
+//! `INSTA_UPDATE=always cargo test -p longwire` writes the snapshots anew.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// A place of its own for each test, gone at its end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("longwire-cli-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("letter.txt"), "Nothing accepted is ever lost.\n".repeat(100)).unwrap();
+        fs::write(path.join("empty"), "").unwrap();
+        Place(path)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(words).current_dir(&self.0).env_clear().stdin(Stdio::null());
+        command
+    }
+
+    fn output(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// The command, its exit status and all that it said.
+    fn transcript(&self, words: &[&str]) -> String {
+        let output = self.output(words);
+        let mut out = format!("$ longwire {}\n", words.join(" "));
+        for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+            if !bytes.is_empty() {
+                out += &format!("-- {name}\n{}", String::from_utf8_lossy(bytes));
+            }
+        }
+        let status = output.status.code().unwrap();
+        out += &format!("-- status {status}\n");
+        out.replace(&*self.0.to_string_lossy(), "HERE")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn all_of(place: &Place, commands: &[&[&str]]) -> String {
+    commands.iter().map(|words| place.transcript(words)).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn help() {
+    let place = Place::new("help");
+    let commands: [&[&str]; 4] =
+        [&["--help"], &["compare", "--help"], &["paper", "--help"], &["run", "--help"]];
+    insta::assert_snapshot!(all_of(&place, &commands));
+}
+
+#[test]
+fn commands_that_are_not_understood() {
+    let place = Place::new("usage");
+    let commands: [&[&str]; 8] = [
+        &["compere", "letter.txt"],
+        &["compare", "letter.txt"],
+        &["compare", "letter.txt", "--link", "cislnar"],
+        &["compare", "letter.txt", "--link", "lan", "--runs", "0"],
+        &["paper", "cislunr"],
+        &["paper", "--jsn", "cislunar"],
+        &["run", "world.toml", "--shard", "3/2"],
+        &["run", "world.toml", "--sweep", "link.ber"],
+    ];
+    insta::assert_snapshot!(all_of(&place, &commands));
+}
+
+#[test]
+fn commands_that_cannot_be_carried_out() {
+    let place = Place::new("failures");
+    fs::write(place.0.join("world.toml"), "stack = \"tcpcl3\"\nlnk = []\n").unwrap();
+    let commands: [&[&str]; 6] = [
+        &["compare", "leter.txt", "--link", "lan"],
+        &["compare", "empty", "--link", "lan"],
+        &["compare", ".", "--link", "lan"],
+        &["compare", "letter.txt", "--link", "lan", "--out", "empty"],
+        &["run", "wrld.toml"],
+        &["run", "world.toml"],
+    ];
+    insta::assert_snapshot!(all_of(&place, &commands));
+}
+
+const COMPARE: [&str; 6] = ["compare", "letter.txt", "--link", "cislunar", "--runs", "3"];
+
+fn with<'a>(words: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [words, more].concat()
+}
+
+#[test]
+fn the_json_document_has_the_promised_shape() {
+    let place = Place::new("json");
+    let output = place.output(&with(&COMPARE, &["--json"]));
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["experiment"], "compare");
+    assert_eq!(document["seed"], 1);
+    let records = document["records"].as_array().unwrap();
+    assert!(!records.is_empty());
+    for record in records {
+        for number in ["n", "mean", "min", "max"] {
+            assert!(record[number].is_number(), "{number} of {record}");
+        }
+        for text in ["series", "metric", "kind", "unit"] {
+            assert!(record[text].is_string(), "{text} of {record}");
+        }
+        for known in ["ci95", "reference", "source", "limit", "ratio"] {
+            assert!(record.get(known).is_some(), "{known} of {record}");
+        }
+        assert!(record["params"].is_object(), "{record}");
+    }
+    assert!(!place.0.join("longwire-report").exists(), "JSON alone writes no files");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
+    let place = Place::new("seed");
+    let run = |threads: &str| {
+        let more = ["--json", "--threads", threads, "--out", threads, "--trace", threads, "--seed", "7"];
+        let output = place.output(&with(&COMPARE, &more));
+        assert!(output.status.success(), "{output:?}");
+        let mut files = vec![output.stdout];
+        let mut folders = vec![place.0.join(threads)];
+        while let Some(folder) = folders.pop() {
+            let mut entries: Vec<PathBuf> =
+                fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+            entries.sort();
+            for entry in entries {
+                if entry.is_dir() { folders.push(entry) } else { files.push(fs::read(entry).unwrap()) }
+            }
+        }
+        files
+    };
+    let one = run("1");
+    assert!(one.len() >= 8, "JSON, four files, and three for each traced run");
+    assert!(one == run("2"), "two threads give other bytes than one");
+    let again = with(&COMPARE, &["--json", "--seed", "8"]);
+    assert!(one[0] != place.output(&again).stdout, "another seed gives the same bytes");
+}
+
+#[test]
+fn the_page_opens_offline() {
+    let place = Place::new("page");
+    assert!(place.output(&with(&COMPARE, &["--quiet", "--out", "here"])).status.success());
+    let page = fs::read_to_string(place.0.join("here/report.html")).unwrap();
+    let links: Vec<&str> = page.split("href=\"").skip(1).collect();
+    assert!(links.iter().any(|link| link.starts_with("data:text/csv")));
+    for link in links {
+        assert!(link.starts_with("data:") || link.starts_with('#'), "{}", &link[..60]);
+    }
+    for outside in ["src=", "<script", "<link", "@import", "http://", "https://"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    for file in ["compare.json", "records.csv", "runs.csv"] {
+        assert!(place.0.join("here").join(file).exists(), "{file}");
+    }
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_failure() {
+    let place = Place::new("pipe");
+    let mut child = place
+        .command(&with(&COMPARE, &["--json"]))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
