@@ -205,6 +205,15 @@ impl Scenario {
         if self.nodes.len() < 2 {
             return wrong("`nodes` needs at least a source and a destination".into());
         }
+        // They are host names in endpoint ids (RFC 9171 4.2.5.1.1).
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+        if let Some(name) = self.nodes.iter().find(|name| name.is_empty() || !name.chars().all(is_plain)) {
+            return wrong(format!("`{name}` is not a node's name: letters, digits, `-` and `_` make one"));
+        }
+        if let Some(twice) = self.nodes.iter().enumerate().find(|(at, name)| self.nodes[..*at].contains(name))
+        {
+            return wrong(format!("there are two nodes called `{}`", twice.1));
+        }
         if self.link.len() > 1 && self.link.len() != hops {
             return wrong(format!(
                 "{} nodes make {hops} hops, but there are {} links",
@@ -398,6 +407,8 @@ mod tests {
     fn senseless_worlds_are_refused() {
         for text in [
             "nodes = ['tx']",
+            "nodes = ['tx', 'tx']",
+            "nodes = ['tx', 'r/x']",
             "runs = 0",
             "[[outage]]\nhop = 2",
             "nodes = ['a', 'b', 'c', 'd']\n[[link]]\n[[link]]",

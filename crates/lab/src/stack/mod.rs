@@ -4,6 +4,7 @@
 //! put together ([`node`]). Settings are those of the engines themselves, so that what an experiment finds best is what
 //! a node is configured with.
 
+mod bundles;
 pub mod node;
 
 use crate::error::{Error, nearest};
@@ -52,35 +53,78 @@ pub struct Variant {
 }
 
 /// All of them.
-pub const STACKS: &[Stack] = &[Stack {
-    name: "tcp",
-    about: "a plain TCP connection for each file, begun anew when it breaks",
-    variants: &[
-        Variant {
-            name: "linux-6",
-            about: "a Linux of today as installed: initial window 10, buffers of 4 MB and 3 MB",
-            settings: |_| node::stream_settings(linux_6_as_installed()),
-        },
-        Variant {
-            name: "linux-6-64k",
-            about: "the same with a window of 65,535 bytes, as old peers and small devices have it",
-            settings: |_| node::stream_settings(Profile::linux_6()),
-        },
-        Variant {
-            name: "rfc5681",
-            about: "what the standards ask for and no more: initial window 3, minimum timeout 1 s",
-            settings: |_| node::stream_settings(Profile::rfc5681()),
-        },
-        Variant {
-            name: "tuned",
-            about: "windows of twice what the link holds, timers that know its round trip",
-            settings: |links| node::stream_settings(tuned(links)),
-        },
-    ],
-    hops_max: 1,
-    defaults: || node::stream_settings(Profile::default()),
-    assemble: node::assemble_stream,
-}];
+pub const STACKS: &[Stack] = &[
+    Stack {
+        name: "tcp",
+        about: "a plain TCP connection for each file, begun anew when it breaks",
+        variants: &[
+            Variant {
+                name: "linux-6",
+                about: "a Linux of today as installed: initial window 10, buffers of 4 MB and 3 MB",
+                settings: |_| node::stream_settings(linux_6_as_installed()),
+            },
+            Variant {
+                name: "linux-6-64k",
+                about: "the same with a window of 65,535 bytes, as old peers and small devices have it",
+                settings: |_| node::stream_settings(Profile::linux_6()),
+            },
+            Variant {
+                name: "rfc5681",
+                about: "what the standards ask for and no more: initial window 3, minimum timeout 1 s",
+                settings: |_| node::stream_settings(Profile::rfc5681()),
+            },
+            Variant {
+                name: "tuned",
+                about: "windows of twice what the link holds, timers that know its round trip",
+                settings: |links| node::stream_settings(tuned(links)),
+            },
+        ],
+        hops_max: 1,
+        defaults: || node::stream_settings(Profile::default()),
+        assemble: node::assemble_stream,
+    },
+    Stack {
+        name: "tcpcl3",
+        about: "bundles over TCPCL version 3 (RFC 7242), stored at every node",
+        variants: &[
+            Variant {
+                name: "dtn2",
+                about: "as DTN2 and a Linux 2.4 come: windows of 64 KB, segments of 4,096 bytes",
+                settings: bundles::dtn2,
+            },
+            Variant {
+                name: "tuned",
+                about: "windows of twice what the link holds, segments of 16 KB, timers that know its round trip",
+                settings: bundles::tuned_3,
+            },
+        ],
+        hops_max: HOPS_MAX,
+        defaults: bundles::defaults,
+        assemble: bundles::assemble,
+    },
+    Stack {
+        name: "tcpcl4",
+        about: "bundles over TCPCL version 4 (RFC 9174), stored at every node",
+        variants: &[
+            Variant {
+                name: "default",
+                about: "everything as it comes, on a Linux of today",
+                settings: bundles::default_4,
+            },
+            Variant {
+                name: "tuned",
+                about: "windows of twice what the link holds, segments of 16 KB, timers that know its round trip",
+                settings: bundles::tuned_4,
+            },
+        ],
+        hops_max: HOPS_MAX,
+        defaults: bundles::defaults,
+        assemble: bundles::assemble,
+    },
+];
+
+/// The most hops of any path: networks are numbered with one byte.
+pub const HOPS_MAX: usize = 200;
 
 /// Makes the engine of a node.
 type Make = dyn Fn(&Place, Boot) -> NodeEngine<Task> + Send + Sync;

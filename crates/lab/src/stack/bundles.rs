@@ -1,0 +1,157 @@
+//! A node that carries bundles over TCPCL over TCP, and its settings.
+
+use super::node::{Counted, ONWARD_LINK, counted_host};
+use super::{Assembly, Place, Tally, linux_6_as_installed, round_trip, tuned};
+use crate::error::Error;
+use crate::link::LinkProfile;
+use crate::toml_text;
+use crate::witness::Witness;
+use crate::workload::Task;
+use crate::workload::bundles::FilesOverBundles;
+use longwire_proto::bp::agent::{self, Agent};
+use longwire_proto::joint::{Beside, Fan, Origin, Stack, Through};
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{AppRequest, LinkId, NextHop, SendOptions, Storage};
+use longwire_proto::tcp::config::Profile;
+use longwire_proto::tcpcl::{self, Session, Versions};
+use longwire_proto::time::Duration;
+use longwire_sim::{Boot, NodeEngine};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use toml::Table;
+
+/// The port of both TCPCL versions (RFC 7242 8.1, RFC 9174 9.1).
+const TCPCL_PORT: u16 = 4556;
+
+/// How long a file's bundle is worth delivering: longer than any run.
+const LIFETIME: Duration = Duration::from_secs(3650 * 86_400);
+
+/// Sessions side by side, made by name and origin.
+type Sessions = Fan<LinkId, Session, Box<dyn FnMut(LinkId, Origin) -> Option<Session> + Send>>;
+
+/// The settings of a bundle node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct BundleSettings {
+    agent: agent::Config,
+    tcpcl: tcpcl::Config,
+    tcp: Profile,
+}
+
+/// What is set without being said.
+pub(super) fn defaults() -> Table {
+    toml_text::to_table(&BundleSettings::default())
+}
+
+fn settings(tcpcl: tcpcl::Config, tcp: Profile) -> Table {
+    toml_text::to_table(&BundleSettings { agent: agent::Config::default(), tcpcl, tcp })
+}
+
+/// DTN2 on the Linux of its day: 64 KB windows, segments of 4,096 bytes.
+pub(super) fn dtn2(_: &[LinkProfile]) -> Table {
+    settings(tcpcl::Config::dtn2(""), Profile::linux_2_4())
+}
+
+/// Version 3 with settings that know the link.
+pub(super) fn tuned_3(links: &[LinkProfile]) -> Table {
+    settings(tcpcl::Config { versions: Versions::Three, ..patient(links) }, tuned(links))
+}
+
+/// Version 4 as it comes, on a Linux of today.
+pub(super) fn default_4(_: &[LinkProfile]) -> Table {
+    settings(tcpcl::Config::version_4(""), linux_6_as_installed())
+}
+
+/// Version 4 with settings that know the link.
+pub(super) fn tuned_4(links: &[LinkProfile]) -> Table {
+    settings(tcpcl::Config { versions: Versions::Four, ..patient(links) }, tuned(links))
+}
+
+/// Segments that are acknowledged one by one and so bound what a break costs, and timers beyond the round trip.
+fn patient(links: &[LinkProfile]) -> tcpcl::Config {
+    let round_trip = round_trip(links);
+    let plain = tcpcl::Config::default();
+    // Whole seconds on the wire.
+    let keepalive = Duration::from_secs((round_trip * 2).as_secs().max(plain.keepalive.as_secs()));
+    tcpcl::Config {
+        segment_bytes: 16_384,
+        keepalive,
+        keepalive_timeout: Some(keepalive * 2 + round_trip * 2),
+        connect_timeout: None,
+        contact_timeout: plain.contact_timeout + round_trip * 4,
+        close_timeout: plain.close_timeout + round_trip * 2,
+        ..plain
+    }
+}
+
+/// Bundles over TCPCL with these settings.
+pub(super) fn assemble(settings: Table) -> Result<Assembly, Error> {
+    let parsed: BundleSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    let make = move |place: &Place, boot: Boot| node(&parsed, place, boot);
+    Ok(Assembly { make: Arc::new(make), carries_bundles: true, settings })
+}
+
+fn node(settings: &BundleSettings, place: &Place, boot: Boot) -> NodeEngine<Task> {
+    let host = counted_host(place, &settings.tcp, TCPCL_PORT, &boot.rng);
+    let sessions = sessions(&settings.tcpcl, place, boot.rng.fork("tcpcl"));
+    let watched = (!place.is_destination()).then_some((ONWARD_LINK, place.position));
+    let links = Witness::new(Stack::new(sessions, host), watched, place.bundles.clone());
+    let node = place.node_id(place.position);
+    let config = agent::Config { node, ..settings.agent.clone() };
+    let agent = Agent::new(config, boot.rng.fork("agent")).expect("node names are checked with the scenario");
+    let ports = Beside { first: Through::<Storage>::new(), second: links };
+    let options = SendOptions { lifetime: LIFETIME, ..SendOptions::default() };
+    let files = FilesOverBundles::new(setup(place, boot.dtn_ms), place.endpoint(), options);
+    Box::new(Stack::new(files, Stack::new(agent, ports)))
+}
+
+/// What the operator of the node says first.
+fn setup(place: &Place, dtn_ms: Option<u64>) -> Vec<AppRequest> {
+    let mut said = vec![AppRequest::SetClock { dtn_ms }];
+    if place.is_destination() {
+        said.push(AppRequest::Register { endpoint: place.endpoint() });
+        return said;
+    }
+    let pattern = format!("{}*", place.node_id(place.names.len() - 1));
+    said.push(AppRequest::SetRoute { pattern, via: NextHop::Link(ONWARD_LINK), cost: 1 });
+    said.push(AppRequest::OpenLink { link: ONWARD_LINK });
+    said
+}
+
+fn sessions(config: &tcpcl::Config, place: &Place, rng: Rng) -> Counted<Sessions> {
+    let config = tcpcl::Config { node_id: place.node_id(place.position), ..config.clone() };
+    let make = move |link: LinkId, origin: Origin| {
+        let rng = rng.fork(&link.0.to_string());
+        Some(match origin {
+            Origin::Above => Session::active(config.clone(), rng),
+            Origin::Below => Session::passive(config.clone(), rng),
+        })
+    };
+    Counted::new(Fan::new(Box::new(make) as Box<_>), place.tally.clone(), count)
+}
+
+fn count(sessions: &Sessions, tally: &mut Tally) {
+    for (_, session) in sessions.iter() {
+        let counters = session.counters();
+        for (name, count) in [
+            ("tcpcl_sessions", counters.sessions),
+            ("tcpcl_attempts", counters.attempts),
+            ("tcpcl_segments", counters.segments_sent),
+            ("tcpcl_keepalives", counters.keepalives_sent),
+        ] {
+            *tally.entry(name).or_default() += count;
+        }
+    }
+}
+
+impl Place {
+    /// The node id of the node at a position.
+    fn node_id(&self, position: usize) -> String {
+        format!("dtn://{}/", self.names[position])
+    }
+
+    /// The endpoint that the files are for.
+    fn endpoint(&self) -> String {
+        format!("{}files", self.node_id(self.names.len() - 1))
+    }
+}

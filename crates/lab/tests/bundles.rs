@@ -1,0 +1,46 @@
+//! Bundles over TCPCL over TCP in virtual time.
+
+use longwire_lab::run::{Outcome, Setup, Wanted};
+use longwire_lab::scenario::Scenario;
+use std::path::Path;
+
+fn play(text: &str, run: u32) -> Outcome {
+    let scenario = Scenario::parse(text, "test").unwrap();
+    Setup::new(scenario, Path::new(".")).unwrap().run(run, Wanted::default())
+}
+
+const STACKS: [&str; 4] = ["tcpcl3/dtn2", "tcpcl3/tuned", "tcpcl4/default", "tcpcl4/tuned"];
+
+/// A megabyte over two hops of 2 s each, an outage on the second 40 s after its first byte.
+fn two_hops(stack: &str, ber: f64, outage_s: u32) -> String {
+    format!(
+        "stack = '{stack}'\nnodes = ['tx', 'mx', 'rx']\n[[link]]\nprofile = 'cislunar'\nber = {ber}\ndelay-ms = 2000\n\
+         [[outage]]\nhop = 2\nfrom = 'data'\nafter-s = 40\nlength-s = {outage_s}"
+    )
+}
+
+#[test]
+fn a_relay_stores_the_whole_bundle_before_it_sends_it_on() {
+    for stack in STACKS {
+        let outcome = play(&two_hops(stack, 0.0, 0), 0);
+        assert!(outcome.delivered, "{stack}");
+        let (first, second) = (outcome.hops[0].data_s.unwrap(), outcome.hops[1].data_s.unwrap());
+        assert!(second.0 >= first.1 + 2.0, "{stack}: {first:?} then {second:?}");
+        let ratio = outcome.transfer_s.unwrap() / outcome.limit.store_and_forward_s;
+        assert!((1.0..1.4).contains(&ratio), "{stack}: {ratio} times the limit");
+    }
+}
+
+#[test]
+fn an_outage_costs_no_byte_that_was_acknowledged() {
+    for stack in STACKS {
+        for run in 0..2 {
+            let outcome = play(&two_hops(stack, 1e-6, 120), run);
+            assert!(outcome.delivered, "{stack}");
+            let hop = &outcome.hops[1];
+            assert!(hop.acknowledged_at_outage_bytes.unwrap() > 0, "{stack}: something was safe");
+            assert_eq!(hop.acknowledged_again_bytes, 0, "{stack}");
+            assert!(hop.seen.broken > 0, "{stack}: the outage broke the transfer");
+        }
+    }
+}
