@@ -153,6 +153,10 @@ pub struct Profile {
     /// A repeated segment is lost again when three segments' worth sent after it have arrived; otherwise only the
     /// timer finds that out. Needs SACK. Default false.
     pub find_lost_retransmissions: bool,
+    /// In fast recovery, when nothing else may be sent, repeat what is only suspected to be lost: what lies below
+    /// something that arrived, and once the very last segment (RFC 6675 4, NextSeg rules 3 and 4). Saves a timeout when
+    /// the tail is lost, costs a segment when it is not. Needs SACK. Default true.
+    pub repeat_on_suspicion: bool,
     /// Take back a reduction that an echoed timestamp, or the end of a repeated SYN, shows to have been for nothing:
     /// the acknowledgement was for the first copy. Needs timestamps. Default false.
     pub undo_by_timestamps: bool,
@@ -244,6 +248,7 @@ impl Profile {
             reduction: Reduction::Immediate,
             limited_transmit: true,
             find_lost_retransmissions: false,
+            repeat_on_suspicion: true,
             undo_by_timestamps: false,
             undo_syn_timeout: false,
             idle_restart: IdleRestart::Rfc5681,
@@ -282,6 +287,7 @@ impl Profile {
             recovery: Recovery::Fack,
             reduction: Reduction::RateHalving,
             find_lost_retransmissions: true,
+            repeat_on_suspicion: false,
             undo_by_timestamps: true,
             undo_syn_timeout: true,
             idle_restart: IdleRestart::Halving,
@@ -332,6 +338,7 @@ impl Profile {
             halved: Halved::Window,
             reduction: Reduction::Proportional,
             find_lost_retransmissions: true,
+            repeat_on_suspicion: false,
             undo_by_timestamps: true,
             undo_syn_timeout: true,
             idle_restart: IdleRestart::Halving,

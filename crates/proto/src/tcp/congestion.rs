@@ -85,14 +85,15 @@ impl Congestion {
         self.window = self.segment;
     }
 
-    /// New data were acknowledged outside fast recovery; `flight` was in the network before.
-    pub(super) fn grow(&mut self, acknowledged: u64, flight: u64) {
+    /// New data were acknowledged outside fast recovery; `used` bytes were in the network before, or would have been
+    /// if the line had taken them.
+    pub(super) fn grow(&mut self, acknowledged: u64, used: u64) {
         let slow_start = self.window < self.threshold;
-        let full = flight + self.segment > self.window;
+        let full = used + self.segment > self.window;
         let may = match self.validation {
             WindowValidation::Off => true,
             WindowValidation::WhenFull => full,
-            WindowValidation::SlowStartDoubles => full || slow_start && self.window < 2 * flight,
+            WindowValidation::SlowStartDoubles => full || slow_start && self.window < 2 * used,
         };
         if !may {
             return;

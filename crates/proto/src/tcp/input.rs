@@ -302,6 +302,7 @@ impl Connection {
             self.take_window(sequence, offset, segment);
         }
         let flight = self.flight();
+        let used = self.used(window_before);
         let sacked = self.take_sack(now, segment);
         let mut delivery = Delivery::default();
         let advanced = offset > self.unacknowledged;
@@ -316,7 +317,7 @@ impl Connection {
             && offset == self.unacknowledged
             && silent
             && if self.peer.sack { sacked > 0 } else { same_window };
-        self.control_congestion(advanced, duplicate, &delivery, flight, segment);
+        self.control_congestion(advanced, duplicate, &delivery, used, segment);
         self.note_own_fin(now);
         true
     }
@@ -370,19 +371,26 @@ impl Connection {
         delivery
     }
 
+    /// How much of the congestion window is put to use: what is in flight, and what would be at once if the line took it
+    /// (an interface without room does not make a window too large).
+    fn used(&self, limit: u64) -> u64 {
+        let unsent = self.buffer.end().saturating_sub(self.next);
+        self.flight() + unsent.min(limit.saturating_sub(self.next))
+    }
+
     /// What the acknowledgement means for the congestion window, and what it shows to be lost.
     fn control_congestion(
         &mut self,
         advanced: bool,
         duplicate: bool,
         delivery: &Delivery,
-        flight: u64,
+        used: u64,
         segment: &Segment,
     ) {
         if advanced {
             self.forget_duplicates(delivery.delivered);
             self.undo_if_for_nothing(segment);
-            self.end_episode(flight);
+            self.end_episode();
         }
         if duplicate {
             self.counters.duplicate_acknowledgements += 1;
@@ -404,7 +412,7 @@ impl Connection {
             }
             Phase::Recovery { .. } => {}
             Phase::Open | Phase::Loss { .. } if advanced => {
-                self.congestion.grow(delivery.delivered, flight);
+                self.congestion.grow(delivery.delivered, used);
             }
             Phase::Open | Phase::Loss { .. } => {}
         }
@@ -446,10 +454,10 @@ impl Connection {
         }
     }
 
-    fn end_episode(&mut self, flight: u64) {
+    fn end_episode(&mut self) {
         match self.congestion.phase {
             Phase::Recovery { point } if self.unacknowledged >= point => {
-                self.congestion.exit_recovery(flight.min(self.flight()), self.peer.sack);
+                self.congestion.exit_recovery(self.flight(), self.peer.sack);
                 self.duplicates = 0;
                 self.arrived_unknown = 0;
                 self.repeat_first = false;

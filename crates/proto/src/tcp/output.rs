@@ -1,7 +1,7 @@
 //! Which segment a connection sends next (RFC 9293 3.8, RFC 5681 3, RFC 6675 4 and 5). A segment is decided on
 //! and made when there is room for it, not before.
 
-use super::config::{Nagle, Recovery};
+use super::config::Nagle;
 use super::congestion::Phase;
 use super::connection::{Connection, State, Timer};
 use super::wire::{Flags, IPV4_HEADER_BYTES, Options, SACK_BLOCKS_MAX, Segment, TCP_HEADER_BYTES};
@@ -96,7 +96,7 @@ impl Connection {
     /// What may be lost and is sent again because there is nothing else to do (RFC 6675 4, NextSeg rules 3, 4).
     fn next_suspicion(&self) -> Option<(usize, bool)> {
         let recovering = matches!(self.congestion.phase, Phase::Recovery { .. });
-        if !recovering || !self.peer.sack || self.profile.recovery != Recovery::Sack6675 {
+        if !recovering || !self.peer.sack || !self.profile.repeat_on_suspicion {
             return None;
         }
         let fits = |index: &usize| {

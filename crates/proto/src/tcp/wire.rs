@@ -270,7 +270,8 @@ impl Options {
         let mut length = 0;
         length += if self.maximum_segment_bytes.is_some() { 4 } else { 0 };
         length += if self.window_scale.is_some() { 4 } else { 0 };
-        length += if self.sack_permitted { 4 } else { 0 };
+        // It takes the place of the padding before the timestamps, where there are any.
+        length += if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
         length += if self.timestamps.is_some() { TIMESTAMP_OPTION_BYTES } else { 0 };
         length += if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.as_slice().len() };
         length
@@ -324,11 +325,15 @@ impl Options {
             out.put_slice(&[2, 4]);
             out.put_u16(bytes);
         }
-        if self.sack_permitted {
-            out.put_slice(&[1, 1, 4, 2]);
+        let padding = if self.sack_permitted { [4, 2] } else { [1, 1] };
+        if self.sack_permitted || self.timestamps.is_some() {
+            out.put_slice(&padding);
+        }
+        if self.sack_permitted && self.timestamps.is_none() {
+            out.put_slice(&[1, 1]);
         }
         if let Some((value, echo)) = self.timestamps {
-            out.put_slice(&[1, 1, 8, 10]);
+            out.put_slice(&[8, 10]);
             out.put_u32(value);
             out.put_u32(echo);
         }

@@ -2,4 +2,7 @@
 
 mod figures;
 mod harness;
+mod hostile;
 mod opening;
+mod recovery;
+mod windows;
