@@ -26,6 +26,8 @@ pub(crate) struct Weather {
     pub(crate) overtaking: f64,
     pub(crate) corruption: f64,
     pub(crate) damage: Damage,
+    /// What is done to a grossly damaged frame before it goes on, such as making its checksums right again.
+    pub(crate) forge: fn(&mut BytesMut),
 }
 
 impl Weather {
@@ -37,11 +39,19 @@ impl Weather {
             overtaking: rng.share(0.3),
             corruption: rng.share(0.2),
             damage,
+            forge: |_| {},
         }
     }
 
     fn calm() -> Self {
-        Weather { loss: 0.0, duplication: 0.0, overtaking: 0.0, corruption: 0.0, damage: Damage::Slight }
+        Weather {
+            loss: 0.0,
+            duplication: 0.0,
+            overtaking: 0.0,
+            corruption: 0.0,
+            damage: Damage::Slight,
+            forge: |_| {},
+        }
     }
 }
 
@@ -197,7 +207,10 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
                     }
                 }
             }
-            Damage::Gross => self.damage_grossly(&mut damaged, bits),
+            Damage::Gross => {
+                self.damage_grossly(&mut damaged, bits);
+                (self.weather.forge)(&mut damaged);
+            }
         }
         damaged.freeze()
     }

@@ -25,12 +25,15 @@
 //! `seeds.txt`, and are always run.
 
 mod bundles;
+mod calls;
+mod flawed;
 mod frames;
 mod joints;
 mod seeds;
+mod tcp;
 mod toy;
 
-pub(crate) use seeds::{Replay, sweep};
+pub(crate) use seeds::{Replay, catches, sweep};
 
 use crate::engine::{Engine, Service};
 use crate::rng::Rng;
@@ -48,6 +51,8 @@ pub(crate) trait Ground<B: Service> {
     fn poll_indication(&mut self) -> Option<(usize, B::Indication)>;
     /// When something happens next.
     fn poll_timeout(&self) -> Option<Instant>;
+    /// A node has started.
+    fn started(&mut self, _now: Instant, _node: usize) {}
     /// A node has lost its power.
     fn crash(&mut self, now: Instant, node: usize);
     /// The faults stop.
@@ -74,6 +79,10 @@ pub(crate) trait Users<A: Service> {
     fn poll_timeout(&self) -> Option<Instant>;
     /// What has not come to its end yet.
     fn unsettled(&self) -> Option<String>;
+    /// Whether everything has to end. Not where bytes are forged: they may say that there is more to come.
+    fn want_ends(&self) -> bool {
+        true
+    }
 }
 
 /// What an idle world may cost.
@@ -228,6 +237,10 @@ where
         self.ground.calm(self.now);
         self.users.calm(self.now);
         self.settle();
+        if !self.users.want_ends() {
+            self.run_until(self.now + self.plan.patience);
+            return Trace { hash: self.hash.0, crossings: self.crossings, settled_at: self.now };
+        }
         self.end();
         let settled_at = self.now;
         self.remark("everything has ended");
@@ -340,6 +353,7 @@ where
         let engine = (self.factory)(node, boot, self.now);
         self.nodes[node] = Some(Lawful::new(&format!("node {node}"), engine));
         self.awake[node] = true;
+        self.ground.started(self.now, node);
         self.users.started(self.now, node);
     }
 

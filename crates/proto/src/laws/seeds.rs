@@ -90,3 +90,20 @@ fn try_seed(name: &str, seed: u64, twice: bool, world: &impl Fn(&Replay) -> Trac
         assert_eq!(trace, again, "the same seed gave another trace: {name}, LONGWIRE_SEED={seed}");
     }
 }
+
+/// Runs seeds until a law is broken, and looks whether it is the right one: a law test that cannot fail is worth
+/// nothing.
+pub(crate) fn catches(flaw: &str, law: &str, world: impl Fn(&Replay) -> Trace) {
+    let seeds = 300;
+    for seed in 0..seeds {
+        let once = || world(&Replay::quiet(seed));
+        let run = || assert_eq!(once(), once(), "the same seed gave another trace");
+        let Err(panic) = catch_unwind(AssertUnwindSafe(run)) else { continue };
+        let message = panic.downcast_ref::<String>().cloned();
+        let message = message.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let message = message.expect("a panic has a message");
+        assert!(message.contains(law), "{flaw} was found for another reason, seed {seed}: {message}");
+        return;
+    }
+    panic!("{flaw} was not found in {seeds} seeds");
+}

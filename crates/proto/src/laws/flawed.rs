@@ -1,0 +1,51 @@
+//! Breaks an engine that works, to see whether the laws notice.
+
+use crate::engine::{Engine, Indication, Request};
+use crate::time::Instant;
+use std::collections::VecDeque;
+
+/// An engine whose indications pass through `alter`: none, one or several come of each.
+pub(crate) struct Flawed<E: Engine, F> {
+    engine: E,
+    alter: F,
+    up: VecDeque<Indication<E::Above>>,
+}
+
+impl<E: Engine, F: FnMut(Indication<E::Above>) -> Vec<Indication<E::Above>>> Flawed<E, F> {
+    pub(crate) fn new(engine: E, alter: F) -> Self {
+        Flawed { engine, alter, up: VecDeque::new() }
+    }
+}
+
+impl<E: Engine, F: FnMut(Indication<E::Above>) -> Vec<Indication<E::Above>>> Engine for Flawed<E, F> {
+    type Above = E::Above;
+    type Below = E::Below;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
+        self.engine.handle_request(now, request);
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
+        self.engine.handle_indication(now, indication);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.engine.handle_timeout(now);
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        while self.up.is_empty() {
+            let indication = self.engine.poll_indication()?;
+            self.up.extend((self.alter)(indication));
+        }
+        self.up.pop_front()
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        self.engine.poll_request(now)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.engine.poll_timeout()
+    }
+}
