@@ -297,7 +297,8 @@ impl Plot {
     }
 
     fn table_of_points(&self, all: &[f64]) -> Table {
-        let heads = self.series.iter().map(|s| Column::number(&s.name, &self.y.unit));
+        let name = |s: &PlotSeries| format!("{}{}", s.name, if s.published { ", published" } else { "" });
+        let heads = self.series.iter().map(|s| Column::number(name(s), &self.y.unit));
         let first = Column::number(&self.x.label, &self.x.unit);
         let mut table = Table::new(&self.title, [first].into_iter().chain(heads));
         for &x in all {
