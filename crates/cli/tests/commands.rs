@@ -181,3 +181,40 @@ fn a_reader_who_has_seen_enough_is_no_failure() {
     assert_eq!(output.status.code(), Some(0));
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// An error-free link and few bytes: what the protocols do there, byte for byte, changes only on purpose.
+#[test]
+fn compare() {
+    let place = Place::new("compare");
+    insta::assert_snapshot!(place.transcript(&["compare", "letter.txt", "--link", "lan", "--runs", "2"]));
+}
+
+#[test]
+fn run() {
+    let place = Place::new("run");
+    let world = "\
+title = \"A letter by way of an orbiter\"
+stack = \"tcpcl4\"
+nodes = [\"moon\", \"orbiter\", \"earth\"]
+runs = 2
+
+[workload]
+files = [\"letter.txt\"]
+
+[[link]]
+profile = \"cislunar\"
+ber = 0
+";
+    fs::write(place.0.join("letter.toml"), world).unwrap();
+    let sweep = "link.delay-ms=1280,5000";
+    let words = ["run", "letter.toml", "--sweep", sweep, "--out", "out", "--trace", "traces"];
+    let mut transcript = place.transcript(&words);
+    transcript += "\n-- traces/delay-ms-1280/timeline.txt\n";
+    transcript +=
+        &fs::read_to_string(place.0.join("traces/delay-ms-1280/timeline.txt")).unwrap_or_else(|error| {
+            let folders: Vec<_> =
+                fs::read_dir(place.0.join("traces")).unwrap().map(|e| e.unwrap().file_name()).collect();
+            panic!("{error}: {folders:?}")
+        });
+    insta::assert_snapshot!(transcript);
+}

@@ -651,3 +651,55 @@ impl Scale {
         inside.map(|tick| (tick, figure(tick))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scale(axis: &Axis, values: &[f64]) -> Scale {
+        Scale::of(axis, values.iter().copied(), 0.0, 100.0)
+    }
+
+    fn labels(scale: &Scale, count: usize) -> Vec<String> {
+        scale.ticks(count).into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_inside() {
+        let delays = scale(&Axis::new("delay", "ms").from_zero(), &[1280.0, 5000.0]);
+        assert_eq!(labels(&delays, 6), ["0", "1,000", "2,000", "3,000", "4,000", "5,000"]);
+        let rates = scale(&Axis::new("rate", "").log(), &[0.0, 3e-6, 2e-5]);
+        assert_eq!(labels(&rates, 6), ["1e-6", "2e-6", "5e-6", "1e-5", "2e-5", "5e-5", "1e-4"]);
+        assert!(!rates.takes(0.0), "zero has no place on a logarithmic axis");
+        for (value, scale) in [(1280.0, &delays), (5000.0, &delays), (3e-6, &rates), (2e-5, &rates)] {
+            assert!((0.0..=100.0).contains(&scale.place(value)), "{value}");
+        }
+        let one = scale(&Axis::new("", ""), &[7.0]);
+        assert!((one.place(7.0) - 50.0).abs() < 1e-9, "a single value stands in the middle");
+        assert!(scale(&Axis::new("", ""), &[]).place(0.5).is_finite(), "and none is no trouble");
+    }
+
+    #[test]
+    fn a_thinned_trace_keeps_its_peaks() {
+        let peak = |i: u32| if i == 54_321 { 400.0 } else { f64::from(i % 7) };
+        let places: Vec<(f64, f64)> = (0..100_000).map(|i| (f64::from(i) / 200.0, peak(i))).collect();
+        let thin = thinned(&places);
+        assert!(thin.len() <= 4 * 500 && thin.is_sorted_by(|a, b| a.0 <= b.0));
+        assert!(
+            thin.contains(&places[54_321]) && thin.contains(&places[0]) && thin.contains(&places[99_999])
+        );
+    }
+
+    #[test]
+    fn series_without_a_style_get_different_ones_and_limits_take_none() {
+        let series = |shape| PlotSeries::new("", Vec::new()).shaped(shape);
+        let plot = Plot::new("", Axis::default(), Axis::default())
+            .with(series(Shape::Line))
+            .with(series(Shape::Bound))
+            .with(series(Shape::Line))
+            .with(series(Shape::Line).styled(5))
+            .with(series(Shape::Line));
+        let styles = plot.styles();
+        assert_eq!([styles[0], styles[2], styles[3], styles[4]], [0, 1, 5, 2]);
+    }
+}
