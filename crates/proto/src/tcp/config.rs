@@ -230,6 +230,26 @@ impl Profile {
         }
     }
 
+    /// Whether the numbers make sense together; if not, which do not.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let rules = [
+            (self.maximum_segment_bytes >= 64, "maximum-segment-bytes is below 64"),
+            (self.send_buffer_bytes > 0, "send-buffer-bytes is zero: nothing could ever be written"),
+            (self.receive_buffer_bytes > 0, "receive-buffer-bytes is zero: nothing could ever come"),
+            (self.initial_window_segments > 0, "initial-window-segments is zero"),
+            (!self.timestamp_tick.is_zero(), "timestamp-tick is zero"),
+            (!self.rto_initial.is_zero(), "rto-initial is zero"),
+            (self.rto_minimum <= self.rto_maximum, "rto-minimum is above rto-maximum"),
+            (
+                self.delayed_ack_minimum <= self.delayed_ack_maximum,
+                "delayed-ack-minimum is above delayed-ack-maximum",
+            ),
+            (self.acknowledge_every_segments > 0, "acknowledge-every-segments is zero"),
+            (!self.keep_alive_interval.is_zero(), "keep-alive-interval is zero"),
+        ];
+        rules.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, fault)| Err(fault))
+    }
+
     /// What the standards ask for: RFC 5681, 6582, 6675, 6298, 7323, 3042, each with its own numbers.
     pub fn rfc5681() -> Profile {
         Profile {
@@ -434,5 +454,28 @@ impl Default for HostConfig {
             peers: Vec::new(),
             connections_max: 1024,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_makes_sense_and_has_its_name() {
+        for name in Profile::NAMES {
+            let profile = Profile::named(name).expect("it is a name");
+            assert_eq!(profile.check(), Ok(()), "{name}");
+        }
+        assert_eq!(Profile::named("linux-7"), None);
+        assert_eq!(Profile::default(), Profile::rfc5681());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let profile = Profile { rto_minimum: Duration::from_secs(90), ..Profile::rfc5681() };
+        assert_eq!(profile.check(), Err("rto-minimum is above rto-maximum"));
+        let profile = Profile { delayed_ack_maximum: Duration::ZERO, ..Profile::rfc5681() };
+        assert_eq!(profile.check(), Err("delayed-ack-minimum is above delayed-ack-maximum"));
     }
 }

@@ -44,7 +44,7 @@ nix::ioctl_write_ptr_bad!(
 );
 
 /// Gives the calling thread a network of its own, with a TUN device in it.
-fn own_network() -> Result<File, String> {
+pub(crate) fn own_network() -> Result<File, String> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("no network namespace: {error}"))?;
     let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let device = nix::fcntl::open("/dev/net/tun", flags, nix::sys::stat::Mode::empty())
@@ -70,20 +70,20 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
 }
 
 /// The kernel's side: a socket, and a user who does as ours does.
-struct Far {
+pub(crate) struct Far {
     listener: Option<OwnedFd>,
-    stream: Option<TcpStream>,
+    pub(crate) stream: Option<TcpStream>,
     to_write: Vec<u8>,
     written: usize,
     waits_for_peer: bool,
-    peer_done: bool,
+    pub(crate) peer_done: bool,
     closed: bool,
     received: Vec<u8>,
     failed: Option<ErrorKind>,
 }
 
 impl Far {
-    fn new(to_write: Vec<u8>, waits_for_peer: bool) -> Self {
+    pub(crate) fn new(to_write: Vec<u8>, waits_for_peer: bool) -> Self {
         Far {
             listener: None,
             stream: None,
@@ -113,7 +113,7 @@ impl Far {
         self.listener = Some(fd);
     }
 
-    fn call(&mut self) {
+    pub(crate) fn call(&mut self) {
         let fd = Far::socket();
         let address = SockaddrIn::from(std::net::SocketAddrV4::new(NEAR, PORT));
         let result = connect(fd.as_raw_fd(), &address);
@@ -122,7 +122,7 @@ impl Far {
     }
 
     /// Does what can be done without waiting.
-    fn act(&mut self) {
+    pub(crate) fn act(&mut self) {
         if let (Some(listener), None) = (&self.listener, &self.stream) {
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             if let Ok(fd) = accept4(listener.as_raw_fd(), flags) {
