@@ -33,6 +33,7 @@ mod seeds;
 mod tcp;
 mod toy;
 
+pub(crate) use bundles::{BundleUsers, Manners};
 pub(crate) use seeds::{Replay, catches, sweep};
 
 use crate::engine::{Engine, Service};

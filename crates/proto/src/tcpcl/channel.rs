@@ -35,6 +35,7 @@ pub(super) enum Farewell {
 impl Fault {
     pub(super) const PROTOCOL: Fault = Fault::new(DownReason::ProtocolError, TermReason::Unknown);
     const LIMIT: Fault = Fault::new(DownReason::ProtocolError, TermReason::ResourceExhaustion);
+    const CUT: Fault = Fault::new(DownReason::Closed, TermReason::Unknown);
     const BUSY: Fault = Fault::new(DownReason::Busy, TermReason::Busy);
 
     pub(super) const fn new(down: DownReason, term: TermReason) -> Self {
@@ -135,20 +136,14 @@ impl Channel {
         !(shutting_down && self.dialect.version() == Version::Three)
     }
 
-    /// Begins an orderly end: transfers under way may finish, others are told now.
-    pub(super) fn end(
-        &mut self,
-        term: TermReason,
-        down: DownReason,
-        retry: bool,
-        up: &mut VecDeque<BundlesIndication>,
-    ) {
+    /// Begins an orderly end: transfers under way may finish. Those that have not begun wait for `Down`: failed
+    /// now, they would be opened again over what still looks like a link.
+    pub(super) fn end(&mut self, term: TermReason, down: DownReason, retry: bool) {
         match &mut self.ending {
             // What the user wants counts more than what the peer wants.
             Some(ending) => ending.retry &= retry,
             None => {
                 self.ending = Some(Ending { down, retry, delay: None, term, said: false, heard: false });
-                up.extend(self.outgoing.fail_open());
             }
         }
     }
@@ -196,18 +191,19 @@ impl Channel {
                 counters.segments_received += 1;
                 let closed = self.ending.is_some() && self.dialect.version() == Version::Four;
                 let outcome = self.incoming.segment(header, number, closed);
-                if outcome.as_ref().is_ok_and(|outcome| outcome.refused && !self.may_refuse()) {
-                    return Err(Fault::BUSY);
-                }
-                outcome.map(|outcome| {
+                if let Ok(outcome) = &outcome {
                     counters.refused += u64::from(outcome.refused);
                     pipe.release(outcome.released);
-                    up.extend(outcome.indication);
+                    up.extend(outcome.indication.clone());
                     // An empty last segment says that all is there.
                     if header.length == 0 {
                         self.payload(Bytes::new(), pipe, up, counters);
                     }
-                })
+                    if outcome.refused && !self.may_refuse() {
+                        return Err(Fault::BUSY);
+                    }
+                }
+                outcome.map(drop)
             }
             Heard::Ack { id, up_to } => self.outgoing.ack(id, up_to).map(|said| up.extend(said)),
             Heard::Refuse { id, reason } => self.outgoing.refused(id, reason).map(|said| up.extend(said)),
@@ -218,7 +214,7 @@ impl Channel {
             }
             Heard::Terminate { reply, reason, delay } => {
                 effect.ends = self.ending.is_none();
-                self.terminated(reply, reason, delay, up);
+                self.terminated(reply, reason, delay);
                 Ok(())
             }
             Heard::Rejected { header } => {
@@ -247,14 +243,8 @@ impl Channel {
     }
 
     /// The peer ends the session, or agrees to its end.
-    fn terminated(
-        &mut self,
-        reply: bool,
-        reason: TermReason,
-        delay: Option<u64>,
-        up: &mut VecDeque<BundlesIndication>,
-    ) {
-        self.end(reason, down_reason(reason), true, up);
+    fn terminated(&mut self, reply: bool, reason: TermReason, delay: Option<u64>) {
+        self.end(reason, down_reason(reason), true);
         let ending = self.ending.as_mut().expect("the end has begun");
         ending.heard = true;
         ending.delay = delay;
@@ -310,12 +300,22 @@ impl Channel {
             pipe.release(self.incoming.refuse(transfer, reason));
             return Ok(());
         }
-        if reason == RefuseReason::Completed {
-            pipe.release(self.incoming.swallow(transfer));
-            return Ok(());
-        }
-        // Acknowledging it would be a lie, and the peer does not know refusals: it has to come again.
-        Err(Fault::BUSY)
+        pipe.release(self.incoming.swallow(transfer));
+        // The peer does not know refusals. To acknowledge what this side does not have would be a lie: it has to
+        // come again.
+        if reason == RefuseReason::Completed { Ok(()) } else { Err(Fault::BUSY) }
+    }
+
+    /// The user gives an outgoing transfer up. A receiver that was not told its length could take its beginning for
+    /// all of it: then the session has to break.
+    pub(super) fn cancel(
+        &mut self,
+        transfer: TransferId,
+        up: &mut VecDeque<BundlesIndication>,
+    ) -> Result<(), Fault> {
+        let (indication, begun) = self.outgoing.cancel(transfer);
+        up.extend(indication);
+        if begun && !self.dialect.announces() { Err(Fault::CUT) } else { Ok(()) }
     }
 
     /// Makes the next message, and puts it into an idle pipe.

@@ -216,6 +216,14 @@ impl Dialect {
         }
     }
 
+    /// Whether the peer is told how long a bundle is.
+    pub(super) fn announces(&self) -> bool {
+        match self {
+            Dialect::Three(terms) => terms.lengths,
+            Dialect::Four(terms) => terms.lengths,
+        }
+    }
+
     /// Whether both sides keep the acknowledged beginning of a transfer that breaks.
     pub(super) fn keeps_prefix(&self) -> bool {
         match self {

@@ -46,7 +46,8 @@
 //! - Version 3 by a node of a later version: a contact header with another version than 3 is refused, not read as
 //!   if it were 3 (RFC 7242 4.2 would have a version 3 node do that; version 4 forbids it).
 //! - A sender cannot give a bundle up midway in either version. A cancelled one ends with an empty last segment; its
-//!   length is not what was announced, so the receiver refuses it (RFC 9174 5.2.5.1), or finds no whole bundle.
+//!   length is not what was announced, so the receiver refuses it (RFC 9174 5.2.5.1). Where lengths are not
+//!   announced the session breaks instead, and comes back.
 //! - Version 3 tells refusals apart by their order alone (RFC 7242 5.4): every segment has one answer, and so
 //!   has every segment of a refused bundle that was still on its way.
 //!
@@ -60,6 +61,8 @@ mod incoming;
 mod outgoing;
 mod pipe;
 mod session;
+#[cfg(test)]
+mod tests;
 pub mod v3;
 pub mod v4;
 

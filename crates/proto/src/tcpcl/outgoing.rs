@@ -196,30 +196,32 @@ impl Outgoing {
         self.begun.binary_search_by_key(&id, |begun| begun.id).ok()
     }
 
-    /// The user gives a transfer up. One that has wholly gone out ends as the peer says. One that is midway is
-    /// cut short by an empty last segment: the receiver sees that it is not what was announced (RFC 9174 5.2.5.1),
-    /// or no whole bundle.
-    pub(super) fn cancel(&mut self, transfer: TransferId) -> Option<BundlesIndication> {
+    /// The user gives a transfer up: what to tell it, and whether the receiver has its beginning. One that has
+    /// wholly gone out ends as the peer says. One that is midway is cut short by an empty last segment: the
+    /// receiver sees that it is not what was announced (RFC 9174 5.2.5.1).
+    pub(super) fn cancel(&mut self, transfer: TransferId) -> (Option<BundlesIndication>, bool) {
         let cancelled =
             |acked| Some(BundlesIndication::Failed { transfer, reason: TransferFailure::Cancelled, acked });
         if let Some(length) = self.open.remove(&transfer) {
             self.wanted = self.wanted.saturating_sub(length);
-            return cancelled(0);
+            return (cancelled(0), false);
         }
-        let index = self.begun.iter().rposition(|begun| begun.transfer == transfer)?;
-        if self.begun[index].over || self.begun[index].finished {
-            return None;
-        }
+        let found = self.begun.iter().rposition(|begun| begun.transfer == transfer);
+        let Some(index) = found.filter(|&index| !self.begun[index].over && !self.begun[index].finished)
+        else {
+            return (None, false);
+        };
         let id = self.begun[index].id;
         self.abandon(index);
         let begun = &mut self.begun[index];
         let acked = if self.prefix_kept { begun.acked } else { 0 };
-        if begun.started {
+        let started = begun.started;
+        if started {
             self.pieces.push_back(Piece { id, data: Bytes::new(), last: true });
         } else {
             self.begun.remove(index);
         }
-        cancelled(acked)
+        (cancelled(acked), started)
     }
 
     /// Forgets what was handed down of a transfer and is not in segments; nothing more of it is expected.
@@ -348,23 +350,8 @@ impl Outgoing {
         if begun.segments.is_empty() {
             self.begun.remove(index);
         }
-        if already_over {
-            return Ok(None);
-        }
-        Ok(Some(match reason {
-            // The receiver has all of it already.
-            RefuseReason::Completed => BundlesIndication::Sent { transfer },
-            reason => BundlesIndication::Failed { transfer, reason: TransferFailure::Refused(reason), acked },
-        }))
-    }
-
-    /// No transfer may begin any more: those that have not are told.
-    pub(super) fn fail_open(&mut self) -> impl Iterator<Item = BundlesIndication> + use<> {
-        let open = core::mem::take(&mut self.open);
-        for length in open.values() {
-            self.wanted = self.wanted.saturating_sub(*length);
-        }
-        open.into_keys().map(|transfer| link_down(transfer, 0))
+        let reason = TransferFailure::Refused(reason);
+        Ok((!already_over).then_some(BundlesIndication::Failed { transfer, reason, acked }))
     }
 
     /// The session is over: every transfer that is not, fails.
@@ -374,13 +361,13 @@ impl Outgoing {
         self.queued = 0;
         self.current = None;
         let begun = core::mem::take(&mut self.begun);
-        let open = self.fail_open();
+        let open = core::mem::take(&mut self.open);
         self.wanted = 0;
         begun
             .into_iter()
             .filter(|begun| !begun.over)
             .map(move |begun| link_down(begun.transfer, if prefix_kept { begun.acked } else { 0 }))
-            .chain(open)
+            .chain(open.into_keys().map(|transfer| link_down(transfer, 0)))
     }
 }
 

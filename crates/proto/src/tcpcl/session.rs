@@ -606,7 +606,7 @@ impl Session {
     fn close(&mut self, now: Instant) {
         match &mut self.phase {
             Phase::Up(channel) => {
-                channel.end(TermReason::Unknown, DownReason::Closed, false, &mut self.up);
+                channel.end(TermReason::Unknown, DownReason::Closed, false);
                 self.set(Timer::Linger, now + self.config.close_timeout);
             }
             Phase::Connecting => {
@@ -658,7 +658,7 @@ impl Session {
     fn is_idle(&mut self, now: Instant) {
         let Phase::Up(channel) = &mut self.phase else { return };
         if channel.is_idle() && channel.ending.is_none() {
-            channel.end(TermReason::IdleTimeout, DownReason::Idle, false, &mut self.up);
+            channel.end(TermReason::IdleTimeout, DownReason::Idle, false);
             self.set(Timer::Linger, now + self.config.close_timeout);
         } else if let Some(limit) = self.config.idle_timeout {
             self.set(Timer::Idle, now + limit);
@@ -732,7 +732,11 @@ fn peer_contact(bytes: &mut Bytes, versions: Versions) -> Result<PeerContact, De
     Ok(match versions.with_number(number) {
         Some(Version::Three) => PeerContact::Three(v3::wire::ContactHeader::decode(bytes)?),
         Some(Version::Four) => PeerContact::Four(v4::wire::ContactHeader::decode(bytes)?),
-        None => PeerContact::Other,
+        None => {
+            // How long it is, only its own version knows.
+            bytes.clear();
+            PeerContact::Other
+        }
     })
 }
 
@@ -848,19 +852,19 @@ impl Session {
             return;
         };
         match request {
-            BundlesRequest::Open { transfer, length, .. } if channel.ending.is_none() => {
+            BundlesRequest::Open { transfer, length, .. } => {
                 let mtu = channel.dialect.transfer_bytes_max();
                 self.up.extend(channel.outgoing.open(transfer, length, mtu));
-            }
-            BundlesRequest::Open { transfer, .. } => {
-                let reason = TransferFailure::LinkDown;
-                self.up.push_back(BundlesIndication::Failed { transfer, reason, acked: 0 });
             }
             BundlesRequest::Piece { transfer, data, last } => {
                 self.told = self.told.saturating_sub(data.len() as u64);
                 channel.outgoing.piece(transfer, data, last);
             }
-            BundlesRequest::Cancel { transfer } => self.up.extend(channel.outgoing.cancel(transfer)),
+            BundlesRequest::Cancel { transfer } => {
+                if let Err(fault) = channel.cancel(transfer, &mut self.up) {
+                    self.fail(now, fault);
+                }
+            }
             BundlesRequest::Accept { transfer, up_to } => {
                 self.pipe.release(channel.incoming.accept(transfer, up_to));
             }

@@ -34,7 +34,7 @@ pub(super) struct Terms {
     /// Bundles may be refused.
     pub(super) refusal: bool,
     /// LENGTH messages are sent.
-    lengths: bool,
+    pub(super) lengths: bool,
     /// The length that the peer announced for the next bundle.
     announced: Option<u64>,
 }

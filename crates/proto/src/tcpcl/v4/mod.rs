@@ -42,7 +42,7 @@ pub(super) struct Terms {
     /// Both sides keep the acknowledged beginning of a transfer that breaks.
     pub(super) keeps_prefix: bool,
     /// Announce lengths.
-    lengths: bool,
+    pub(super) lengths: bool,
 }
 
 impl Terms {

@@ -1,0 +1,85 @@
+//! Sessions under the laws: two nodes that call each other over hostile streams.
+
+use super::streams::{Streams, Weather};
+use crate::joint::{Fan, Origin};
+use crate::laws::{BundleUsers, Crash, Idle, Manners, Plan, Replay, Trace, World, sweep};
+use crate::rng::Rng;
+use crate::service::LinkId;
+use crate::tcpcl::{Config, Session, Versions};
+use crate::time::{Duration, Instant};
+
+fn draw_config(rng: &mut Rng, versions: Versions) -> Config {
+    let segment = if rng.chance(0.3) { 30 } else { 4_000 };
+    Config {
+        versions,
+        node_id: "dtn://node/".to_owned(),
+        keepalive: Duration::from_secs(rng.below(20)),
+        // A small window on a slow line silences a peer for several round trips.
+        keepalive_timeout: Some(Duration::from_secs(60)),
+        segment_bytes: 1 + rng.below(segment),
+        segment_bytes_min: rng.below(2_000),
+        transfers_max: 1 + rng.below(4) as usize,
+        reactive_fragmentation: rng.chance(0.7),
+        refusal: rng.chance(0.7),
+        lengths: rng.chance(0.7),
+        contact_timeout: Duration::from_secs(20),
+        close_timeout: Duration::from_secs(20),
+        connect_timeout: rng.chance(0.5).then_some(Duration::from_secs(30)),
+        reconnect_max: Duration::from_secs(20),
+        ..Config::default()
+    }
+}
+
+/// Versions of the two nodes that can talk to each other, in both directions.
+fn draw_versions(rng: &mut Rng) -> [Versions; 2] {
+    use Versions::{Both, Four, Three};
+    let pairs = [[Three, Three], [Four, Four], [Both, Both], [Both, Three], [Three, Both], [Four, Both]];
+    pairs[rng.below(pairs.len() as u64) as usize]
+}
+
+fn node(config: Config, rng: Rng) -> Fan<LinkId, Session, impl FnMut(LinkId, Origin) -> Option<Session>> {
+    Fan::new(move |link: LinkId, origin| {
+        let rng = rng.fork(&format!("{link:?}"));
+        Some(match origin {
+            Origin::Above => Session::active(config.clone(), rng),
+            Origin::Below => Session::passive(config.clone(), rng),
+        })
+    })
+}
+
+fn world(replay: &Replay) -> Trace {
+    let rng = Rng::new(replay.seed);
+    let mut draw = rng.fork("parameters");
+    let calm_at = Instant::from_millis(1 + draw.below(60_000));
+    let versions = draw_versions(&mut draw);
+    let configs = versions.map(|versions| draw_config(&mut draw, versions));
+    let crashes = Crash::draw(&mut draw, 2, calm_at);
+    let interval = configs.iter().map(|config| config.keepalive.as_secs()).min().unwrap_or(0);
+    let window = Duration::from_secs(3_600);
+    // One or two sessions, each of which may say one byte an interval each way.
+    let keepalives = window.as_secs().checked_div(interval).map_or(0, |count| 4 * (count + 1));
+    let plan = Plan {
+        calm_at,
+        crashes: crashes.clone(),
+        patience: Duration::from_secs(3_600),
+        lateness: Plan::draw_lateness(&mut draw),
+        idle: Idle { after: Duration::from_secs(1_000), window, wake_ups: keepalives, carried: keepalives },
+    };
+    let ground = Streams::new(rng.fork("ground"), Weather::draw(&mut draw), crashes);
+    let manners = Manners::draw(&mut draw);
+    // Node 1 can send only over a session: its own, or that of node 0.
+    let mut links = vec![(0, LinkId(1))];
+    if draw.chance(0.5) {
+        links.push((1, LinkId(2)));
+    }
+    let users = BundleUsers::new(rng.fork("users"), manners, &links, calm_at);
+    let factory = |number: usize, boot, _| {
+        node(configs[number].clone(), rng.fork(&format!("node {number} boot {boot}")))
+    };
+    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+}
+
+#[test]
+fn sessions_keep_the_laws() {
+    sweep("tcpcl", 0, 1_000, world);
+}

@@ -1,0 +1,2 @@
+mod laws;
+mod streams;

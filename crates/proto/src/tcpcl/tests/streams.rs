@@ -1,0 +1,415 @@
+//! Streams between two nodes in virtual time: what TCP does for its user, as badly as TCP may. Bytes come in order
+//! and unharmed, but late, in pieces of any size, within a window; connections are refused, stall, and break at
+//! any byte.
+
+use crate::laws::{Crash, Ground};
+use crate::rng::Rng;
+use crate::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
+use crate::time::{Duration, Instant};
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How bad it is.
+#[derive(Clone, Debug)]
+pub(super) struct Weather {
+    /// The least time that bytes take.
+    pub(super) delay: Duration,
+    /// How much longer they may take.
+    pub(super) jitter: Duration,
+    /// The window of each direction, bytes.
+    pub(super) window: u64,
+    /// The longest piece in which bytes rise.
+    pub(super) chunk_max: u64,
+    /// The share of connection attempts that fail.
+    pub(super) refuse: f64,
+    /// Mean time after which a connection breaks, if at all.
+    pub(super) lifetime: Option<Duration>,
+    /// The share of connections that fall silent instead of breaking in good order.
+    pub(super) stall: f64,
+}
+
+impl Weather {
+    /// A quick line without faults.
+    pub(super) fn fair() -> Self {
+        Weather {
+            delay: Duration::from_millis(10),
+            jitter: Duration::ZERO,
+            window: 65_536,
+            chunk_max: 1_460,
+            refuse: 0.0,
+            lifetime: None,
+            stall: 0.0,
+        }
+    }
+
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        let window = if rng.chance(0.3) { 64 + rng.below(500) } else { 1_000 + rng.below(60_000) };
+        let chunk = if rng.chance(0.3) { 20 } else { 5_000 };
+        let lifetime_ms = if rng.chance(0.5) { 2_000 } else { 30_000 };
+        Weather {
+            delay: Duration::from_micros(rng.below(2_000_000)),
+            jitter: Duration::from_micros(rng.below(500_000)),
+            window,
+            chunk_max: 1 + rng.below(chunk),
+            refuse: rng.unit() * 0.4,
+            lifetime: rng.chance(0.8).then(|| Duration::from_millis(1 + rng.below(lifetime_ms))),
+            stall: if rng.chance(0.5) { 0.3 } else { 0.0 },
+        }
+    }
+}
+
+/// Bytes of one direction.
+#[derive(Debug, Default)]
+struct Flow {
+    /// On their way: when they are there.
+    moving: VecDeque<(Instant, Bytes)>,
+    moving_bytes: u64,
+    /// They are there, and not released.
+    unreleased: u64,
+    /// The end of what is written, when it is there.
+    fin: Option<Instant>,
+    fin_told: bool,
+    told_room: u64,
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// Node and link of the caller and of the called.
+    ends: [(usize, LinkId); 2],
+    open: bool,
+    /// Nothing moves any more, and nobody is told.
+    stalled: bool,
+    /// Which end has had its `Closed`.
+    closed: [bool; 2],
+    /// From end 0 to end 1, and back.
+    flows: [Flow; 2],
+}
+
+#[derive(Debug)]
+enum Event {
+    /// The called end hears of the connection, then the caller.
+    Open(usize),
+    Fail(usize, CloseReason),
+    Arrive(usize),
+    Break(usize),
+}
+
+/// Streams between two nodes. Each node calls the other over its links with numbers below
+/// [`LinkId::FIRST_INCOMING`].
+pub(super) struct Streams {
+    rng: Rng,
+    weather: Weather,
+    calm: bool,
+    crashes: Vec<Crash>,
+    connections: Vec<Connection>,
+    /// Which connection a link is at the moment.
+    current: BTreeMap<(usize, LinkId), usize>,
+    events: BTreeMap<(Instant, u64), Event>,
+    count: u64,
+    up: VecDeque<(usize, (LinkId, StreamIndication))>,
+    written: u64,
+    next_incoming: u32,
+    /// Everything that was written: when, by whom, what.
+    pub(super) wire: Vec<(Instant, usize, LinkId, Bytes)>,
+    keep_wire: bool,
+}
+
+impl Streams {
+    pub(super) fn new(rng: Rng, weather: Weather, crashes: Vec<Crash>) -> Self {
+        Streams {
+            rng,
+            weather,
+            calm: false,
+            crashes,
+            connections: vec![],
+            current: BTreeMap::new(),
+            events: BTreeMap::new(),
+            count: 0,
+            up: VecDeque::new(),
+            written: 0,
+            next_incoming: LinkId::FIRST_INCOMING,
+            wire: vec![],
+            keep_wire: false,
+        }
+    }
+
+    /// Keeps everything that is written.
+    pub(super) fn recording(mut self) -> Self {
+        self.keep_wire = true;
+        self
+    }
+
+    pub(super) fn weather(&mut self) -> &mut Weather {
+        &mut self.weather
+    }
+
+    /// Breaks every connection now; both ends are told at once.
+    pub(super) fn cut(&mut self, now: Instant) {
+        for index in 0..self.connections.len() {
+            self.break_off(now, index, CloseReason::TimedOut);
+        }
+    }
+
+    /// Every connection falls silent: bytes vanish and nobody is told.
+    pub(super) fn stall(&mut self) {
+        for connection in &mut self.connections {
+            connection.stalled = true;
+        }
+    }
+
+    fn at(&mut self, at: Instant, event: Event) {
+        self.count += 1;
+        self.events.insert((at, self.count), event);
+    }
+
+    fn delay(&mut self) -> Duration {
+        let jitter = self.weather.jitter.as_nanos() as u64;
+        self.weather.delay + Duration::from_nanos(self.rng.below(jitter + 1))
+    }
+
+    fn is_down(&self, node: usize, now: Instant) -> bool {
+        let down = |crash: &Crash| crash.node == node && crash.at <= now && now < crash.at + crash.off;
+        self.crashes.iter().any(down) && !self.calm
+    }
+
+    fn tell(&mut self, index: usize, end: usize, indication: StreamIndication) {
+        let connection = &self.connections[index];
+        if !connection.closed[end] {
+            let (node, link) = connection.ends[end];
+            self.up.push_back((node, (link, indication)));
+        }
+    }
+
+    fn tell_closed(&mut self, index: usize, end: usize, reason: CloseReason) {
+        self.tell(index, end, StreamIndication::Closed(reason));
+        self.connections[index].closed[end] = true;
+        let key = self.connections[index].ends[end];
+        if self.current.get(&key) == Some(&index) {
+            self.current.remove(&key);
+        }
+    }
+
+    fn connect(&mut self, now: Instant, node: usize, link: LinkId) {
+        let called = (1 - node, LinkId(self.next_incoming));
+        self.next_incoming += 1;
+        let index = self.connections.len();
+        self.connections.push(Connection {
+            ends: [(node, link), called],
+            open: false,
+            stalled: false,
+            closed: [false, true],
+            flows: Default::default(),
+        });
+        self.current.insert((node, link), index);
+        let delay = self.delay();
+        if self.is_down(called.0, now) {
+            self.at(now + delay * 4, Event::Fail(index, CloseReason::TimedOut));
+        } else if !self.calm && self.rng.chance(self.weather.refuse) {
+            self.at(now + delay * 2, Event::Fail(index, CloseReason::Refused));
+        } else {
+            self.at(now + delay, Event::Open(index));
+        }
+    }
+
+    fn open(&mut self, now: Instant, index: usize) {
+        if self.connections[index].closed[0] {
+            return;
+        }
+        let called = self.connections[index].ends[1];
+        if self.is_down(called.0, now) {
+            return self.tell_closed(index, 0, CloseReason::TimedOut);
+        }
+        self.connections[index].open = true;
+        self.connections[index].closed[1] = false;
+        self.current.insert(called, index);
+        for end in [1, 0] {
+            self.tell(index, end, StreamIndication::Connected);
+            self.room(index, end);
+        }
+        if !self.calm
+            && let Some(mean) = self.weather.lifetime
+        {
+            let life = self.rng.exponential(mean.as_nanos() as f64);
+            self.at(now + Duration::from_nanos(life as u64), Event::Break(index));
+        }
+    }
+
+    /// Tells an end how much it may write.
+    fn room(&mut self, index: usize, end: usize) {
+        let flow = &mut self.connections[index].flows[end];
+        let room = self.weather.window.saturating_sub(flow.moving_bytes + flow.unreleased);
+        if flow.told_room != room && flow.fin.is_none() {
+            flow.told_room = room;
+            self.tell(index, end, StreamIndication::Room(room));
+        }
+    }
+
+    fn write(&mut self, now: Instant, index: usize, end: usize, bytes: Bytes) {
+        self.written += 1;
+        let arrival = now + self.delay();
+        let flow = &mut self.connections[index].flows[end];
+        flow.told_room -= bytes.len() as u64;
+        flow.moving_bytes += bytes.len() as u64;
+        let last = flow.moving.back().map_or(Instant::ZERO, |&(at, _)| at);
+        let arrival = arrival.max(last);
+        flow.moving.push_back((arrival, bytes));
+        self.at(arrival, Event::Arrive(index));
+    }
+
+    /// What has arrived rises, in pieces of any size, whatever they were when they were written.
+    fn arrive(&mut self, now: Instant, index: usize) {
+        if self.connections[index].stalled {
+            return;
+        }
+        for end in 0..2 {
+            let mut there = BytesMut::new();
+            let flow = &mut self.connections[index].flows[end];
+            while let Some((at, _)) = flow.moving.front()
+                && *at <= now
+            {
+                there.extend_from_slice(&flow.moving.pop_front().expect("just seen").1);
+            }
+            flow.moving_bytes -= there.len() as u64;
+            flow.unreleased += there.len() as u64;
+            let mut there = there.freeze();
+            while !there.is_empty() {
+                let most = self.weather.chunk_max.min(there.len() as u64);
+                let length = 1 + self.rng.below(most);
+                let chunk = there.split_to(length as usize);
+                self.tell(index, 1 - end, StreamIndication::Data(chunk));
+            }
+            let flow = &mut self.connections[index].flows[end];
+            if flow.fin.is_some_and(|at| at <= now) && flow.moving.is_empty() && !flow.fin_told {
+                flow.fin_told = true;
+                self.tell(index, 1 - end, StreamIndication::PeerClosed);
+            }
+        }
+        if self.connections[index].flows.iter().all(|flow| flow.fin_told) {
+            for end in 0..2 {
+                self.tell_closed(index, end, CloseReason::Finished);
+            }
+        }
+    }
+
+    fn break_off(&mut self, now: Instant, index: usize, reason: CloseReason) {
+        // What is on its way has arrived up to some byte.
+        self.arrive(now, index);
+        let stalled = self.connections[index].stalled;
+        for end in 0..2 {
+            let flow = &mut self.connections[index].flows[end];
+            let front = flow.moving.drain(..).next().filter(|_| !stalled);
+            if let Some((_, mut bytes)) = front {
+                let length = self.rng.below(bytes.len() as u64 + 1);
+                let part = bytes.split_to(length as usize);
+                if !part.is_empty() {
+                    self.tell(index, 1 - end, StreamIndication::Data(part));
+                }
+            }
+        }
+        for end in 0..2 {
+            self.tell_closed(index, end, reason);
+        }
+    }
+}
+
+impl Ground<Many<LinkId, Stream>> for Streams {
+    fn handle_request(&mut self, now: Instant, node: usize, (link, request): (LinkId, StreamRequest)) {
+        if request == StreamRequest::Connect {
+            return self.connect(now, node, link);
+        }
+        let Some(&index) = self.current.get(&(node, link)) else { return };
+        let end = usize::from(self.connections[index].ends[1] == (node, link));
+        match request {
+            StreamRequest::Connect => unreachable!("dealt with above"),
+            StreamRequest::Write(bytes) => {
+                if self.keep_wire {
+                    self.wire.push((now, node, link, bytes.clone()));
+                }
+                self.write(now, index, end, bytes);
+            }
+            StreamRequest::Release(bytes) => {
+                self.connections[index].flows[1 - end].unreleased -= bytes;
+                // The window's update takes its time, too, but a write that crosses it is what matters here.
+                self.room(index, 1 - end);
+            }
+            StreamRequest::Close => {
+                let arrival = now + self.delay();
+                let flow = &mut self.connections[index].flows[end];
+                let arrival = arrival.max(flow.moving.back().map_or(Instant::ZERO, |&(at, _)| at));
+                flow.fin = Some(arrival);
+                self.at(arrival, Event::Arrive(index));
+            }
+            StreamRequest::Abort => {
+                if self.connections[index].open {
+                    self.tell_closed(index, end, CloseReason::Aborted);
+                    if !self.connections[index].stalled {
+                        let delay = self.delay();
+                        self.at(now + delay, Event::Fail(index, CloseReason::Reset));
+                    } else {
+                        // The other end finds out by itself.
+                        self.at(now + Duration::from_secs(120), Event::Fail(index, CloseReason::TimedOut));
+                    }
+                } else {
+                    self.tell_closed(index, 0, CloseReason::Aborted);
+                }
+            }
+            StreamRequest::Secure { .. } => {
+                self.tell(index, end, StreamIndication::Secured { identity: None });
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.events.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            match entry.remove() {
+                Event::Open(index) => self.open(now, index),
+                Event::Fail(index, reason) => {
+                    for end in 0..2 {
+                        self.tell_closed(index, end, reason);
+                    }
+                }
+                Event::Arrive(index) => self.arrive(now, index),
+                Event::Break(_) if self.calm => {}
+                Event::Break(index) if self.rng.chance(self.weather.stall) => {
+                    self.connections[index].stalled = true;
+                    self.at(now + Duration::from_secs(900), Event::Fail(index, CloseReason::TimedOut));
+                }
+                Event::Break(index) => self.break_off(now, index, CloseReason::Reset),
+            }
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<(usize, (LinkId, StreamIndication))> {
+        self.up.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.events.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    fn crash(&mut self, now: Instant, node: usize) {
+        self.up.retain(|&(to, _)| to != node);
+        for index in 0..self.connections.len() {
+            let Some(end) = self.connections[index].ends.iter().position(|&(at, _)| at == node) else {
+                continue;
+            };
+            let key = self.connections[index].ends[end];
+            self.connections[index].closed[end] = true;
+            self.connections[index].stalled = true;
+            self.current.remove(&key);
+            let delay = self.delay();
+            self.at(now + delay, Event::Fail(index, CloseReason::Reset));
+        }
+    }
+
+    fn calm(&mut self, _now: Instant) {
+        self.calm = true;
+    }
+
+    fn carried(&self) -> u64 {
+        self.written
+    }
+}
