@@ -78,6 +78,13 @@ pub(super) enum Heard {
     },
 }
 
+impl Heard {
+    /// It is the first segment of a bundle.
+    pub(super) fn begins(&self) -> bool {
+        matches!(self, Heard::Segment(header) if header.start)
+    }
+}
+
 /// What a receiver answers to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {

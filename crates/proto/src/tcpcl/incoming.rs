@@ -58,9 +58,14 @@ struct Inbound {
 }
 
 impl Inbound {
+    /// All of it came.
+    fn is_whole(&self) -> bool {
+        self.ended && self.received == self.announced
+    }
+
     /// All of it came and is safe.
     fn is_safe(&self) -> bool {
-        self.ended && self.received == self.announced && self.accepted == self.received
+        self.is_whole() && self.accepted == self.received
     }
 }
 
@@ -257,7 +262,7 @@ impl Incoming {
         };
         transfer.received += length;
         self.held += length;
-        let last = transfer.ended && transfer.received == transfer.announced;
+        let last = transfer.is_whole();
         if length == 0 && !last {
             return (None, 0);
         }
@@ -350,14 +355,15 @@ impl Incoming {
         Some(answer)
     }
 
-    /// The session is over: every transfer that the user has not wholly accepted is lost.
+    /// The session is over: every transfer that has not wholly risen is lost. Of one that has, the user may make
+    /// what it likes; the peer believes that it has to come again.
     pub(super) fn lose_all(&mut self) -> impl Iterator<Item = BundlesIndication> + use<> {
         self.held = 0;
         self.expected = 0;
         self.unanswered = 0;
         core::mem::take(&mut self.transfers)
             .into_iter()
-            .filter(|transfer| transfer.refused.is_none() && !transfer.is_safe())
+            .filter(|transfer| transfer.refused.is_none() && !transfer.is_whole())
             .map(|transfer| BundlesIndication::Lost { transfer: transfer.number })
     }
 }

@@ -105,9 +105,9 @@ impl Pipe {
         self.order.is_none() && (self.aborted || quiet)
     }
 
-    /// Puts bytes of a message behind those that are being written.
+    /// Puts bytes of a message behind those that are being written; after the end of what is written they are dropped.
     pub(super) fn write(&mut self, bytes: Bytes) {
-        if !bytes.is_empty() {
+        if !bytes.is_empty() && !self.closed {
             self.writing_bytes += bytes.len() as u64;
             self.writing.push_back(bytes);
         }

@@ -1,11 +1,13 @@
 //! The engine: brings a session up over a stream, keeps it up, and brings it back.
 
-use super::channel::{Channel, Farewell, Fault, Spoken, down_reason};
+mod closing;
+mod opening;
+
+use super::channel::{Channel, Fault, Spoken};
 use super::config::{Config, Counters, Tls, Version, Versions};
 use super::contact;
-use super::dialect::Dialect;
 use super::pipe::Pipe;
-use super::v4::wire::{Message, RejectReason, SessInit, TermReason};
+use super::v4::wire::{Message, TermReason};
 use super::{v3, v4};
 use crate::codec::DecodeError;
 use crate::engine::Engine;
@@ -14,8 +16,8 @@ use crate::service::{
     Bundles, BundlesIndication, BundlesRequest, CloseReason, DownReason, Stream, StreamIndication,
     StreamRequest, TransferFailure, TransferId,
 };
-use crate::time::{Duration, Instant, Timers};
-use bytes::{Bytes, BytesMut};
+use crate::time::{Instant, Timers};
+use bytes::Bytes;
 use std::collections::VecDeque;
 
 /// Who opened the stream.
@@ -155,203 +157,6 @@ impl Session {
         self.timers.set(timer as usize, at);
     }
 
-    // -- Coming up ----------------------------------------------------------------------------------------------
-
-    fn connect(&mut self, now: Instant) {
-        self.timers.stop(Timer::Retry as usize);
-        self.counters.attempts += 1;
-        self.phase = Phase::Connecting;
-        self.pipe.connect();
-        if let Some(limit) = self.config.connect_timeout {
-            self.set(Timer::Contact, now + limit);
-        }
-    }
-
-    /// The stream stands. Whoever called says its contact header; who is called waits for it, to answer in the
-    /// caller's version (RFC 9174 4.1), unless version 3 is the only one (RFC 7242 4).
-    fn connected(&mut self, now: Instant) {
-        let expected = match self.role {
-            Role::Active => matches!(self.phase, Phase::Connecting),
-            Role::Passive => matches!(self.phase, Phase::Resting) && !self.asked,
-        };
-        if !expected {
-            return;
-        }
-        self.asked = true;
-        let speaks_first = self.role == Role::Active || self.config.versions == Versions::Three;
-        if speaks_first {
-            self.say_contact(self.version);
-        }
-        self.phase = Phase::Contact { said: speaks_first };
-        self.set(Timer::Contact, now + self.config.contact_timeout);
-    }
-
-    fn say_contact(&mut self, version: Version) {
-        let mut out = BytesMut::new();
-        match version {
-            Version::Three => v3::contact_header(&self.config).encode(&mut out),
-            Version::Four => {
-                v4::wire::ContactHeader { can_tls: self.config.tls != Tls::Off }.encode(&mut out);
-            }
-        }
-        self.pipe.write(out.freeze());
-    }
-
-    fn hear_contact(&mut self, now: Instant, said: bool, peer: PeerContact) {
-        let version = match &peer {
-            PeerContact::Three(_) => Version::Three,
-            PeerContact::Four(_) => Version::Four,
-            PeerContact::Other => return self.version_mismatch(now, said),
-        };
-        if said && version != self.version {
-            return self.version_mismatch(now, said);
-        }
-        self.version = version;
-        self.proven = true;
-        if !said {
-            self.say_contact(version);
-        }
-        match peer {
-            PeerContact::Three(peer) => self.establish_three(now, peer),
-            PeerContact::Four(peer) => self.agree_on_tls(now, peer.can_tls),
-            PeerContact::Other => unreachable!("it was dealt with above"),
-        }
-    }
-
-    /// Who is called says which version it speaks, and that it is the wrong one; who calls closes, and may call
-    /// with another (RFC 9174 4.3).
-    fn version_mismatch(&mut self, now: Instant, said: bool) {
-        if self.role == Role::Passive {
-            if !said {
-                self.say_contact(self.version);
-            }
-            let farewell = match self.version {
-                Version::Three => v3::shutdown(TermReason::VersionMismatch),
-                Version::Four => v4::terminate(false, TermReason::VersionMismatch),
-            };
-            self.pipe.write(farewell);
-        }
-        self.counters.violations += 1;
-        self.end_stream(now, DownReason::Version, true);
-    }
-
-    fn agree_on_tls(&mut self, now: Instant, peer_can: bool) {
-        let enabled = peer_can && self.config.tls != Tls::Off;
-        if self.config.tls == Tls::Require && !enabled {
-            return self.refuse_contact(now, DownReason::Identity);
-        }
-        self.set(Timer::Contact, now + self.config.contact_timeout);
-        if enabled {
-            let client = self.role == Role::Active;
-            self.pipe.secure(client, self.config.tls_name.clone().filter(|_| client));
-            self.phase = Phase::Securing;
-        } else {
-            self.greet(None);
-        }
-    }
-
-    /// The caller says its SESS_INIT first (RFC 9174 3.3, figures 8 and 9).
-    fn greet(&mut self, proof: Option<Proof>) {
-        if self.role == Role::Active {
-            self.say_init();
-        }
-        self.phase = Phase::Greeting { proof };
-    }
-
-    fn say_init(&mut self) {
-        let mut out = BytesMut::new();
-        Message::SessInit(v4::sess_init(&self.config)).encode(&mut out);
-        self.pipe.write(out.freeze());
-    }
-
-    fn hear_greeting(&mut self, now: Instant, proof: Option<Proof>, message: Message) {
-        match message {
-            Message::SessInit(init) => self.establish_four(now, proof, &init),
-            Message::KeepAlive => self.phase = Phase::Greeting { proof },
-            Message::SessTerm { reason, .. } => {
-                self.pipe.write(v4::terminate(true, reason));
-                self.end_stream(now, down_reason(reason), true);
-            }
-            other => {
-                let mut header = BytesMut::new();
-                other.encode(&mut header);
-                let reason = match other {
-                    Message::Unknown { .. } => RejectReason::TypeUnknown,
-                    _ => RejectReason::Unexpected,
-                };
-                self.pipe.write(v4::reject(reason, header[0]));
-                self.counters.violations += 1;
-                self.end_stream(now, DownReason::ProtocolError, true);
-            }
-        }
-    }
-
-    /// Ends a session of version 4 that was never up.
-    fn refuse_contact(&mut self, now: Instant, reason: DownReason) {
-        self.pipe.write(v4::terminate(false, TermReason::ContactFailure));
-        self.end_stream(now, reason, true);
-    }
-
-    fn establish_three(&mut self, now: Instant, peer: v3::wire::ContactHeader) {
-        let dialect = Dialect::Three(v3::Terms::new(&self.config, &peer));
-        let node_id = Some(peer.eid).filter(|eid| !eid.is_empty() && eid != "dtn:none");
-        if !self.is_expected(node_id.as_ref()) {
-            self.pipe.write(v3::shutdown(TermReason::ContactFailure));
-            return self.end_stream(now, DownReason::Identity, true);
-        }
-        self.establish(now, dialect, peer.keepalive, node_id);
-    }
-
-    fn establish_four(&mut self, now: Instant, proof: Option<Proof>, peer: &SessInit) {
-        let Ok(terms) = v4::Terms::new(&self.config, peer) else {
-            self.counters.violations += 1;
-            return self.refuse_contact(now, DownReason::ProtocolError);
-        };
-        let node_id = Some(peer.node_id.clone()).filter(|id| !id.is_empty());
-        // What TLS proves has to be what the peer calls itself (RFC 9174 4.4.4.3).
-        let proven = match proof {
-            None => true,
-            Some(Proof { identity: None }) => !self.config.tls_identity,
-            Some(Proof { identity }) => identity == node_id,
-        };
-        if !proven || !self.is_expected(node_id.as_ref()) {
-            return self.refuse_contact(now, DownReason::Identity);
-        }
-        if self.role == Role::Passive {
-            self.say_init();
-        }
-        self.establish(now, Dialect::Four(terms), peer.keepalive, node_id);
-    }
-
-    fn is_expected(&self, node_id: Option<&String>) -> bool {
-        self.config.peer_node_id.as_ref().is_none_or(|expected| Some(expected) == node_id)
-    }
-
-    fn establish(&mut self, now: Instant, dialect: Dialect, keepalive: u16, peer: Option<String>) {
-        let keepalive = keepalive.min(self.config.keepalive_seconds());
-        self.up.push_back(BundlesIndication::Up {
-            peer,
-            interleave: false,
-            transfer_bytes_max: dialect.transfer_bytes_max(),
-        });
-        self.counters.sessions += 1;
-        self.told = 0;
-        self.timers.stop_all();
-        let channel = Channel::new(&self.config, dialect, keepalive, now);
-        if !channel.keepalive.is_zero() {
-            self.set(Timer::KeepAlive, now + channel.keepalive);
-            self.set(Timer::Silence, now + self.silence_limit(channel.keepalive));
-        }
-        if let Some(limit) = self.config.idle_timeout {
-            self.set(Timer::Idle, now + limit);
-        }
-        self.phase = Phase::Up(Box::new(channel));
-    }
-
-    fn silence_limit(&self, keepalive: Duration) -> Duration {
-        self.config.keepalive_timeout.unwrap_or(keepalive * 2)
-    }
-
     // -- Hearing ------------------------------------------------------------------------------------------------
 
     /// Bytes from the peer. All are released at once but the payload that the user has not dealt with.
@@ -411,7 +216,7 @@ impl Session {
         let outcome = match self.pipe.next_message(input, |bytes| channel.dialect.hear(bytes)) {
             Ok(Some(heard)) => {
                 let number = TransferId(self.next_number);
-                self.next_number += 1;
+                self.next_number += u64::from(heard.begins());
                 channel.hear(heard, number, &mut self.pipe, &mut self.up, &mut self.counters)
             }
             Ok(None) => {
@@ -463,171 +268,6 @@ impl Session {
         if channel.ending.is_some() && channel.may_linger() {
             self.set(Timer::Linger, now + self.config.close_timeout);
         }
-    }
-
-    // -- Going down ---------------------------------------------------------------------------------------------
-
-    /// Ends a session that is up and cannot go on. What is being written is finished, so that the farewell is
-    /// understood (RFC 9174 6.1).
-    fn fail(&mut self, now: Instant, fault: Fault) {
-        if let Phase::Up(channel) = &self.phase {
-            let bytes = match fault.farewell {
-                Farewell::Terminate(term) => channel.dialect.terminate(false, term),
-                Farewell::Reject(header) => {
-                    channel.dialect.reject(RejectReason::TypeUnknown, header).unwrap_or_default()
-                }
-            };
-            self.pipe.write(bytes);
-        }
-        self.end_stream(now, fault.down, true);
-    }
-
-    /// Tells the user, and closes the stream behind what is still to be written.
-    fn end_stream(&mut self, now: Instant, reason: DownReason, retry: bool) {
-        self.pipe.close();
-        self.down(now, reason, retry, None);
-        self.phase = Phase::Closing;
-        self.set(Timer::Linger, now + self.config.close_timeout);
-    }
-
-    /// Tells the user that the link is down, and when it is to be called again. The phase is the caller's to
-    /// set.
-    fn down(&mut self, now: Instant, reason: DownReason, retry: bool, delay: Option<u64>) {
-        let phase = core::mem::replace(&mut self.phase, Phase::Resting);
-        self.timers.stop_all();
-        let mut was_up = false;
-        let mut immediately = false;
-        match phase {
-            Phase::Up(mut channel) => {
-                was_up = true;
-                self.pipe.release(channel.incoming.held());
-                self.up.extend(channel.outgoing.fail_all());
-                self.up.extend(channel.incoming.lose_all());
-                // A session that lived for as long as was waited for it was a success.
-                if now.saturating_since(channel.since) >= self.backoff(self.failures) {
-                    self.failures = 0;
-                }
-            }
-            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
-                immediately = self.try_other_version(reason);
-            }
-            Phase::Resting | Phase::Connecting | Phase::Closing => {}
-        }
-        self.wanted &= retry && self.role == Role::Active;
-        if was_up || self.role == Role::Active {
-            self.up.push_back(BundlesIndication::Down { reason, retry: self.wanted });
-        }
-        if self.wanted {
-            let asked = delay.map_or(Duration::ZERO, Duration::from_secs);
-            let wait = if immediately { Duration::ZERO } else { self.next_delay().max(asked) };
-            self.set(Timer::Retry, now + wait);
-        }
-    }
-
-    /// Where both versions are spoken and the peer has not shown which is its own, or says that this is not, the
-    /// next call is made in the other one. True if at once.
-    fn try_other_version(&mut self, reason: DownReason) -> bool {
-        if self.role == Role::Passive || self.config.versions != Versions::Both {
-            return false;
-        }
-        if self.proven && reason != DownReason::Version {
-            return false;
-        }
-        self.proven = false;
-        self.version = match self.version {
-            Version::Three => Version::Four,
-            Version::Four => Version::Three,
-        };
-        self.version == Version::Three
-    }
-
-    /// The delay after so many failures in a row, without the random part.
-    fn backoff(&self, failures: u32) -> Duration {
-        let doubled = self.config.reconnect_min.saturating_mul(1 << failures.min(30));
-        doubled.min(self.config.reconnect_max)
-    }
-
-    fn next_delay(&mut self) -> Duration {
-        let delay = self.backoff(self.failures);
-        self.failures = self.failures.saturating_add(1);
-        let more = delay.as_nanos() as f64 * self.config.reconnect_jitter.clamp(0.0, 1.0) * self.rng.unit();
-        delay + Duration::from_nanos(more as u64)
-    }
-
-    /// The stream is over.
-    fn closed(&mut self, now: Instant, reason: CloseReason) {
-        match &self.phase {
-            // A closed stream that nobody opened is none of this session's.
-            Phase::Resting => {}
-            Phase::Closing => self.phase = Phase::Resting,
-            Phase::Up(channel) => {
-                let ending = channel.ending;
-                match ending {
-                    Some(ending) => self.down(now, ending.down, ending.retry, ending.delay),
-                    None => self.down(now, DownReason::Stream(reason), true, None),
-                }
-            }
-            _ => self.down(now, DownReason::Stream(reason), true, None),
-        }
-        self.phase = Phase::Resting;
-        self.pipe.reset();
-        if self.role == Role::Passive {
-            self.asked = true;
-            self.wanted = false;
-            self.timers.stop_all();
-        } else if self.wanted && self.timers.get(Timer::Retry as usize).is_none() {
-            // It was due while the old stream was still closing.
-            self.connect(now);
-        }
-    }
-
-    /// The peer writes no more: what is not here will not come.
-    fn peer_closed(&mut self, now: Instant) {
-        match &self.phase {
-            Phase::Up(channel) => {
-                let (reason, retry, delay) = match channel.ending {
-                    Some(ending) => (ending.down, ending.retry, ending.delay),
-                    None => (DownReason::Stream(CloseReason::Finished), true, None),
-                };
-                self.pipe.close();
-                self.down(now, reason, retry, delay);
-                self.phase = Phase::Closing;
-                self.set(Timer::Linger, now + self.config.close_timeout);
-            }
-            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
-                self.end_stream(now, DownReason::Stream(CloseReason::Finished), true);
-            }
-            Phase::Closing => self.pipe.close(),
-            Phase::Resting | Phase::Connecting => {}
-        }
-    }
-
-    /// The user wants the link down.
-    fn close(&mut self, now: Instant) {
-        match &mut self.phase {
-            Phase::Up(channel) => {
-                channel.end(TermReason::Unknown, DownReason::Closed, false);
-                self.set(Timer::Linger, now + self.config.close_timeout);
-            }
-            Phase::Connecting => {
-                self.pipe.abort();
-                self.down(now, DownReason::Closed, false, None);
-                self.phase = Phase::Closing;
-            }
-            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
-                self.end_stream(now, DownReason::Closed, false);
-            }
-            Phase::Resting | Phase::Closing if self.wanted => {
-                let closing = matches!(self.phase, Phase::Closing);
-                self.down(now, DownReason::Closed, false, None);
-                if closing {
-                    self.phase = Phase::Closing;
-                    self.set(Timer::Linger, now + self.config.close_timeout);
-                }
-            }
-            Phase::Resting | Phase::Closing => {}
-        }
-        self.wanted = false;
     }
 
     // -- Time ---------------------------------------------------------------------------------------------------

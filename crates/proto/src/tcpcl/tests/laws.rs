@@ -8,7 +8,7 @@ use crate::service::LinkId;
 use crate::tcpcl::{Config, Session, Versions};
 use crate::time::{Duration, Instant};
 
-fn draw_config(rng: &mut Rng, versions: Versions) -> Config {
+fn draw_config(rng: &mut Rng, versions: Versions, segment_least: u64) -> Config {
     let segment = if rng.chance(0.3) { 30 } else { 4_000 };
     Config {
         versions,
@@ -16,7 +16,7 @@ fn draw_config(rng: &mut Rng, versions: Versions) -> Config {
         keepalive: Duration::from_secs(rng.below(20)),
         // A small window on a slow line silences a peer for several round trips.
         keepalive_timeout: Some(Duration::from_secs(60)),
-        segment_bytes: 1 + rng.below(segment),
+        segment_bytes: segment_least + rng.below(segment),
         segment_bytes_min: rng.below(2_000),
         transfers_max: 1 + rng.below(4) as usize,
         reactive_fragmentation: rng.chance(0.7),
@@ -37,14 +37,18 @@ fn draw_versions(rng: &mut Rng) -> [Versions; 2] {
     pairs[rng.below(pairs.len() as u64) as usize]
 }
 
-fn node(config: Config, rng: Rng) -> Fan<LinkId, Session, impl FnMut(LinkId, Origin) -> Option<Session>> {
-    Fan::new(move |link: LinkId, origin| {
+/// Makes the session of a link.
+pub(super) type Factory = Box<dyn FnMut(LinkId, Origin) -> Option<Session>>;
+
+/// The sessions of a node.
+pub(super) fn node(config: Config, rng: Rng) -> Fan<LinkId, Session, Factory> {
+    Fan::new(Box::new(move |link: LinkId, origin| {
         let rng = rng.fork(&format!("{link:?}"));
         Some(match origin {
             Origin::Above => Session::active(config.clone(), rng),
             Origin::Below => Session::passive(config.clone(), rng),
         })
-    })
+    }))
 }
 
 fn world(replay: &Replay) -> Trace {
@@ -52,7 +56,10 @@ fn world(replay: &Replay) -> Trace {
     let mut draw = rng.fork("parameters");
     let calm_at = Instant::from_millis(1 + draw.below(60_000));
     let versions = draw_versions(&mut draw);
-    let configs = versions.map(|versions| draw_config(&mut draw, versions));
+    let manners = Manners::draw(&mut draw);
+    // Segments of a byte for a long bundle say nothing new, and take for ever.
+    let segment_least = 1 + manners.length_max / 200;
+    let configs = versions.map(|versions| draw_config(&mut draw, versions, segment_least));
     let crashes = Crash::draw(&mut draw, 2, calm_at);
     let interval = configs.iter().map(|config| config.keepalive.as_secs()).min().unwrap_or(0);
     let window = Duration::from_secs(3_600);
@@ -66,7 +73,6 @@ fn world(replay: &Replay) -> Trace {
         idle: Idle { after: Duration::from_secs(1_000), window, wake_ups: keepalives, carried: keepalives },
     };
     let ground = Streams::new(rng.fork("ground"), Weather::draw(&mut draw), crashes);
-    let manners = Manners::draw(&mut draw);
     // Node 1 can send only over a session: its own, or that of node 0.
     let mut links = vec![(0, LinkId(1))];
     if draw.chance(0.5) {

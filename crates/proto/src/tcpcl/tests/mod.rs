@@ -1,2 +1,5 @@
+mod hostile;
 mod laws;
+mod scene;
+mod stories;
 mod streams;

@@ -112,6 +112,8 @@ pub(super) struct Streams {
     /// Everything that was written: when, by whom, what.
     pub(super) wire: Vec<(Instant, usize, LinkId, Bytes)>,
     keep_wire: bool,
+    /// How often TLS was asked for.
+    pub(super) secured: u32,
 }
 
 impl Streams {
@@ -130,6 +132,7 @@ impl Streams {
             next_incoming: LinkId::FIRST_INCOMING,
             wire: vec![],
             keep_wire: false,
+            secured: 0,
         }
     }
 
@@ -354,6 +357,7 @@ impl Ground<Many<LinkId, Stream>> for Streams {
                 }
             }
             StreamRequest::Secure { .. } => {
+                self.secured += 1;
                 self.tell(index, end, StreamIndication::Secured { identity: None });
             }
         }

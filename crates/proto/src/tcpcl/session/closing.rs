@@ -1,0 +1,173 @@
+//! How a session goes down, and when it is called again.
+
+use super::{Phase, Role, Session, Timer};
+use crate::service::{BundlesIndication, CloseReason, DownReason};
+use crate::tcpcl::channel::{Farewell, Fault};
+use crate::tcpcl::config::{Version, Versions};
+use crate::tcpcl::v4::wire::{RejectReason, TermReason};
+use crate::time::{Duration, Instant};
+
+impl Session {
+    /// Ends a session that is up and cannot go on. What is being written is finished, so that the farewell is
+    /// understood (RFC 9174 6.1).
+    pub(super) fn fail(&mut self, now: Instant, fault: Fault) {
+        if let Phase::Up(channel) = &self.phase {
+            let bytes = match fault.farewell {
+                Farewell::Terminate(term) => channel.dialect.terminate(false, term),
+                Farewell::Reject(header) => {
+                    channel.dialect.reject(RejectReason::TypeUnknown, header).unwrap_or_default()
+                }
+            };
+            self.pipe.write(bytes);
+        }
+        self.end_stream(now, fault.down, true);
+    }
+
+    /// Tells the user, and closes the stream behind what is still to be written.
+    pub(super) fn end_stream(&mut self, now: Instant, reason: DownReason, retry: bool) {
+        self.pipe.close();
+        self.down(now, reason, retry, None);
+        self.phase = Phase::Closing;
+        self.set(Timer::Linger, now + self.config.close_timeout);
+    }
+
+    /// Tells the user that the link is down, and when it is to be called again. The phase is the caller's to
+    /// set.
+    pub(super) fn down(&mut self, now: Instant, reason: DownReason, retry: bool, delay: Option<u64>) {
+        let phase = core::mem::replace(&mut self.phase, Phase::Resting);
+        self.timers.stop_all();
+        let mut was_up = false;
+        let mut other_version = false;
+        match phase {
+            Phase::Up(mut channel) => {
+                was_up = true;
+                self.pipe.release(channel.incoming.held());
+                self.up.extend(channel.outgoing.fail_all());
+                self.up.extend(channel.incoming.lose_all());
+                // A session that lived for as long as was waited for it was a success.
+                if now.saturating_since(channel.since) >= self.backoff(self.failures) {
+                    self.failures = 0;
+                }
+            }
+            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
+                other_version = self.try_other_version(reason);
+            }
+            Phase::Resting | Phase::Connecting | Phase::Closing => {}
+        }
+        self.wanted &= retry && self.role == Role::Active;
+        if was_up || self.role == Role::Active {
+            self.up.push_back(BundlesIndication::Down { reason, retry: self.wanted });
+        }
+        if self.wanted {
+            let asked = delay.map_or(Duration::ZERO, Duration::from_secs);
+            let wait = if other_version { self.config.reconnect_min } else { self.next_delay().max(asked) };
+            self.set(Timer::Retry, now + wait);
+        }
+    }
+
+    /// Where both versions are spoken and the peer has not shown which is its own, or says that this is not, the
+    /// next call is made in the other one. True if that is no reason to wait for longer.
+    fn try_other_version(&mut self, reason: DownReason) -> bool {
+        if self.role == Role::Passive || self.config.versions != Versions::Both {
+            return false;
+        }
+        if self.proven && reason != DownReason::Version {
+            return false;
+        }
+        self.proven = false;
+        self.version = match self.version {
+            Version::Three => Version::Four,
+            Version::Four => Version::Three,
+        };
+        self.version == Version::Three
+    }
+
+    /// The delay after so many failures in a row, without the random part.
+    fn backoff(&self, failures: u32) -> Duration {
+        let doubled = self.config.reconnect_min.saturating_mul(1 << failures.min(30));
+        doubled.min(self.config.reconnect_max)
+    }
+
+    fn next_delay(&mut self) -> Duration {
+        let delay = self.backoff(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        let more = delay.as_nanos() as f64 * self.config.reconnect_jitter.clamp(0.0, 1.0) * self.rng.unit();
+        delay + Duration::from_nanos(more as u64)
+    }
+
+    /// The stream is over.
+    pub(super) fn closed(&mut self, now: Instant, reason: CloseReason) {
+        match &self.phase {
+            // A closed stream that nobody opened is none of this session's.
+            Phase::Resting => {}
+            Phase::Closing => self.phase = Phase::Resting,
+            Phase::Up(channel) => {
+                let ending = channel.ending;
+                match ending {
+                    Some(ending) => self.down(now, ending.down, ending.retry, ending.delay),
+                    None => self.down(now, DownReason::Stream(reason), true, None),
+                }
+            }
+            _ => self.down(now, DownReason::Stream(reason), true, None),
+        }
+        self.phase = Phase::Resting;
+        self.pipe.reset();
+        if self.role == Role::Passive {
+            self.asked = true;
+            self.wanted = false;
+            self.timers.stop_all();
+        } else if self.wanted && self.timers.get(Timer::Retry as usize).is_none() {
+            // It was due while the old stream was still closing.
+            self.connect(now);
+        }
+    }
+
+    /// The peer writes no more: what is not here will not come.
+    pub(super) fn peer_closed(&mut self, now: Instant) {
+        match &self.phase {
+            Phase::Up(channel) => {
+                let (reason, retry, delay) = match channel.ending {
+                    Some(ending) => (ending.down, ending.retry, ending.delay),
+                    None => (DownReason::Stream(CloseReason::Finished), true, None),
+                };
+                self.pipe.close();
+                self.down(now, reason, retry, delay);
+                self.phase = Phase::Closing;
+                self.set(Timer::Linger, now + self.config.close_timeout);
+            }
+            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
+                self.end_stream(now, DownReason::Stream(CloseReason::Finished), true);
+            }
+            Phase::Closing => self.pipe.close(),
+            Phase::Resting | Phase::Connecting => {}
+        }
+    }
+
+    /// The user wants the link down.
+    pub(super) fn close(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Up(channel) => {
+                channel.end(TermReason::Unknown, DownReason::Closed, false);
+                self.set(Timer::Linger, now + self.config.close_timeout);
+            }
+            Phase::Connecting => {
+                self.pipe.abort();
+                self.down(now, DownReason::Closed, false, None);
+                self.phase = Phase::Closing;
+            }
+            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
+                self.end_stream(now, DownReason::Closed, false);
+            }
+            Phase::Resting | Phase::Closing if self.wanted => {
+                let closing = matches!(self.phase, Phase::Closing);
+                self.down(now, DownReason::Closed, false, None);
+                if closing {
+                    self.phase = Phase::Closing;
+                    self.set(Timer::Linger, now + self.config.close_timeout);
+                }
+            }
+            Phase::Resting | Phase::Closing => {}
+        }
+        self.wanted = false;
+    }
+}

@@ -1,0 +1,208 @@
+//! How a session comes up: contact headers, TLS, SESS_INITs.
+
+use super::{PeerContact, Phase, Proof, Role, Session, Timer};
+use crate::service::{BundlesIndication, DownReason};
+use crate::tcpcl::channel::{Channel, down_reason};
+use crate::tcpcl::config::{Tls, Version, Versions};
+use crate::tcpcl::dialect::Dialect;
+use crate::tcpcl::v4::wire::{Message, RejectReason, SessInit, TermReason};
+use crate::tcpcl::{v3, v4};
+use crate::time::{Duration, Instant};
+use bytes::BytesMut;
+
+impl Session {
+    pub(super) fn connect(&mut self, now: Instant) {
+        self.timers.stop(Timer::Retry as usize);
+        self.counters.attempts += 1;
+        self.phase = Phase::Connecting;
+        self.pipe.connect();
+        if let Some(limit) = self.config.connect_timeout {
+            self.set(Timer::Contact, now + limit);
+        }
+    }
+
+    /// The stream stands. Whoever called says its contact header; who is called waits for it, to answer in the
+    /// caller's version (RFC 9174 4.1), unless version 3 is the only one (RFC 7242 4).
+    pub(super) fn connected(&mut self, now: Instant) {
+        let expected = match self.role {
+            Role::Active => matches!(self.phase, Phase::Connecting),
+            Role::Passive => matches!(self.phase, Phase::Resting) && !self.asked,
+        };
+        if !expected {
+            return;
+        }
+        self.asked = true;
+        let speaks_first = self.role == Role::Active || self.config.versions == Versions::Three;
+        if speaks_first {
+            self.say_contact(self.version);
+        }
+        self.phase = Phase::Contact { said: speaks_first };
+        self.set(Timer::Contact, now + self.config.contact_timeout);
+    }
+
+    fn say_contact(&mut self, version: Version) {
+        let mut out = BytesMut::new();
+        match version {
+            Version::Three => v3::contact_header(&self.config).encode(&mut out),
+            Version::Four => {
+                v4::wire::ContactHeader { can_tls: self.config.tls != Tls::Off }.encode(&mut out);
+            }
+        }
+        self.pipe.write(out.freeze());
+    }
+
+    pub(super) fn hear_contact(&mut self, now: Instant, said: bool, peer: PeerContact) {
+        let version = match &peer {
+            PeerContact::Three(_) => Version::Three,
+            PeerContact::Four(_) => Version::Four,
+            PeerContact::Other => return self.version_mismatch(now, said),
+        };
+        if said && version != self.version {
+            return self.version_mismatch(now, said);
+        }
+        self.version = version;
+        self.proven = true;
+        if !said {
+            self.say_contact(version);
+        }
+        match peer {
+            PeerContact::Three(peer) => self.establish_three(now, peer),
+            PeerContact::Four(peer) => self.agree_on_tls(now, peer.can_tls),
+            PeerContact::Other => unreachable!("it was dealt with above"),
+        }
+    }
+
+    /// Who is called says which version it speaks, and that it is the wrong one; who calls closes, and may call
+    /// with another (RFC 9174 4.3).
+    fn version_mismatch(&mut self, now: Instant, said: bool) {
+        if self.role == Role::Passive {
+            if !said {
+                self.say_contact(self.version);
+            }
+            let farewell = match self.version {
+                Version::Three => v3::shutdown(TermReason::VersionMismatch),
+                Version::Four => v4::terminate(false, TermReason::VersionMismatch),
+            };
+            self.pipe.write(farewell);
+        }
+        self.counters.violations += 1;
+        self.end_stream(now, DownReason::Version, true);
+    }
+
+    fn agree_on_tls(&mut self, now: Instant, peer_can: bool) {
+        let enabled = peer_can && self.config.tls != Tls::Off;
+        if self.config.tls == Tls::Require && !enabled {
+            return self.refuse_contact(now, DownReason::Identity);
+        }
+        self.set(Timer::Contact, now + self.config.contact_timeout);
+        if enabled {
+            let client = self.role == Role::Active;
+            self.pipe.secure(client, self.config.tls_name.clone().filter(|_| client));
+            self.phase = Phase::Securing;
+        } else {
+            self.greet(None);
+        }
+    }
+
+    /// The caller says its SESS_INIT first (RFC 9174 3.3, figures 8 and 9).
+    pub(super) fn greet(&mut self, proof: Option<Proof>) {
+        if self.role == Role::Active {
+            self.say_init();
+        }
+        self.phase = Phase::Greeting { proof };
+    }
+
+    fn say_init(&mut self) {
+        let mut out = BytesMut::new();
+        Message::SessInit(v4::sess_init(&self.config)).encode(&mut out);
+        self.pipe.write(out.freeze());
+    }
+
+    pub(super) fn hear_greeting(&mut self, now: Instant, proof: Option<Proof>, message: Message) {
+        match message {
+            Message::SessInit(init) => self.establish_four(now, proof, &init),
+            Message::KeepAlive => self.phase = Phase::Greeting { proof },
+            Message::SessTerm { reason, .. } => {
+                self.pipe.write(v4::terminate(true, reason));
+                self.end_stream(now, down_reason(reason), true);
+            }
+            other => {
+                let mut header = BytesMut::new();
+                other.encode(&mut header);
+                let reason = match other {
+                    Message::Unknown { .. } => RejectReason::TypeUnknown,
+                    _ => RejectReason::Unexpected,
+                };
+                self.pipe.write(v4::reject(reason, header[0]));
+                self.counters.violations += 1;
+                self.end_stream(now, DownReason::ProtocolError, true);
+            }
+        }
+    }
+
+    /// Ends a session of version 4 that was never up.
+    pub(super) fn refuse_contact(&mut self, now: Instant, reason: DownReason) {
+        self.pipe.write(v4::terminate(false, TermReason::ContactFailure));
+        self.end_stream(now, reason, true);
+    }
+
+    fn establish_three(&mut self, now: Instant, peer: v3::wire::ContactHeader) {
+        let dialect = Dialect::Three(v3::Terms::new(&self.config, &peer));
+        let node_id = Some(peer.eid).filter(|eid| !eid.is_empty() && eid != "dtn:none");
+        if !self.is_expected(node_id.as_ref()) {
+            self.pipe.write(v3::shutdown(TermReason::ContactFailure));
+            return self.end_stream(now, DownReason::Identity, true);
+        }
+        self.establish(now, dialect, peer.keepalive, node_id);
+    }
+
+    fn establish_four(&mut self, now: Instant, proof: Option<Proof>, peer: &SessInit) {
+        let Ok(terms) = v4::Terms::new(&self.config, peer) else {
+            self.counters.violations += 1;
+            return self.refuse_contact(now, DownReason::ProtocolError);
+        };
+        let node_id = Some(peer.node_id.clone()).filter(|id| !id.is_empty());
+        // What TLS proves has to be what the peer calls itself (RFC 9174 4.4.4.3).
+        let proven = match proof {
+            None => true,
+            Some(Proof { identity: None }) => !self.config.tls_identity,
+            Some(Proof { identity }) => identity == node_id,
+        };
+        if !proven || !self.is_expected(node_id.as_ref()) {
+            return self.refuse_contact(now, DownReason::Identity);
+        }
+        if self.role == Role::Passive {
+            self.say_init();
+        }
+        self.establish(now, Dialect::Four(terms), peer.keepalive, node_id);
+    }
+
+    fn is_expected(&self, node_id: Option<&String>) -> bool {
+        self.config.peer_node_id.as_ref().is_none_or(|expected| Some(expected) == node_id)
+    }
+
+    fn establish(&mut self, now: Instant, dialect: Dialect, keepalive: u16, peer: Option<String>) {
+        let keepalive = keepalive.min(self.config.keepalive_seconds());
+        self.up.push_back(BundlesIndication::Up {
+            peer,
+            interleave: false,
+            transfer_bytes_max: dialect.transfer_bytes_max(),
+        });
+        self.counters.sessions += 1;
+        self.told = 0;
+        self.timers.stop_all();
+        let channel = Channel::new(&self.config, dialect, keepalive, now);
+        if !channel.keepalive.is_zero() {
+            self.set(Timer::KeepAlive, now + channel.keepalive);
+            self.set(Timer::Silence, now + self.silence_limit(channel.keepalive));
+        }
+        if let Some(limit) = self.config.idle_timeout {
+            self.set(Timer::Idle, now + limit);
+        }
+        self.phase = Phase::Up(Box::new(channel));
+    }
+
+    pub(super) fn silence_limit(&self, keepalive: Duration) -> Duration {
+        self.config.keepalive_timeout.unwrap_or(keepalive * 2)
+    }
+}
