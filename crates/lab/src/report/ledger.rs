@@ -86,8 +86,9 @@ impl LedgerChart {
     fn fill(&self, share: usize) -> (usize, Option<&'static str>) {
         let before = self.shares[..share].iter().filter(|s| !s.idle).count();
         if self.shares[share].idle {
-            let idle_before = share - before;
-            return (0, [None, Some("hatch"), Some("dots")][idle_before.min(2)]);
+            // The last one is the plain one: outages are hatched, what is idle without a reason is not.
+            let idle_behind = self.shares[share..].iter().filter(|s| s.idle).count() - 1;
+            return (0, [None, Some("hatch"), Some("dots")][idle_behind.min(2)]);
         }
         // The last style is ink: it would hide the hatching.
         let colours = STYLES - 1;

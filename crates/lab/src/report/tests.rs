@@ -98,19 +98,19 @@ pub(crate) fn sample() -> (Report, Experiment) {
         .map(|(name, meaning)| Share::new(name, meaning))
         .into_iter()
         .chain([
-            Share::idle("idle", "nothing to send, or no window"),
             Share::idle("outage", "the link was away"),
+            Share::idle("idle", "nothing to send, or no window"),
         ])
         .collect(),
         bars: vec![
             Bar {
                 name: "tcpcl4, 64 KiB".into(),
-                values: vec![69.4, 3.1, 0.0, 0.2, 0.3, 1.4, 1.1, 30.0, 0.0],
+                values: vec![69.4, 3.1, 0.0, 0.2, 0.3, 1.4, 1.1, 0.0, 30.0],
                 limit: Some(73.0),
             },
             Bar {
                 name: "tcpcl3".into(),
-                values: vec![69.4, 5.1, 22.0, 1.2, 0.3, 0.0, 1.2, 56.0, 30.0],
+                values: vec![69.4, 5.1, 22.0, 1.2, 0.3, 0.0, 1.2, 30.0, 56.0],
                 limit: Some(73.0),
             },
             Bar { name: "nothing".into(), values: vec![], limit: None },
