@@ -24,10 +24,10 @@ pub struct Counters {
     pub refused_completed: u64,
     /// Refused: no space, or a limit.
     pub refused_no_resources: u64,
-    /// Refused: not a bundle, or a block that forbids it.
+    /// Refused: over a limit, or a block forbids it.
     pub refused_not_acceptable: u64,
-    /// Refused: the payload's checksum does not fit.
-    pub refused_checksum: u64,
+    /// Refused: a checksum does not fit, or it is no bundle at all; the peer is asked for it again.
+    pub refused_damaged: u64,
     /// Dropped: for `dtn:none`.
     pub dropped_null_destination: u64,
     /// Deleted: the lifetime ended.

@@ -54,6 +54,11 @@ struct Body {
     accepted: u64,
 }
 
+/// How bytes that are no bundle are answered. RFC 9171 5.6 step 3 deletes what is malformed, and the copy here is
+/// deleted. But between neighbours it is far likelier that the link has damaged a bundle than that the peer has accepted
+/// such a thing: the peer is asked for it once more, and nothing is lost by a flipped bit.
+const DAMAGED: RefuseReason = RefuseReason::Retransmit;
+
 impl Agent {
     /// A transfer begins.
     pub(super) fn begin(&mut self, id: LinkId, transfer: TransferId, announced: Option<u64>) {
@@ -73,7 +78,7 @@ impl Agent {
         let counter = match reason {
             RefuseReason::Completed => &mut self.counters.refused_completed,
             RefuseReason::NoResources => &mut self.counters.refused_no_resources,
-            RefuseReason::Retransmit => &mut self.counters.refused_checksum,
+            RefuseReason::Retransmit => &mut self.counters.refused_damaged,
             _ => &mut self.counters.refused_not_acceptable,
         };
         *counter += 1;
@@ -103,7 +108,7 @@ impl Agent {
         }
         match &mut incoming.state {
             State::Head(_) => self.head_piece(now, id, transfer, &data, last),
-            State::Body(_) => self.body_piece(now, id, transfer, data, last),
+            State::Body(_) => self.body_piece(id, transfer, data, last),
         }
     }
 
@@ -135,7 +140,7 @@ impl Agent {
                 let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
                 incoming.state = State::Head(all.into());
             }
-            Err(_) => self.refuse(id, transfer, RefuseReason::NotAcceptable),
+            Err(_) => self.refuse(id, transfer, DAMAGED),
         }
     }
 
@@ -155,7 +160,7 @@ impl Agent {
         let announced = self.incoming[&(id, transfer)].announced;
         let whole = (length as u64 + head.tail_bytes() as u64).saturating_add(payload);
         if announced.is_some_and(|announced| announced != whole) {
-            return self.refuse(id, transfer, RefuseReason::NotAcceptable);
+            return self.refuse(id, transfer, DAMAGED);
         }
         if let Err(reason) = self.judge(now, &head, whole) {
             return self.refuse(id, transfer, reason);
@@ -176,7 +181,7 @@ impl Agent {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
         let body = Body { record, crc, payload_left: payload, tail: BytesMut::new(), accepted: 0 };
         incoming.state = State::Body(Box::new(body));
-        self.body_piece(now, id, transfer, all.slice(length..), last);
+        self.body_piece(id, transfer, all.slice(length..), last);
     }
 
     /// Whether a bundle is wanted (RFC 9171 5.6).
@@ -252,7 +257,7 @@ impl Agent {
         })
     }
 
-    fn body_piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, mut data: Bytes, last: bool) {
+    fn body_piece(&mut self, id: LinkId, transfer: TransferId, mut data: Bytes, last: bool) {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
         let State::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
         let record = body.record;
@@ -265,40 +270,19 @@ impl Agent {
         let is_whole = body.payload_left == 0 && body.tail.len() >= tail_bytes;
         if (last && !is_whole) || body.tail.len() > tail_bytes {
             self.drop_bundle(record);
-            return self.refuse(id, transfer, RefuseReason::NotAcceptable);
+            return self.refuse(id, transfer, DAMAGED);
         }
         let checked = if is_whole { body.crc.decode_tail(&mut body.tail.split().freeze()) } else { Ok(()) };
         if !all.is_empty() {
             self.append(record, all);
         }
-        if let Err(error) = checked {
-            return self.refuse_damaged(now, id, transfer, record, error);
+        if checked.is_err() {
+            self.drop_bundle(record);
+            return self.refuse(id, transfer, DAMAGED);
         }
         if is_whole {
             self.counters.received += 1;
             self.seal(record);
-        }
-    }
-
-    /// The end of a bundle does not fit its beginning (RFC 9171 5.6 step 3).
-    fn refuse_damaged(
-        &mut self,
-        now: Instant,
-        id: LinkId,
-        transfer: TransferId,
-        record: RecordId,
-        error: DecodeError,
-    ) {
-        match error {
-            // The link has damaged it: once more, please.
-            DecodeError::Checksum { .. } => {
-                self.drop_bundle(record);
-                self.refuse(id, transfer, RefuseReason::Retransmit);
-            }
-            _ => {
-                self.refuse(id, transfer, RefuseReason::NotAcceptable);
-                self.delete(now, record, ReasonCode::BlockUnintelligible, SendFailure::Storage);
-            }
         }
     }
 
@@ -365,7 +349,31 @@ impl Agent {
                 self.report_received(now, &head, ReasonCode::NoAdditionalInformation);
             }
         }
+        self.trim(record);
         self.dispatch(now, record);
+    }
+
+    /// After a break a peer begins where the last acknowledgement that reached it ended, so the rest of a bundle overlaps
+    /// with the part that is here already. What that part carries on is not carried on twice. Nothing is lost by it: the
+    /// payload cannot be put together without that part in any case.
+    fn trim(&mut self, record: RecordId) {
+        let held = &self.bundles[&record];
+        if held.own || !held.may_fragment() {
+            return;
+        }
+        let (base, previous) = (held.adu_offset(), held.head.previous_node());
+        let mut todo = held.todo.clone();
+        for other in self.adus.get(&held.adu).into_iter().flatten().filter(|other| **other != record) {
+            let part = &self.bundles[other];
+            let waiting = matches!(part.stage, Stage::Forwarding(_) | Stage::Resting(_));
+            if waiting && part.head.primary.fragment.is_some() && part.head.previous_node() == previous {
+                let (from, to) = (part.adu_offset(), part.adu_offset() + part.payload_bytes());
+                todo.remove(from.saturating_sub(base), to.saturating_sub(base));
+            }
+        }
+        if !todo.is_empty() {
+            self.bundles.get_mut(&record).expect("it was just found").todo = todo;
+        }
     }
 
     /// Where a bundle goes from here (RFC 9171 5.3, 5.4).

@@ -16,7 +16,7 @@ use crate::bp::Eid;
 use crate::service::{
     AppIndication, BundlesIndication, BundlesRequest, Contact, DownReason, LinkId, TransferId,
 };
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Agent;
@@ -46,6 +46,8 @@ pub(super) struct Link {
     in_contact: bool,
     /// Not to be used until then.
     pub(super) held_until: Option<Instant>,
+    /// When what was handed down will have left, where the rate is known.
+    busy_until: Instant,
     /// Transfers that are not over.
     pub(super) flights: BTreeMap<TransferId, Flight>,
     /// Those open whose last piece has not gone down, the oldest first.
@@ -144,10 +146,28 @@ impl Link {
     }
 
     /// Up to the end of the current contact, milliseconds; none where there is no end.
-    pub(super) fn contact_left_ms(&self, dtn_ms: Option<u64>) -> Option<u64> {
+    fn contact_left_ms(&self, dtn_ms: Option<u64>) -> Option<u64> {
         let dtn_ms = dtn_ms?;
         let contact = self.contact(dtn_ms)?;
         (contact.start_dtn_ms <= dtn_ms).then(|| contact.end_dtn_ms.saturating_sub(dtn_ms))
+    }
+
+    /// How many bytes more the link carries before its contact ends; none where that is not known or has no end.
+    pub(super) fn capacity_bytes(&self, now: Instant, dtn_ms: Option<u64>) -> Option<u64> {
+        let left = Duration::from_millis(self.contact_left_ms(dtn_ms)?);
+        let left = left.saturating_sub(self.busy_until.saturating_since(now));
+        let bits = left.as_nanos() * u128::from(self.config.rate_bps) / 1_000_000_000;
+        (self.config.rate_bps > 0).then(|| u64::try_from(bits / 8).unwrap_or(u64::MAX))
+    }
+
+    /// So many bytes were handed down.
+    pub(super) fn occupy(&mut self, now: Instant, bytes: u64) {
+        self.room -= bytes;
+        if self.config.rate_bps > 0 {
+            let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(self.config.rate_bps);
+            let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+            self.busy_until = self.busy_until.max(now) + time;
+        }
     }
 
     /// When the next contact begins, DTN milliseconds, while none is on.
@@ -309,7 +329,7 @@ impl Agent {
     }
 
     /// Leaves a link alone for a while.
-    pub(super) fn hold_link(&mut self, now: Instant, id: LinkId, wait: core::time::Duration) {
+    pub(super) fn hold_link(&mut self, now: Instant, id: LinkId, wait: Duration) {
         let Some(link) = self.links.get_mut(id) else { return };
         let until = now + wait;
         if let Some(old) = link.held_until.replace(until) {

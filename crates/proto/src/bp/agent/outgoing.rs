@@ -122,11 +122,11 @@ impl Agent {
             self.unstage(id);
             return !self.control.is_empty();
         }
-        self.open_staged(now, id) || self.fill(id) || self.read_ahead(id) || self.stage(now, id)
+        self.open_staged(now, id) || self.fill(now, id) || self.read_ahead(id) || self.stage(now, id)
     }
 
     /// Hands a piece down.
-    fn fill(&mut self, id: LinkId) -> bool {
+    fn fill(&mut self, now: Instant, id: LinkId) -> bool {
         let link = self.links.get_mut(id).expect("the link is usable");
         if link.room == 0 {
             return false;
@@ -141,7 +141,7 @@ impl Agent {
         };
         let flight = link.flights.get_mut(&transfer).expect("what is filled is open");
         let (data, last) = flight.take_piece(usize::try_from(link.room).unwrap_or(usize::MAX));
-        link.room -= data.len() as u64;
+        link.occupy(now, data.len() as u64);
         if last {
             link.filling.retain(|other| *other != transfer);
         }
@@ -352,11 +352,7 @@ impl Agent {
         if todo > most && (!held.may_fragment() || most == 0) {
             return Fit::Never;
         }
-        let left = link.contact_left_ms(self.clock.dtn_ms(now));
-        let (Some(left_ms), true) = (left, link.config.rate_bps > 0) else { return Fit::Bytes(most) };
-        let time = Duration::from_millis(left_ms);
-        let bits = time.as_nanos().saturating_mul(u128::from(link.config.rate_bps)) / 1_000_000_000;
-        let bytes = u64::try_from(bits / 8).unwrap_or(u64::MAX);
+        let Some(bytes) = link.capacity_bytes(now, self.clock.dtn_ms(now)) else { return Fit::Bytes(most) };
         let in_flight: u64 = link.filling.iter().map(|other| link.flights[other].unsent()).sum();
         let window = bytes.saturating_sub(in_flight).saturating_sub(overhead);
         if todo <= window {

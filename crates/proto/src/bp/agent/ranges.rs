@@ -32,6 +32,21 @@ impl Ranges {
         self.0.insert(from, to);
     }
 
+    /// Takes `start..end` out.
+    pub(super) fn remove(&mut self, start: u64, end: u64) {
+        while let Some((&a, &b)) = self.0.range(..end).next_back() {
+            if b <= start {
+                return;
+            }
+            self.0.remove(&a);
+            self.insert(a, start.min(b));
+            self.insert(end.max(a), b);
+            if a <= start {
+                return;
+            }
+        }
+    }
+
     /// Takes up to `most` bytes from the front, without a gap.
     pub(super) fn take_first(&mut self, most: u64) -> Option<(u64, u64)> {
         let (start, end) = self.0.pop_first()?;
@@ -79,6 +94,12 @@ mod tests {
                 let end = start + rng.below(12).min(64 - start);
                 ranges.insert(start, end);
                 plain[start as usize..end as usize].fill(true);
+                let start = rng.below(60);
+                let end = start + rng.below(5);
+                if rng.chance(0.5) && start < end {
+                    ranges.remove(start, end);
+                    plain[start as usize..end as usize].fill(false);
+                }
             }
             assert_eq!(ranges.total(), plain.iter().filter(|set| **set).count() as u64);
             for a in 0..64u64 {

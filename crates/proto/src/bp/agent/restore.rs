@@ -353,7 +353,7 @@ impl Agent {
         }
         let verifying = self.verifying.remove(&record).expect("it was just found");
         if verifying.crc.decode_tail(&mut verifying.tail.freeze()).is_err() {
-            self.counters.refused_checksum += 1;
+            self.counters.refused_damaged += 1;
             self.drop_bundle(record);
             return;
         }

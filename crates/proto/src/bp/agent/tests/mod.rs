@@ -1,1 +1,6 @@
 //! Stories of the agent.
+
+mod chaos;
+mod delivering;
+mod forwarding;
+mod world;

@@ -1,0 +1,327 @@
+//! Bundles on their way: over one hop and several, in pieces, through breaks and crashes.
+
+use super::world::{Payload, World};
+use crate::rng::Rng;
+use crate::service::{AppIndication, SendFailure, SendId, SendOptions};
+use crate::time::Duration;
+use bytes::Bytes;
+
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
+pub(super) const MOON: usize = 0;
+pub(super) const ORBITER: usize = 1;
+pub(super) const EARTH: usize = 2;
+
+pub(super) fn random(seed: u64, length: usize) -> Bytes {
+    let mut bytes = vec![0; length];
+    Rng::new(seed).fill(&mut bytes);
+    bytes.into()
+}
+
+/// Moon - orbiter - earth, with routes both ways.
+pub(super) fn chain(seed: u64) -> World {
+    chain_with(seed, |_| {})
+}
+
+pub(super) fn chain_with(seed: u64, configure: impl Fn(&mut super::super::Config)) -> World {
+    let mut world = World::new(seed);
+    for name in ["moon", "orbiter", "earth"] {
+        world.node(name, &configure);
+    }
+    world.cable(MOON, ORBITER);
+    world.cable(ORBITER, EARTH);
+    world.route(MOON, "*", 0);
+    world.route(ORBITER, "dtn://earth/*", 1);
+    world.route(ORBITER, "dtn://moon/*", 0);
+    world.route(EARTH, "*", 1);
+    world
+}
+
+pub(super) fn has_arrived(world: &World, node: usize, count: usize) -> bool {
+    world.nodes[node].user.inbox.len() >= count
+}
+
+#[test]
+fn a_bundle_crosses_two_hops() {
+    let mut world = chain(1);
+    world.start_all();
+    let payload = random(5, 100_000);
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), SendOptions::default());
+    world.run_until(MINUTE, "delivery", |world| has_arrived(world, EARTH, 1));
+    let (source, _, bytes, _) = &world.nodes[EARTH].user.inbox[0];
+    assert_eq!((source.as_str(), bytes.as_slice()), ("dtn://moon/", &payload[..]));
+    assert_eq!(world.nodes[MOON].user.ended[&SendId(1)], AppIndication::Sent { send: SendId(1) });
+    world.run_for(MINUTE);
+    assert_eq!(world.disk_records(MOON), 1, "the boot record");
+    assert_eq!(world.disk_records(ORBITER), 1);
+    assert_eq!(world.disk_records(EARTH), 2, "and a tombstone");
+    assert_eq!(world.agent(EARTH).bundles(world.now).count(), 0);
+}
+
+/// One bundle from the moon to earth, the first cable cut once at this byte.
+fn with_a_cut(at: u64, window: u64, length: usize, options: &SendOptions) -> World {
+    let mut world = chain(at);
+    world.cables[0].window = window;
+    world.cables[0].cut_at = Some((at, Duration::from_secs(30)));
+    world.start_all();
+    let payload = random(at, length);
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), options.clone());
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload, "cut at {at}");
+    world.run_for(MINUTE);
+    assert_eq!(world.nodes[MOON].user.ended[&SendId(1)], AppIndication::Sent { send: SendId(1) });
+    for node in [MOON, ORBITER, EARTH] {
+        assert_eq!(world.agent(node).bundles(world.now).count(), 0, "cut at {at}: something is left over");
+    }
+    world
+}
+
+#[test]
+fn a_break_at_any_byte_costs_no_acknowledged_byte() {
+    let length = 8000;
+    let whole = with_a_cut(u64::MAX, 700, length, &SendOptions::default()).cables[0].carried;
+    let beginning = 1..160;
+    let middle = (160..whole - 40).step_by(487);
+    let end = whole - 40..=whole;
+    for at in beginning.step_by(11).chain(middle).chain(end.step_by(3)) {
+        for window in [97, 700] {
+            // That no byte is sent again that the peer has acknowledged is checked by the cable itself.
+            let world = with_a_cut(at, window, length, &SendOptions::default());
+            let carried = world.cables[0].carried;
+            assert!(carried <= whole + 2 * window + 400, "cut at {at}: {carried} bytes instead of {whole}");
+        }
+    }
+}
+
+#[test]
+fn what_must_not_be_fragmented_starts_again() {
+    let options = SendOptions { must_not_fragment: true, ..SendOptions::default() };
+    let world = with_a_cut(5000, 700, 8000, &options);
+    let heads = &world.cables[0].heads;
+    assert_eq!(heads.len(), 2);
+    assert!(heads.iter().all(|head| head.primary.fragment.is_none() && head.payload.length == 8000));
+}
+
+#[test]
+fn break_after_break_it_gets_there() {
+    let mut world = chain(3);
+    for cable in &mut world.cables {
+        cable.window = 500;
+    }
+    world.start_all();
+    let payload = random(3, 60_000);
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), SendOptions::default());
+    for _ in 0..300 {
+        for cable in &mut world.cables {
+            if cable.cut_at.is_none() {
+                cable.cut_at = Some((cable.carried + 3100, Duration::from_secs(5)));
+            }
+        }
+        world.run_for(Duration::from_millis(500));
+    }
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+    let carried = world.cables[0].carried;
+    assert!(carried < 95_000, "{carried} bytes over the first hop");
+    let transfers = world.cables[0].heads.len();
+    assert!(transfers > 15, "it was broken often: {transfers}");
+}
+
+#[test]
+fn a_crash_of_any_node_at_any_instant_loses_nothing_accepted() {
+    for node in [MOON, ORBITER, EARTH] {
+        for instant in 0..45 {
+            let mut world = chain(instant);
+            world.start_all();
+            let payload = random(instant, 9000);
+            world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), SendOptions::default());
+            world.run_for(Duration::from_millis(instant * 53 + instant % 7));
+            let accepted = world.nodes[MOON].user.accepted.contains(&SendId(1));
+            world.crash(node);
+            world.run_for(Duration::from_secs(2));
+            world.start(node);
+            world.heal(0);
+            world.heal(1);
+            if accepted {
+                world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+                assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+            }
+            world.run_for(HOUR);
+            assert!(world.nodes[EARTH].user.inbox.len() <= 1, "delivered twice");
+            for node in [MOON, ORBITER, EARTH] {
+                let left: Vec<_> = world.agent(node).bundles(world.now).collect();
+                assert!(left.is_empty(), "node {node}, instant {instant}: {left:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_urgent_goes_first_then_the_old() {
+    let mut world = chain(4);
+    world.start_all();
+    let send = |world: &mut World, number: u64, priority| {
+        let options = SendOptions { priority, ..SendOptions::default() };
+        world.send(MOON, number, "dtn://earth/in", Payload::Given(random(number, 5000)), options);
+    };
+    use crate::service::Priority::{Bulk, Expedited, Normal};
+    for (number, priority) in [(1, Bulk), (2, Bulk), (3, Normal), (4, Normal), (5, Expedited)] {
+        send(&mut world, number, priority);
+        world.run_for(Duration::from_millis(20));
+    }
+    world.run_until(MINUTE, "five deliveries", |world| has_arrived(world, EARTH, 5));
+    let number = |bytes: &[u8]| (1..=5).find(|number| random(*number, 5000) == bytes);
+    let order: Vec<_> = world.nodes[EARTH]
+        .user
+        .inbox
+        .iter()
+        .map(|(.., bytes, _)| number(bytes).expect("a payload"))
+        .collect();
+    assert_eq!(order, [1, 5, 3, 4, 2], "the first had begun");
+}
+
+#[test]
+fn a_peer_with_small_transfers_gets_fragments_that_fit() {
+    let mut world = chain(5);
+    world.cables[0].transfer_bytes_max = 1500;
+    world.cables[1].transfer_bytes_max = 900;
+    world.start_all();
+    let payload = random(5, 20_000);
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), SendOptions::default());
+    world.run_until(MINUTE, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+    for (cable, most) in [(0, 1500), (1, 900)] {
+        for head in &world.cables[cable].heads {
+            let length = head.to_bytes().len() as u64 + head.payload.length + head.tail_bytes() as u64;
+            assert!(length <= most, "a bundle of {length} bytes");
+        }
+    }
+    let fits = SendOptions { must_not_fragment: true, ..SendOptions::default() };
+    world.send(MOON, 2, "dtn://earth/in", Payload::Given(payload), fits);
+    world.run_for(MINUTE);
+    let failed = AppIndication::Failed { send: SendId(2), reason: SendFailure::Limit };
+    assert_eq!(world.nodes[MOON].user.ended[&SendId(2)], failed, "too long, and not to be fragmented");
+}
+
+#[test]
+fn a_contact_is_filled_and_not_overrun() {
+    use super::super::LinkConfig;
+    use super::world::EPOCH_DTN_MS;
+    use crate::service::{AppRequest, Contact, LinkId};
+    let mut world = chain_with(6, |config| {
+        // The cable carries 10,000 byte/s: the rate is told a little lower, for the delays.
+        let link = LinkConfig { link: LinkId(1), rate_bps: 70_000, ..LinkConfig::default() };
+        config.links.push(link);
+    });
+    let window = |from: u64, to: u64| Contact {
+        start_dtn_ms: EPOCH_DTN_MS + from * 1000,
+        end_dtn_ms: EPOCH_DTN_MS + to * 1000,
+    };
+    let contacts = vec![window(10, 12), window(100, 103), window(200, 260)];
+    world.tell(MOON, AppRequest::SetContacts { link: LinkId(1), contacts });
+    world.start_all();
+    let payload = random(6, 50_000);
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), SendOptions::default());
+    let mut carried = Vec::new();
+    for until in [10, 12, 100, 103, 200, 260] {
+        let just_before = Duration::from_millis(until * 1000 - 10);
+        world.run_for(just_before - Duration::from_nanos(world.now.as_nanos()));
+        carried.push(world.cables[0].carried);
+    }
+    assert_eq!(carried[0], 0, "nothing before the first contact");
+    assert!((12_000..=18_000).contains(&carried[1]), "{carried:?}");
+    assert_eq!(carried[1], carried[2], "nothing between contacts");
+    assert!((34_000..=46_000).contains(&carried[3]), "{carried:?}");
+    assert_eq!(carried[3], carried[4], "nothing between contacts");
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+    assert_eq!(world.agent(ORBITER).counters().received_cut, 0, "no transfer was cut short");
+}
+
+#[test]
+fn a_bundle_larger_than_memory_flows_through_bounded_buffers() {
+    let length = 1 << 30;
+    let mut world = chain(7);
+    for cable in &mut world.cables {
+        cable.byte_time = Duration::from_nanos(1);
+        cable.window = 1 << 20;
+        cable.delay = Duration::from_micros(100);
+    }
+    for node in 0..3 {
+        world.nodes.get_mut(node).expect("a node").disk.latency = Duration::from_micros(10);
+    }
+    world.start_all();
+    world.send(MOON, 1, "dtn://earth/in", Payload::Pattern(length), SendOptions::default());
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.nodes[EARTH].user.inbox[0].3, length);
+    let peaks: Vec<usize> = world.nodes.iter().map(|node| node.peak_buffered).collect();
+    // What the application may hand down ahead, and at each node a few pieces.
+    assert!(peaks[MOON] <= (1 << 20) + (1 << 18), "{peaks:?}");
+    assert!(peaks[ORBITER] <= 1 << 18 && peaks[EARTH] <= 1 << 18, "{peaks:?}");
+}
+
+#[test]
+fn damage_is_noticed_at_the_end_and_all_is_sent_again() {
+    let mut world = chain(8);
+    world.start_all();
+    let payload = random(8, 9000);
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), SendOptions::default());
+    world.run_until(MINUTE, "half of it", |world| world.cables[0].carried > 4500);
+    world.cables[0].damage = true;
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+    assert_eq!(world.agent(ORBITER).counters().refused_damaged, 1);
+    assert_eq!(world.cables[0].heads.len(), 2);
+}
+
+#[test]
+fn a_full_orbiter_is_tried_again_until_it_has_space() {
+    let mut world = chain(9);
+    world.nodes[ORBITER].disk.capacity = Some(5000);
+    world.start_all();
+    let payload = random(9, 9000);
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), SendOptions::default());
+    world.run_for(5 * MINUTE);
+    assert!(world.nodes[EARTH].user.inbox.is_empty());
+    assert!(world.agent(ORBITER).counters().refused_no_resources > 1);
+    world.nodes[ORBITER].disk.capacity = None;
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+}
+
+#[test]
+fn another_way_is_taken_when_the_cheap_one_is_down() {
+    use crate::service::{AppRequest, LinkId, NextHop};
+    let mut world = World::new(10);
+    let (a, b) = (world.node("a", |_| {}), world.node("b", |config| config.direct_neighbours = false));
+    let (cheap, dear) = (world.cable(a, b), world.cable(a, b));
+    let route = |link: u32, cost| AppRequest::SetRoute {
+        pattern: "dtn://b/*".into(),
+        via: NextHop::Link(LinkId(link)),
+        cost,
+    };
+    world.tell(a, route(1, 1));
+    world.tell(a, route(2, 2));
+    world.start_all();
+    world.run_for(Duration::from_secs(1));
+    world.send(a, 1, "dtn://b/in", Payload::Given(random(1, 3000)), SendOptions::default());
+    world.run_until(MINUTE, "delivery", |world| has_arrived(world, b, 1));
+    let carried = (world.cables[cheap].carried, world.cables[dear].carried);
+    assert!(carried.0 > 3000, "{carried:?}");
+    world.send(a, 2, "dtn://b/in", Payload::Given(random(2, 3000)), SendOptions::default());
+    world.run_for(Duration::from_millis(200));
+    world.cut(cheap);
+    world.run_until(MINUTE, "the rest over the other", |world| has_arrived(world, b, 2));
+    assert!(world.cables[dear].carried > 0);
+    assert_eq!(world.nodes[b].user.inbox[1].2, random(2, 3000));
+}
+
+#[test]
+fn a_link_that_the_neighbour_opened_is_used() {
+    let mut world = World::new(11);
+    let (a, b) = (world.node("a", |_| {}), world.node("b", |_| {}));
+    world.cable(b, a);
+    world.start_all();
+    // No route at all: the neighbour is the destination.
+    world.send(a, 1, "dtn://b/in", Payload::Given(random(1, 3000)), SendOptions::default());
+    world.run_until(MINUTE, "delivery", |world| has_arrived(world, b, 1));
+}

@@ -1,0 +1,923 @@
+//! Agents in virtual time over scripted disks and cables: a cable is a lossless convergence layer that can be cut at any
+//! byte, a disk keeps after a crash what was durable and some of the rest.
+
+use super::super::{Agent, Config};
+use crate::bp::{CreationTimestamp, Head, Policy, decode_head};
+use crate::engine::{Engine, drain};
+use crate::rng::Rng;
+use crate::service::{
+    AppIndication, AppRequest, BundlesIndication, BundlesRequest, CloseReason, DeliveryId, DownReason,
+    LinkId, NextHop, Port, RecordId, RefuseReason, SendId, SendOptions, StorageIndication, StorageRequest,
+    TransferFailure, TransferId,
+};
+use crate::time::{Duration, Instant};
+use crate::wrap::Lawful;
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// DTN time when a run begins.
+pub(super) const EPOCH_DTN_MS: u64 = 800_000_000_000;
+/// Payloads longer than this follow the pattern and are checked while they are read.
+const COLLECTED_MAX: u64 = 4 << 20;
+const PERIOD: usize = 65_536;
+
+/// A part of the payload that every long send has: it repeats, and slices of it share its memory.
+fn pattern(offset: u64, length: usize) -> Bytes {
+    static PATTERN: std::sync::LazyLock<Bytes> = std::sync::LazyLock::new(|| {
+        let mut bytes = vec![0; PERIOD];
+        Rng::new(99).fill(&mut bytes);
+        bytes.extend_from_within(..);
+        bytes.into()
+    });
+    let start = (offset % PERIOD as u64) as usize;
+    PATTERN.slice(start..start + length)
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Payload {
+    Given(Bytes),
+    Pattern(u64),
+}
+
+impl Payload {
+    fn len(&self) -> u64 {
+        match self {
+            Payload::Given(bytes) => bytes.len() as u64,
+            Payload::Pattern(length) => *length,
+        }
+    }
+
+    fn part(&self, offset: u64, length: u64) -> Bytes {
+        let length = length.min(self.len() - offset).min(PERIOD as u64) as usize;
+        match self {
+            Payload::Given(bytes) => bytes.slice(offset as usize..offset as usize + length),
+            Payload::Pattern(_) => pattern(offset, length),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    records: BTreeMap<RecordId, Log>,
+    pub(super) latency: Duration,
+    pub(super) capacity: Option<u64>,
+    used: u64,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    chunks: BTreeMap<u64, Bytes>,
+    length: u64,
+    durable: u64,
+}
+
+impl Log {
+    fn read(&self, offset: u64, length: u64) -> Bytes {
+        let end = self.length.min(offset + length);
+        let mut out = BytesMut::new();
+        let mut here = offset;
+        while here < end {
+            let (&start, chunk) = self.chunks.range(..=here).next_back().expect("chunks are dense");
+            let part = chunk.slice((here - start) as usize..);
+            let part = part.slice(..part.len().min((end - here) as usize));
+            if here == offset && part.len() as u64 == end - offset {
+                return part;
+            }
+            here += part.len() as u64;
+            out.extend_from_slice(&part);
+        }
+        out.freeze()
+    }
+
+    fn truncate(&mut self, length: u64) {
+        self.chunks.split_off(&length);
+        if let Some((&start, chunk)) = self.chunks.last_key_value() {
+            let kept = chunk.slice(..chunk.len().min((length - start) as usize));
+            self.chunks.insert(start, kept);
+        }
+        self.length = length;
+        self.durable = length;
+    }
+}
+
+/// The application of a node: takes what is delivered, and remembers everything.
+#[derive(Debug, Default)]
+pub(super) struct User {
+    pub(super) takes: bool,
+    pub(super) log: Vec<AppIndication>,
+    /// What was taken for good: source, creation timestamp, payload (long ones: nothing), length.
+    pub(super) inbox: Vec<(String, (u64, u64), Vec<u8>, u64)>,
+    reading: BTreeMap<DeliveryId, Reading>,
+    taken: BTreeSet<(String, (u64, u64))>,
+    sends: BTreeMap<SendId, (Payload, u64)>,
+    pub(super) ended: BTreeMap<SendId, AppIndication>,
+    pub(super) accepted: BTreeSet<SendId>,
+    room: u64,
+    requests: Vec<AppRequest>,
+}
+
+#[derive(Debug)]
+struct Reading {
+    source: String,
+    created: (u64, u64),
+    length: u64,
+    got: u64,
+    bytes: Vec<u8>,
+}
+
+impl User {
+    fn hear(&mut self, indication: AppIndication) {
+        match &indication {
+            AppIndication::Room(room) => self.room = *room,
+            AppIndication::Accepted { send } => {
+                assert!(self.accepted.insert(*send), "accepted twice");
+            }
+            AppIndication::Sent { send } | AppIndication::Failed { send, .. } => {
+                let before = self.ended.insert(*send, indication.clone());
+                assert!(before.is_none(), "{send:?} ended twice");
+                self.sends.remove(send);
+            }
+            AppIndication::Delivered { delivery, source, created, length, .. } => {
+                let name = (source.clone(), *created);
+                assert!(!self.taken.contains(&name), "{name:?} is delivered after it was taken");
+                if self.takes {
+                    let reading = Reading {
+                        source: name.0,
+                        created: name.1,
+                        length: *length,
+                        got: 0,
+                        bytes: Vec::new(),
+                    };
+                    self.reading.insert(*delivery, reading);
+                    self.read_on(*delivery);
+                }
+            }
+            AppIndication::Data { delivery, offset, data } => self.data(*delivery, *offset, data),
+            AppIndication::Gone { delivery, taken: true } => {
+                if let Some(reading) = self.reading.remove(delivery) {
+                    self.taken.insert((reading.source, reading.created));
+                }
+            }
+            _ => {}
+        }
+        if !matches!(indication, AppIndication::Data { .. } | AppIndication::Room(_)) {
+            self.log.push(indication);
+        }
+        self.feed();
+    }
+
+    fn data(&mut self, delivery: DeliveryId, offset: u64, data: &Bytes) {
+        let Some(reading) = self.reading.get_mut(&delivery) else { return };
+        if offset != reading.got {
+            return;
+        }
+        reading.got += data.len() as u64;
+        if reading.length <= COLLECTED_MAX {
+            reading.bytes.extend_from_slice(data);
+        } else {
+            assert!(*data == pattern(offset, data.len()), "the payload is damaged at {offset}");
+        }
+        self.read_on(delivery);
+    }
+
+    fn read_on(&mut self, delivery: DeliveryId) {
+        let reading = &self.reading[&delivery];
+        if reading.got < reading.length {
+            self.requests.push(AppRequest::Read { delivery, offset: reading.got, length: PERIOD as u32 });
+            return;
+        }
+        // It has all of it, and says so; before a crash perhaps not for the first time.
+        self.inbox.retain(|(source, created, ..)| (source, created) != (&reading.source, &reading.created));
+        self.inbox.push((reading.source.clone(), reading.created, reading.bytes.clone(), reading.length));
+        self.requests.push(AppRequest::Taken { delivery });
+    }
+
+    /// Hands payload down as far as there is room.
+    fn feed(&mut self) {
+        for (send, (payload, offset)) in &mut self.sends {
+            while *offset < payload.len() && self.room > 0 {
+                let data = payload.part(*offset, self.room);
+                *offset += data.len() as u64;
+                self.room -= data.len() as u64;
+                self.requests.push(AppRequest::Piece { send: *send, data });
+            }
+        }
+    }
+}
+
+pub(super) struct Node {
+    pub(super) agent: Option<Lawful<Agent>>,
+    config: Config,
+    pub(super) disk: Disk,
+    pub(super) user: User,
+    boots: u64,
+    seed: u64,
+    /// Said to the agent at each start.
+    setup: Vec<AppRequest>,
+    /// Its clock is so many milliseconds off; none: it has no clock.
+    pub(super) clock_ms: Option<i64>,
+    wake: Option<Instant>,
+    pub(super) peak_buffered: usize,
+}
+
+/// One end's half of a cable.
+#[derive(Debug, Default)]
+struct Half {
+    outgoing: BTreeMap<TransferId, Out>,
+    incoming: BTreeMap<TransferId, In>,
+    in_flight: u64,
+    free_at: Instant,
+    connect: bool,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Out {
+    sent: u64,
+    acked: u64,
+    there: TransferId,
+    start: BytesMut,
+    noted: bool,
+}
+
+#[derive(Debug)]
+struct In {
+    here: TransferId,
+    accepted: u64,
+    length: u64,
+}
+
+pub(super) struct Cable {
+    ends: [(usize, LinkId); 2],
+    halves: [Half; 2],
+    pub(super) plugged: bool,
+    session: bool,
+    epoch: u64,
+    pub(super) delay: Duration,
+    pub(super) byte_time: Duration,
+    pub(super) window: u64,
+    pub(super) interleave: bool,
+    pub(super) transfer_bytes_max: u64,
+    /// Bytes of pieces handed down, over all transfers.
+    pub(super) carried: u64,
+    /// Cut when that many bytes were carried, for so long.
+    pub(super) cut_at: Option<(u64, Duration)>,
+    /// The heads of the transfers that were opened, in order.
+    pub(super) heads: Vec<Head>,
+    /// Payload acknowledged in transfers that broke: end, bundle, then the range in the application data unit.
+    safe: Vec<(usize, CreationTimestamp, u64, u64)>,
+    /// Refuse what comes next with this.
+    pub(super) damage: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Wire {
+    Begin(TransferId, u64),
+    Piece(TransferId, Bytes, bool),
+    Acked(TransferId, u64),
+    Refused(TransferId, RefuseReason),
+    Cancelled(TransferId),
+    Free(u64),
+}
+
+enum Event {
+    Wake(usize),
+    Storage(usize, u64, StorageRequest, u64),
+    Wire(usize, u64, usize, Wire),
+    Heal(usize),
+}
+
+pub(super) struct World {
+    pub(super) now: Instant,
+    events: BTreeMap<(Instant, u64), Event>,
+    sequence: u64,
+    pub(super) nodes: Vec<Node>,
+    pub(super) cables: Vec<Cable>,
+    rng: Rng,
+    /// No byte may be sent again that is safe with the peer: true unless nodes before crash.
+    pub(super) strict: bool,
+    /// What was said to injected links.
+    pub(super) answers: Vec<BundlesRequest>,
+    injected: u64,
+}
+
+/// A link that no cable belongs to: its neighbour is the test itself.
+pub(super) const INJECTED: LinkId = LinkId(LinkId::FIRST_INCOMING + 5);
+
+impl World {
+    pub(super) fn new(seed: u64) -> Self {
+        World {
+            now: Instant::ZERO,
+            events: BTreeMap::new(),
+            sequence: 0,
+            nodes: Vec::new(),
+            cables: Vec::new(),
+            rng: Rng::new(seed),
+            strict: true,
+            answers: Vec::new(),
+            injected: 0,
+        }
+    }
+
+    /// A neighbour that is the test itself sends these bytes as a bundle, in pieces of this length.
+    pub(super) fn inject(&mut self, node: usize, bytes: &Bytes, piece: usize) {
+        if self.injected == 0 {
+            let peer = Some("dtn://neighbour/".to_owned());
+            let up = BundlesIndication::Up { peer, interleave: true, transfer_bytes_max: u64::MAX };
+            self.say_injected(node, up);
+        }
+        self.injected += 1;
+        let transfer = TransferId(self.injected);
+        self.say_injected(node, BundlesIndication::Begin { transfer, length: None });
+        let count = bytes.len().div_ceil(piece);
+        for (index, part) in bytes.chunks(piece).enumerate() {
+            let refused = |answer: &BundlesRequest| matches!(answer, BundlesRequest::Refuse { transfer: other, .. } if *other == transfer);
+            if self.answers.iter().any(refused) {
+                break;
+            }
+            let data = Bytes::copy_from_slice(part);
+            self.say_injected(node, BundlesIndication::Piece { transfer, data, last: index + 1 == count });
+        }
+    }
+
+    fn say_injected(&mut self, node: usize, indication: BundlesIndication) {
+        let now = self.now;
+        let agent = self.nodes[node].agent.as_mut().expect("the node is up");
+        agent.handle_indication(now, Port::Second((INJECTED, indication)));
+        self.settle(node);
+    }
+
+    /// Why the injected bundles were refused, in order.
+    pub(super) fn refusals(&self) -> Vec<RefuseReason> {
+        let refusal = |answer: &BundlesRequest| match answer {
+            BundlesRequest::Refuse { reason, .. } => Some(*reason),
+            _ => None,
+        };
+        self.answers.iter().filter_map(refusal).collect()
+    }
+
+    /// A node `dtn://name/`, started, with an application that is registered for `dtn://name/in` and takes everything.
+    pub(super) fn node(&mut self, name: &str, configure: impl FnOnce(&mut Config)) -> usize {
+        let mut config = Config { node: format!("dtn://{name}/"), ..Config::default() };
+        configure(&mut config);
+        let disk = Disk { latency: Duration::from_millis(1), ..Disk::default() };
+        let user = User { takes: true, ..User::default() };
+        let setup = vec![AppRequest::Register { endpoint: format!("dtn://{name}/in") }];
+        let seed = self.rng.next_u64();
+        self.nodes.push(Node {
+            agent: None,
+            config,
+            disk,
+            user,
+            boots: 0,
+            seed,
+            setup,
+            clock_ms: Some(0),
+            wake: None,
+            peak_buffered: 0,
+        });
+        self.nodes.len() - 1
+    }
+
+    /// A cable between two nodes: 10 kbyte/s, 10 ms. The link has the same number at both ends.
+    pub(super) fn cable(&mut self, a: usize, b: usize) -> usize {
+        let id = LinkId(self.cables.len() as u32 + 1);
+        for node in [a, b] {
+            self.nodes[node].setup.push(AppRequest::OpenLink { link: id });
+        }
+        self.cables.push(Cable {
+            ends: [(a, id), (b, id)],
+            halves: [Half::default(), Half::default()],
+            plugged: true,
+            session: false,
+            epoch: 0,
+            delay: Duration::from_millis(10),
+            byte_time: Duration::from_micros(100),
+            window: 4096,
+            interleave: false,
+            transfer_bytes_max: u64::MAX,
+            carried: 0,
+            cut_at: None,
+            heads: Vec::new(),
+            safe: Vec::new(),
+            damage: false,
+        });
+        self.cables.len() - 1
+    }
+
+    /// Bundles that `node` has for `pattern` go over `cable`.
+    pub(super) fn route(&mut self, node: usize, pattern: &str, cable: usize) {
+        let via = NextHop::Link(LinkId(cable as u32 + 1));
+        self.tell(node, AppRequest::SetRoute { pattern: pattern.into(), via, cost: 1 });
+    }
+
+    /// Says something to a node now (if it is up) and after each start.
+    pub(super) fn tell(&mut self, node: usize, request: AppRequest) {
+        self.nodes[node].setup.push(request.clone());
+        if self.nodes[node].agent.is_some() {
+            self.request(node, request);
+        }
+    }
+
+    pub(super) fn start_all(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.start(node);
+        }
+    }
+
+    pub(super) fn start(&mut self, node: usize) {
+        let here = &mut self.nodes[node];
+        assert!(here.agent.is_none());
+        let rng = Rng::new(here.seed ^ here.boots);
+        here.boots += 1;
+        let agent = Agent::new(here.config.clone(), rng).expect("the configuration is good");
+        here.agent = Some(Lawful::new(&here.config.node.clone(), agent));
+        here.wake = None;
+        self.tell_clock(node);
+        for request in self.nodes[node].setup.clone() {
+            self.request(node, request);
+        }
+    }
+
+    /// Tells a node what its clock says.
+    pub(super) fn tell_clock(&mut self, node: usize) {
+        let here = &self.nodes[node];
+        let dtn_ms = here.clock_ms.map(|off| {
+            (EPOCH_DTN_MS + self.now.as_nanos() / 1_000_000).checked_add_signed(off).expect("a time")
+        });
+        self.request(node, AppRequest::SetClock { dtn_ms });
+    }
+
+    /// Takes a node's power: what is not durable is lost, or not.
+    pub(super) fn crash(&mut self, node: usize) {
+        let here = &mut self.nodes[node];
+        here.agent = None;
+        here.user.reading.clear();
+        here.user.sends.clear();
+        here.user.ended.clear();
+        here.user.requests.clear();
+        here.user.room = 0;
+        let mut rng = self.rng.fork(&format!("crash {}", self.sequence));
+        here.disk.used = 0;
+        here.disk.records.retain(|_, log| {
+            let kept = log.durable + rng.below(log.length - log.durable + 1);
+            log.truncate(if rng.chance(0.5) { log.durable } else { kept });
+            here.disk.used += log.length;
+            log.length > 0
+        });
+        for cable in 0..self.cables.len() {
+            if self.cables[cable].ends.iter().any(|(end, _)| *end == node) {
+                let plugged = self.cables[cable].plugged;
+                self.cut(cable);
+                self.cables[cable].plugged = plugged;
+            }
+        }
+        for cable in &mut self.cables {
+            for (end, (owner, _)) in cable.ends.iter().enumerate() {
+                if *owner == node {
+                    cable.halves[end] = Half::default();
+                    // It does not know any more what its peer had.
+                    cable.safe.retain(|(by, ..)| *by != end);
+                }
+            }
+        }
+    }
+
+    pub(super) fn send(
+        &mut self,
+        node: usize,
+        number: u64,
+        destination: &str,
+        payload: Payload,
+        options: SendOptions,
+    ) {
+        let (send, length) = (SendId(number), payload.len());
+        self.nodes[node].user.sends.insert(send, (payload, 0));
+        let destination = destination.into();
+        self.request(node, AppRequest::Send { send, destination, length, options });
+    }
+
+    pub(super) fn request(&mut self, node: usize, request: AppRequest) {
+        let now = self.now;
+        self.nodes[node].agent.as_mut().expect("the node is up").handle_request(now, request);
+        self.settle(node);
+    }
+
+    /// Drains a node's agent and carries what it says.
+    fn settle(&mut self, node: usize) {
+        loop {
+            let now = self.now;
+            let here = &mut self.nodes[node];
+            let Some(agent) = here.agent.as_mut() else { return };
+            let (mut up, mut down) = (Vec::new(), Vec::new());
+            // One request at a time: what a provider says in between changes what comes next.
+            while let Some(indication) = agent.poll_indication() {
+                up.push(indication);
+            }
+            let quiet = match agent.poll_request(now) {
+                Some(request) => {
+                    down.push(request);
+                    false
+                }
+                None => up.is_empty(),
+            };
+            here.peak_buffered = here.peak_buffered.max(agent.engine.buffered_bytes());
+            up.into_iter().for_each(|indication| here.user.hear(indication));
+            here.user.feed();
+            for request in down {
+                self.carry(node, request);
+            }
+            let here = &mut self.nodes[node];
+            let requests = core::mem::take(&mut here.user.requests);
+            for request in &requests {
+                let agent = here.agent.as_mut().expect("it was just there");
+                agent.handle_request(now, request.clone());
+            }
+            if quiet && requests.is_empty() {
+                break;
+            }
+        }
+        let here = &mut self.nodes[node];
+        if let Some(agent) = &mut here.agent {
+            // The owner's loop: stable until something is heard.
+            drain(agent, self.now, |_| panic!("not drained"), |_| panic!("not drained"));
+            let wake = agent.poll_timeout();
+            if wake != here.wake {
+                here.wake = wake;
+                if let Some(at) = wake {
+                    self.at(at.max(self.now), Event::Wake(node));
+                }
+            }
+        }
+    }
+
+    fn at(&mut self, at: Instant, event: Event) {
+        self.sequence += 1;
+        self.events.insert((at, self.sequence), event);
+    }
+
+    fn carry(&mut self, node: usize, request: Port<StorageRequest, (LinkId, BundlesRequest)>) {
+        match request {
+            Port::First(request) => {
+                let up_to = self.write(node, &request);
+                let (boot, latency) = (self.nodes[node].boots, self.nodes[node].disk.latency);
+                self.at(self.now + latency, Event::Storage(node, boot, request, up_to));
+            }
+            Port::Second((INJECTED, request)) => self.answers.push(request),
+            Port::Second((link, request)) => {
+                let cable = link.0 as usize - 1;
+                let end = usize::from(self.cables[cable].ends[1].0 == node);
+                self.cable_request(cable, end, request);
+            }
+        }
+    }
+
+    /// What is written is there at once, and durable later. Says where it ends; zero: no space.
+    fn write(&mut self, node: usize, request: &StorageRequest) -> u64 {
+        let StorageRequest::Append { record, data } = request else { return 0 };
+        let disk = &mut self.nodes[node].disk;
+        if disk.capacity.is_some_and(|capacity| disk.used + data.len() as u64 > capacity) {
+            return 0;
+        }
+        disk.used += data.len() as u64;
+        let log = disk.records.entry(*record).or_default();
+        log.chunks.insert(log.length, data.clone());
+        log.length += data.len() as u64;
+        log.length
+    }
+
+    fn storage_done(&mut self, node: usize, request: StorageRequest, up_to: u64) {
+        let disk = &mut self.nodes[node].disk;
+        let indication = match request {
+            StorageRequest::Append { record, .. } if up_to == 0 => StorageIndication::Full { record },
+            StorageRequest::Append { record, .. } => {
+                let Some(log) = disk.records.get_mut(&record) else { return };
+                log.durable = up_to;
+                StorageIndication::Stored { record, up_to }
+            }
+            StorageRequest::Read { record, offset, length } => match disk.records.get(&record) {
+                None => {
+                    StorageIndication::Failed { record, failure: crate::service::StorageFailure::Missing }
+                }
+                Some(log) => {
+                    StorageIndication::Data { record, offset, data: log.read(offset, length.into()) }
+                }
+            },
+            StorageRequest::Remove { record } => {
+                if let Some(log) = disk.records.remove(&record) {
+                    disk.used -= log.length;
+                }
+                StorageIndication::Removed { record }
+            }
+            StorageRequest::List => StorageIndication::Listed {
+                records: disk.records.iter().map(|(record, log)| (*record, log.length)).collect(),
+            },
+        };
+        let now = self.now;
+        let agent = self.nodes[node].agent.as_mut().expect("the same start");
+        agent.handle_indication(now, Port::First(indication));
+        self.settle(node);
+    }
+
+    fn say(&mut self, cable: usize, end: usize, indication: BundlesIndication) {
+        let (node, link) = self.cables[cable].ends[end];
+        let now = self.now;
+        if let Some(agent) = &mut self.nodes[node].agent {
+            agent.handle_indication(now, Port::Second((link, indication)));
+            self.settle(node);
+        }
+    }
+
+    fn to_peer(&mut self, cable: usize, end: usize, at: Instant, wire: Wire) {
+        let (epoch, delay) = (self.cables[cable].epoch, self.cables[cable].delay);
+        self.at(at + delay, Event::Wire(cable, epoch, 1 - end, wire));
+    }
+
+    fn cable_request(&mut self, index: usize, end: usize, request: BundlesRequest) {
+        let now = self.now;
+        let cable = &mut self.cables[index];
+        match request {
+            BundlesRequest::Connect => {
+                cable.halves[end].connect = true;
+                let epoch = cable.epoch;
+                self.at(now, Event::Wire(index, epoch, end, Wire::Free(0)));
+            }
+            BundlesRequest::Close => cable.halves[end].connect = false,
+            BundlesRequest::Open { transfer, length, .. } => {
+                cable.halves[1 - end].next += 1;
+                let there = TransferId(cable.halves[1 - end].next);
+                let out = Out { sent: 0, acked: 0, there, start: BytesMut::new(), noted: false };
+                cable.halves[end].outgoing.insert(transfer, out);
+                self.to_peer(index, end, now, Wire::Begin(transfer, length));
+            }
+            BundlesRequest::Piece { transfer, data, last } => {
+                self.cable_piece(index, end, transfer, data, last)
+            }
+            BundlesRequest::Cancel { transfer } => {
+                let Some(out) = cable.halves[end].outgoing.remove(&transfer) else { return };
+                self.to_peer(index, end, now, Wire::Cancelled(out.there));
+                let (reason, acked) = (TransferFailure::Cancelled, out.acked);
+                self.say(index, end, BundlesIndication::Failed { transfer, reason, acked });
+            }
+            BundlesRequest::Accept { transfer, up_to } => {
+                let Some(arriving) = cable.halves[end].incoming.get_mut(&transfer) else { return };
+                arriving.accepted = up_to;
+                let here = arriving.here;
+                if up_to == arriving.length {
+                    cable.halves[end].incoming.remove(&transfer);
+                }
+                self.to_peer(index, end, now, Wire::Acked(here, up_to));
+            }
+            BundlesRequest::Refuse { transfer, reason } => {
+                let Some(arriving) = cable.halves[end].incoming.remove(&transfer) else { return };
+                self.to_peer(index, end, now, Wire::Refused(arriving.here, reason));
+            }
+        }
+    }
+
+    fn cable_piece(&mut self, index: usize, end: usize, transfer: TransferId, mut data: Bytes, last: bool) {
+        let now = self.now;
+        let cable = &mut self.cables[index];
+        if core::mem::take(&mut cable.damage) {
+            let mut bytes = data.to_vec();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x10;
+            data = bytes.into();
+        }
+        let length = data.len() as u64;
+        cable.carried += length;
+        let half = &mut cable.halves[end];
+        half.in_flight += length;
+        let begin = half.free_at.max(now);
+        half.free_at = begin + cable.byte_time * length as u32;
+        let done = half.free_at;
+        let out = half.outgoing.get_mut(&transfer).expect("it is open");
+        if out.sent < 512 {
+            out.start.extend_from_slice(&data[..data.len().min(512)]);
+        }
+        out.sent += length;
+        let start = out.start.clone().freeze();
+        if !out.noted
+            && let Ok((head, _)) = decode_head(&start, &Policy::STRICT)
+        {
+            out.noted = true;
+            self.note_head(index, end, head);
+        }
+        let epoch = self.cables[index].epoch;
+        self.at(done, Event::Wire(index, epoch, end, Wire::Free(length)));
+        self.to_peer(index, end, done, Wire::Piece(transfer, data, last));
+    }
+
+    /// A transfer begins with this head: it must not carry what is safe with the peer.
+    fn note_head(&mut self, index: usize, end: usize, head: Head) {
+        let from = head.primary.fragment.map_or(0, |fragment| fragment.offset);
+        let to = from + head.payload.length;
+        let cable = &mut self.cables[index];
+        let of = head.primary.timestamp;
+        if !self.strict {
+            cable.heads.push(head);
+            return;
+        }
+        for (_, _, a, b) in cable.safe.iter().filter(|(by, bundle, ..)| *by == end && *bundle == of) {
+            assert!(*b <= from || to <= *a, "bytes {a}..{b} are safe, and sent again in {from}..{to}");
+        }
+        cable.heads.push(head);
+    }
+
+    fn wire(&mut self, index: usize, end: usize, wire: Wire) {
+        let cable = &mut self.cables[index];
+        match wire {
+            Wire::Free(length) => {
+                cable.halves[end].in_flight -= length;
+                self.connect(index);
+                let cable = &self.cables[index];
+                if cable.session {
+                    let room = cable.window.saturating_sub(cable.halves[end].in_flight);
+                    self.say(index, end, BundlesIndication::Room(room));
+                }
+            }
+            Wire::Begin(here, length) => {
+                let transfer = cable.halves[1 - end].outgoing.get(&here).map(|out| out.there);
+                let Some(transfer) = transfer else { return };
+                cable.halves[end].incoming.insert(transfer, In { here, accepted: 0, length });
+                self.say(index, end, BundlesIndication::Begin { transfer, length: Some(length) });
+            }
+            Wire::Piece(here, data, last) => {
+                let found = cable.halves[end].incoming.iter().find(|(_, arriving)| arriving.here == here);
+                let Some((&transfer, _)) = found else { return };
+                self.say(index, end, BundlesIndication::Piece { transfer, data, last });
+            }
+            Wire::Acked(transfer, up_to) => {
+                let Some(out) = cable.halves[end].outgoing.get_mut(&transfer) else { return };
+                out.acked = up_to;
+                let whole =
+                    !cable.halves[1 - end].incoming.values().any(|arriving| arriving.here == transfer);
+                self.say(index, end, BundlesIndication::Acked { transfer, up_to });
+                if whole
+                    && self.cables[index].halves[end]
+                        .outgoing
+                        .get(&transfer)
+                        .is_some_and(|out| out.sent == up_to)
+                {
+                    self.cables[index].halves[end].outgoing.remove(&transfer);
+                    self.say(index, end, BundlesIndication::Sent { transfer });
+                }
+            }
+            Wire::Refused(transfer, reason) => {
+                let Some(out) = cable.halves[end].outgoing.remove(&transfer) else { return };
+                let (reason, acked) = (TransferFailure::Refused(reason), out.acked);
+                self.say(index, end, BundlesIndication::Failed { transfer, reason, acked });
+            }
+            Wire::Cancelled(transfer) => {
+                if cable.halves[end].incoming.remove(&transfer).is_some() {
+                    self.say(index, end, BundlesIndication::Lost { transfer });
+                }
+            }
+        }
+        self.cut_when_due(index);
+    }
+
+    fn cut_when_due(&mut self, index: usize) {
+        let cable = &self.cables[index];
+        if let Some((at, pause)) = cable.cut_at
+            && cable.carried >= at
+        {
+            self.cables[index].cut_at = None;
+            self.cut(index);
+            let heal = self.now + pause;
+            self.at(heal, Event::Heal(index));
+        }
+    }
+
+    /// Begins a session where nothing is in its way.
+    fn connect(&mut self, index: usize) {
+        let cable = &mut self.cables[index];
+        let alive = cable.ends.iter().all(|(node, _)| self.nodes[*node].agent.is_some());
+        let wanted = cable.halves.iter().any(|half| half.connect);
+        if cable.session || !cable.plugged || !alive || !wanted {
+            return;
+        }
+        cable.session = true;
+        for end in 0..2 {
+            let cable = &self.cables[index];
+            let peer = Some(self.nodes[cable.ends[1 - end].0].config.node.clone());
+            let (interleave, transfer_bytes_max) = (cable.interleave, cable.transfer_bytes_max);
+            let room = cable.window;
+            self.say(index, end, BundlesIndication::Up { peer, interleave, transfer_bytes_max });
+            if self.cables[index].session {
+                self.say(index, end, BundlesIndication::Room(room));
+            }
+        }
+    }
+
+    /// Cuts a cable: everything on it is lost.
+    pub(super) fn cut(&mut self, index: usize) {
+        let cable = &mut self.cables[index];
+        cable.plugged = false;
+        cable.epoch += 1;
+        if !core::mem::take(&mut cable.session) {
+            return;
+        }
+        for end in 0..2 {
+            let half = &mut self.cables[index].halves[end];
+            half.in_flight = 0;
+            half.free_at = self.now;
+            let outgoing = core::mem::take(&mut half.outgoing);
+            let incoming = core::mem::take(&mut half.incoming);
+            for (transfer, out) in outgoing {
+                self.note_safe(index, end, &out);
+                let (reason, acked) = (TransferFailure::LinkDown, out.acked);
+                self.say(index, end, BundlesIndication::Failed { transfer, reason, acked });
+            }
+            for transfer in incoming.into_keys() {
+                self.say(index, end, BundlesIndication::Lost { transfer });
+            }
+            let reason = DownReason::Stream(CloseReason::Reset);
+            self.say(index, end, BundlesIndication::Down { reason, retry: true });
+        }
+    }
+
+    fn note_safe(&mut self, index: usize, end: usize, out: &Out) {
+        let Ok((head, head_bytes)) = decode_head(&out.start.clone().freeze(), &Policy::STRICT) else {
+            return;
+        };
+        let from = head.primary.fragment.map_or(0, |fragment| fragment.offset);
+        let safe = out.acked.saturating_sub(head_bytes as u64).min(head.payload.length);
+        if safe > 0 && !head.primary.flags.contains(crate::bp::BundleFlags::MUST_NOT_FRAGMENT) {
+            self.cables[index].safe.push((end, head.primary.timestamp, from, from + safe));
+        }
+    }
+
+    pub(super) fn heal(&mut self, index: usize) {
+        self.cables[index].plugged = true;
+        self.connect(index);
+    }
+
+    /// The next event; false: there is none before `limit`.
+    fn step(&mut self, limit: Instant) -> bool {
+        let Some(entry) = self.events.first_entry() else { return false };
+        if entry.key().0 > limit {
+            return false;
+        }
+        let ((at, _), event) = entry.remove_entry();
+        self.now = at;
+        match event {
+            Event::Wake(node) => {
+                let here = &mut self.nodes[node];
+                if here.wake != Some(at) && !here.wake.is_some_and(|wake| wake <= at) {
+                    return true;
+                }
+                here.wake = None;
+                if let Some(agent) = &mut here.agent {
+                    agent.handle_timeout(at);
+                    self.settle(node);
+                }
+            }
+            Event::Storage(node, boot, request, up_to) => {
+                if self.nodes[node].boots == boot && self.nodes[node].agent.is_some() {
+                    self.storage_done(node, request, up_to);
+                }
+            }
+            Event::Wire(cable, epoch, end, wire) => {
+                if self.cables[cable].epoch == epoch {
+                    self.wire(cable, end, wire);
+                }
+            }
+            Event::Heal(cable) => self.heal(cable),
+        }
+        true
+    }
+
+    pub(super) fn run_for(&mut self, time: Duration) {
+        let limit = self.now + time;
+        while self.step(limit) {}
+        self.now = limit;
+    }
+
+    /// Runs until the condition holds; panics if it does not within `time`.
+    pub(super) fn run_until(&mut self, time: Duration, what: &str, mut done: impl FnMut(&World) -> bool) {
+        let limit = self.now + time;
+        while !done(self) {
+            assert!(self.step(limit), "not within {time:?}: {what}; counters {:?}", self.all_counters());
+        }
+    }
+
+    fn all_counters(&self) -> Vec<String> {
+        let alive = self.nodes.iter().filter_map(|node| node.agent.as_ref());
+        alive
+            .map(|agent| {
+                let held: Vec<_> = agent.engine.bundles(self.now).map(|status| status.why).collect();
+                format!("{}: {:?} holds {held:?}", agent.engine.node(), agent.engine.counters())
+            })
+            .collect()
+    }
+
+    pub(super) fn agent(&self, node: usize) -> &Agent {
+        &self.nodes[node].agent.as_ref().expect("the node is up").engine
+    }
+
+    /// How many bytes the disk of a node has.
+    pub(super) fn disk_records(&self, node: usize) -> usize {
+        self.nodes[node].disk.records.len()
+    }
+}
