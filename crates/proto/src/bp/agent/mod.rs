@@ -106,6 +106,9 @@ enum Phase {
     Ready,
 }
 
+/// Where the number of the start stands in a record id.
+const BOOT_SHIFT: u32 = 40;
+
 /// A bundle agent. The [module](self) says what it does.
 #[derive(Debug)]
 pub struct Agent {
@@ -252,7 +255,7 @@ impl Agent {
     /// A record id that was never used: the start's number is a part of it.
     fn next_record(&mut self) -> RecordId {
         self.records += 1;
-        RecordId(self.boot << 40 | self.records)
+        RecordId(self.boot << BOOT_SHIFT | self.records)
     }
 
     fn insert_bundle(&mut self, record: RecordId, held: Held) {

@@ -20,7 +20,7 @@ use super::delivery::{AduKey, Tombstone};
 use super::held::{HeadRules, Held, Stage};
 use super::record::{Header, Kind, NOTE_BYTES, Note, TombstoneBody, decode_boot, encode_boot};
 use super::store::Purpose;
-use super::{Agent, Phase};
+use super::{Agent, BOOT_SHIFT, Phase};
 
 /// How many records are read at a time.
 const READS_MAX: usize = 64;
@@ -58,7 +58,9 @@ impl Agent {
             self.counters.ignored += 1;
             return;
         }
-        self.phase = Phase::Reading(Restore { waiting: records.into(), ..Restore::default() });
+        // A start whose own record is torn has left its number in the ids.
+        let boot = records.iter().map(|(record, _)| record.0 >> BOOT_SHIFT).max();
+        self.phase = Phase::Reading(Restore { waiting: records.into(), boot, ..Restore::default() });
         self.look_further(now);
     }
 

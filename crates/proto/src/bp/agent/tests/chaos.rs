@@ -105,7 +105,7 @@ fn live(seed: u64) {
 
 #[test]
 fn nothing_accepted_is_lost_in_many_worlds() {
-    for seed in 0..300 {
+    for seed in 0..400 {
         live(seed);
     }
 }

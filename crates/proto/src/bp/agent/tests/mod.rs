@@ -3,4 +3,5 @@
 mod chaos;
 mod delivering;
 mod forwarding;
+mod parts;
 mod world;

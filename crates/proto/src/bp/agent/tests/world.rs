@@ -2,209 +2,22 @@
 //! byte, a disk keeps after a crash what was durable and some of the rest.
 
 use super::super::{Agent, Config};
+pub(super) use super::parts::Payload;
+use super::parts::{Disk, User};
 use crate::bp::{CreationTimestamp, Head, Policy, decode_head};
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{
-    AppIndication, AppRequest, BundlesIndication, BundlesRequest, CloseReason, DeliveryId, DownReason,
-    LinkId, NextHop, Port, RecordId, RefuseReason, SendId, SendOptions, StorageIndication, StorageRequest,
-    TransferFailure, TransferId,
+    AppRequest, BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId, NextHop, Port,
+    RefuseReason, SendId, SendOptions, StorageIndication, StorageRequest, TransferFailure, TransferId,
 };
 use crate::time::{Duration, Instant};
 use crate::wrap::Lawful;
 use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// DTN time when a run begins.
 pub(super) const EPOCH_DTN_MS: u64 = 800_000_000_000;
-/// Payloads longer than this follow the pattern and are checked while they are read.
-const COLLECTED_MAX: u64 = 4 << 20;
-const PERIOD: usize = 65_536;
-
-/// A part of the payload that every long send has: it repeats, and slices of it share its memory.
-fn pattern(offset: u64, length: usize) -> Bytes {
-    static PATTERN: std::sync::LazyLock<Bytes> = std::sync::LazyLock::new(|| {
-        let mut bytes = vec![0; PERIOD];
-        Rng::new(99).fill(&mut bytes);
-        bytes.extend_from_within(..);
-        bytes.into()
-    });
-    let start = (offset % PERIOD as u64) as usize;
-    PATTERN.slice(start..start + length)
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Payload {
-    Given(Bytes),
-    Pattern(u64),
-}
-
-impl Payload {
-    fn len(&self) -> u64 {
-        match self {
-            Payload::Given(bytes) => bytes.len() as u64,
-            Payload::Pattern(length) => *length,
-        }
-    }
-
-    fn part(&self, offset: u64, length: u64) -> Bytes {
-        let length = length.min(self.len() - offset).min(PERIOD as u64) as usize;
-        match self {
-            Payload::Given(bytes) => bytes.slice(offset as usize..offset as usize + length),
-            Payload::Pattern(_) => pattern(offset, length),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Disk {
-    records: BTreeMap<RecordId, Log>,
-    pub(super) latency: Duration,
-    pub(super) capacity: Option<u64>,
-    used: u64,
-}
-
-#[derive(Debug, Default)]
-struct Log {
-    chunks: BTreeMap<u64, Bytes>,
-    length: u64,
-    durable: u64,
-}
-
-impl Log {
-    fn read(&self, offset: u64, length: u64) -> Bytes {
-        let end = self.length.min(offset + length);
-        let mut out = BytesMut::new();
-        let mut here = offset;
-        while here < end {
-            let (&start, chunk) = self.chunks.range(..=here).next_back().expect("chunks are dense");
-            let part = chunk.slice((here - start) as usize..);
-            let part = part.slice(..part.len().min((end - here) as usize));
-            if here == offset && part.len() as u64 == end - offset {
-                return part;
-            }
-            here += part.len() as u64;
-            out.extend_from_slice(&part);
-        }
-        out.freeze()
-    }
-
-    fn truncate(&mut self, length: u64) {
-        self.chunks.split_off(&length);
-        if let Some((&start, chunk)) = self.chunks.last_key_value() {
-            let kept = chunk.slice(..chunk.len().min((length - start) as usize));
-            self.chunks.insert(start, kept);
-        }
-        self.length = length;
-        self.durable = length;
-    }
-}
-
-/// The application of a node: takes what is delivered, and remembers everything.
-#[derive(Debug, Default)]
-pub(super) struct User {
-    pub(super) takes: bool,
-    pub(super) log: Vec<AppIndication>,
-    /// What was taken for good: source, creation timestamp, payload (long ones: nothing), length.
-    pub(super) inbox: Vec<(String, (u64, u64), Vec<u8>, u64)>,
-    reading: BTreeMap<DeliveryId, Reading>,
-    taken: BTreeSet<(String, (u64, u64))>,
-    sends: BTreeMap<SendId, (Payload, u64)>,
-    pub(super) ended: BTreeMap<SendId, AppIndication>,
-    pub(super) accepted: BTreeSet<SendId>,
-    room: u64,
-    requests: Vec<AppRequest>,
-}
-
-#[derive(Debug)]
-struct Reading {
-    source: String,
-    created: (u64, u64),
-    length: u64,
-    got: u64,
-    bytes: Vec<u8>,
-}
-
-impl User {
-    fn hear(&mut self, indication: AppIndication) {
-        match &indication {
-            AppIndication::Room(room) => self.room = *room,
-            AppIndication::Accepted { send } => {
-                assert!(self.accepted.insert(*send), "accepted twice");
-            }
-            AppIndication::Sent { send } | AppIndication::Failed { send, .. } => {
-                let before = self.ended.insert(*send, indication.clone());
-                assert!(before.is_none(), "{send:?} ended twice");
-                self.sends.remove(send);
-            }
-            AppIndication::Delivered { delivery, source, created, length, .. } => {
-                let name = (source.clone(), *created);
-                assert!(!self.taken.contains(&name), "{name:?} is delivered after it was taken");
-                if self.takes {
-                    let reading = Reading {
-                        source: name.0,
-                        created: name.1,
-                        length: *length,
-                        got: 0,
-                        bytes: Vec::new(),
-                    };
-                    self.reading.insert(*delivery, reading);
-                    self.read_on(*delivery);
-                }
-            }
-            AppIndication::Data { delivery, offset, data } => self.data(*delivery, *offset, data),
-            AppIndication::Gone { delivery, taken: true } => {
-                if let Some(reading) = self.reading.remove(delivery) {
-                    self.taken.insert((reading.source, reading.created));
-                }
-            }
-            _ => {}
-        }
-        if !matches!(indication, AppIndication::Data { .. } | AppIndication::Room(_)) {
-            self.log.push(indication);
-        }
-        self.feed();
-    }
-
-    fn data(&mut self, delivery: DeliveryId, offset: u64, data: &Bytes) {
-        let Some(reading) = self.reading.get_mut(&delivery) else { return };
-        if offset != reading.got {
-            return;
-        }
-        reading.got += data.len() as u64;
-        if reading.length <= COLLECTED_MAX {
-            reading.bytes.extend_from_slice(data);
-        } else {
-            assert!(*data == pattern(offset, data.len()), "the payload is damaged at {offset}");
-        }
-        self.read_on(delivery);
-    }
-
-    fn read_on(&mut self, delivery: DeliveryId) {
-        let reading = &self.reading[&delivery];
-        if reading.got < reading.length {
-            self.requests.push(AppRequest::Read { delivery, offset: reading.got, length: PERIOD as u32 });
-            return;
-        }
-        // It has all of it, and says so; before a crash perhaps not for the first time.
-        self.inbox.retain(|(source, created, ..)| (source, created) != (&reading.source, &reading.created));
-        self.inbox.push((reading.source.clone(), reading.created, reading.bytes.clone(), reading.length));
-        self.requests.push(AppRequest::Taken { delivery });
-    }
-
-    /// Hands payload down as far as there is room.
-    fn feed(&mut self) {
-        for (send, (payload, offset)) in &mut self.sends {
-            while *offset < payload.len() && self.room > 0 {
-                let data = payload.part(*offset, self.room);
-                *offset += data.len() as u64;
-                self.room -= data.len() as u64;
-                self.requests.push(AppRequest::Piece { send: *send, data });
-            }
-        }
-    }
-}
-
 pub(super) struct Node {
     pub(super) agent: Option<Lawful<Agent>>,
     config: Config,
@@ -628,7 +441,7 @@ impl World {
         }
     }
 
-    fn to_peer(&mut self, cable: usize, end: usize, at: Instant, wire: Wire) {
+    fn post(&mut self, cable: usize, end: usize, at: Instant, wire: Wire) {
         let (epoch, delay) = (self.cables[cable].epoch, self.cables[cable].delay);
         self.at(at + delay, Event::Wire(cable, epoch, 1 - end, wire));
     }
@@ -648,14 +461,14 @@ impl World {
                 let there = TransferId(cable.halves[1 - end].next);
                 let out = Out { sent: 0, acked: 0, there, start: BytesMut::new(), noted: false };
                 cable.halves[end].outgoing.insert(transfer, out);
-                self.to_peer(index, end, now, Wire::Begin(transfer, length));
+                self.post(index, end, now, Wire::Begin(transfer, length));
             }
             BundlesRequest::Piece { transfer, data, last } => {
                 self.cable_piece(index, end, transfer, data, last)
             }
             BundlesRequest::Cancel { transfer } => {
                 let Some(out) = cable.halves[end].outgoing.remove(&transfer) else { return };
-                self.to_peer(index, end, now, Wire::Cancelled(out.there));
+                self.post(index, end, now, Wire::Cancelled(out.there));
                 let (reason, acked) = (TransferFailure::Cancelled, out.acked);
                 self.say(index, end, BundlesIndication::Failed { transfer, reason, acked });
             }
@@ -666,11 +479,11 @@ impl World {
                 if up_to == arriving.length {
                     cable.halves[end].incoming.remove(&transfer);
                 }
-                self.to_peer(index, end, now, Wire::Acked(here, up_to));
+                self.post(index, end, now, Wire::Acked(here, up_to));
             }
             BundlesRequest::Refuse { transfer, reason } => {
                 let Some(arriving) = cable.halves[end].incoming.remove(&transfer) else { return };
-                self.to_peer(index, end, now, Wire::Refused(arriving.here, reason));
+                self.post(index, end, now, Wire::Refused(arriving.here, reason));
             }
         }
     }
@@ -705,7 +518,7 @@ impl World {
         }
         let epoch = self.cables[index].epoch;
         self.at(done, Event::Wire(index, epoch, end, Wire::Free(length)));
-        self.to_peer(index, end, done, Wire::Piece(transfer, data, last));
+        self.post(index, end, done, Wire::Piece(transfer, data, last));
     }
 
     /// A transfer begins with this head: it must not carry what is safe with the peer.
@@ -864,7 +677,7 @@ impl World {
         match event {
             Event::Wake(node) => {
                 let here = &mut self.nodes[node];
-                if here.wake != Some(at) && !here.wake.is_some_and(|wake| wake <= at) {
+                if here.wake.is_none_or(|wake| wake > at) {
                     return true;
                 }
                 here.wake = None;

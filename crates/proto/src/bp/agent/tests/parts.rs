@@ -1,0 +1,197 @@
+//! What a node consists of besides its agent: a disk, and an application.
+
+use crate::rng::Rng;
+use crate::service::{AppIndication, AppRequest, DeliveryId, RecordId, SendId};
+use crate::time::Duration;
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Payloads longer than this follow the pattern and are checked while they are read.
+pub(super) const COLLECTED_MAX: u64 = 4 << 20;
+pub(super) const PERIOD: usize = 65_536;
+
+/// A part of the payload that every long send has: it repeats, and slices of it share its memory.
+pub(super) fn pattern(offset: u64, length: usize) -> Bytes {
+    static PATTERN: std::sync::LazyLock<Bytes> = std::sync::LazyLock::new(|| {
+        let mut bytes = vec![0; PERIOD];
+        Rng::new(99).fill(&mut bytes);
+        bytes.extend_from_within(..);
+        bytes.into()
+    });
+    let start = (offset % PERIOD as u64) as usize;
+    PATTERN.slice(start..start + length)
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Payload {
+    Given(Bytes),
+    Pattern(u64),
+}
+
+impl Payload {
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Payload::Given(bytes) => bytes.len() as u64,
+            Payload::Pattern(length) => *length,
+        }
+    }
+
+    pub(super) fn part(&self, offset: u64, length: u64) -> Bytes {
+        let length = length.min(self.len() - offset).min(PERIOD as u64) as usize;
+        match self {
+            Payload::Given(bytes) => bytes.slice(offset as usize..offset as usize + length),
+            Payload::Pattern(_) => pattern(offset, length),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    pub(super) records: BTreeMap<RecordId, Log>,
+    pub(super) latency: Duration,
+    pub(super) capacity: Option<u64>,
+    pub(super) used: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    pub(super) chunks: BTreeMap<u64, Bytes>,
+    pub(super) length: u64,
+    pub(super) durable: u64,
+}
+
+impl Log {
+    pub(super) fn read(&self, offset: u64, length: u64) -> Bytes {
+        let end = self.length.min(offset + length);
+        let mut out = BytesMut::new();
+        let mut here = offset;
+        while here < end {
+            let (&start, chunk) = self.chunks.range(..=here).next_back().expect("chunks are dense");
+            let part = chunk.slice((here - start) as usize..);
+            let part = part.slice(..part.len().min((end - here) as usize));
+            if here == offset && part.len() as u64 == end - offset {
+                return part;
+            }
+            here += part.len() as u64;
+            out.extend_from_slice(&part);
+        }
+        out.freeze()
+    }
+
+    pub(super) fn truncate(&mut self, length: u64) {
+        self.chunks.split_off(&length);
+        if let Some((&start, chunk)) = self.chunks.last_key_value() {
+            let kept = chunk.slice(..chunk.len().min((length - start) as usize));
+            self.chunks.insert(start, kept);
+        }
+        self.length = length;
+        self.durable = length;
+    }
+}
+
+/// What was taken: source, creation timestamp, payload (of long ones nothing), length.
+pub(super) type Taken = (String, (u64, u64), Vec<u8>, u64);
+
+/// The application of a node: takes what is delivered, and remembers everything.
+#[derive(Debug, Default)]
+pub(super) struct User {
+    pub(super) takes: bool,
+    pub(super) log: Vec<AppIndication>,
+    pub(super) inbox: Vec<Taken>,
+    pub(super) reading: BTreeMap<DeliveryId, Reading>,
+    pub(super) taken: BTreeSet<(String, (u64, u64))>,
+    pub(super) sends: BTreeMap<SendId, (Payload, u64)>,
+    pub(super) ended: BTreeMap<SendId, AppIndication>,
+    pub(super) accepted: BTreeSet<SendId>,
+    pub(super) room: u64,
+    pub(super) requests: Vec<AppRequest>,
+}
+
+#[derive(Debug)]
+pub(super) struct Reading {
+    source: String,
+    created: (u64, u64),
+    pub(super) length: u64,
+    got: u64,
+    bytes: Vec<u8>,
+}
+
+impl User {
+    pub(super) fn hear(&mut self, indication: AppIndication) {
+        match &indication {
+            AppIndication::Room(room) => self.room = *room,
+            AppIndication::Accepted { send } => {
+                assert!(self.accepted.insert(*send), "accepted twice");
+            }
+            AppIndication::Sent { send } | AppIndication::Failed { send, .. } => {
+                let before = self.ended.insert(*send, indication.clone());
+                assert!(before.is_none(), "{send:?} ended twice");
+                self.sends.remove(send);
+            }
+            AppIndication::Delivered { delivery, source, created, length, .. } => {
+                let name = (source.clone(), *created);
+                assert!(!self.taken.contains(&name), "{name:?} is delivered after it was taken");
+                if self.takes {
+                    let reading = Reading {
+                        source: name.0,
+                        created: name.1,
+                        length: *length,
+                        got: 0,
+                        bytes: Vec::new(),
+                    };
+                    self.reading.insert(*delivery, reading);
+                    self.read_on(*delivery);
+                }
+            }
+            AppIndication::Data { delivery, offset, data } => self.data(*delivery, *offset, data),
+            AppIndication::Gone { delivery, taken: true } => {
+                if let Some(reading) = self.reading.remove(delivery) {
+                    self.taken.insert((reading.source, reading.created));
+                }
+            }
+            _ => {}
+        }
+        if !matches!(indication, AppIndication::Data { .. } | AppIndication::Room(_)) {
+            self.log.push(indication);
+        }
+        self.feed();
+    }
+
+    pub(super) fn data(&mut self, delivery: DeliveryId, offset: u64, data: &Bytes) {
+        let Some(reading) = self.reading.get_mut(&delivery) else { return };
+        if offset != reading.got {
+            return;
+        }
+        reading.got += data.len() as u64;
+        if reading.length <= COLLECTED_MAX {
+            reading.bytes.extend_from_slice(data);
+        } else {
+            assert!(*data == pattern(offset, data.len()), "the payload is damaged at {offset}");
+        }
+        self.read_on(delivery);
+    }
+
+    pub(super) fn read_on(&mut self, delivery: DeliveryId) {
+        let reading = &self.reading[&delivery];
+        if reading.got < reading.length {
+            self.requests.push(AppRequest::Read { delivery, offset: reading.got, length: PERIOD as u32 });
+            return;
+        }
+        // It has all of it, and says so; before a crash perhaps not for the first time.
+        self.inbox.retain(|(source, created, ..)| (source, created) != (&reading.source, &reading.created));
+        self.inbox.push((reading.source.clone(), reading.created, reading.bytes.clone(), reading.length));
+        self.requests.push(AppRequest::Taken { delivery });
+    }
+
+    /// Hands payload down as far as there is room.
+    pub(super) fn feed(&mut self) {
+        for (send, (payload, offset)) in &mut self.sends {
+            while *offset < payload.len() && self.room > 0 {
+                let data = payload.part(*offset, self.room);
+                *offset += data.len() as u64;
+                self.room -= data.len() as u64;
+                self.requests.push(AppRequest::Piece { send: *send, data });
+            }
+        }
+    }
+}
