@@ -206,6 +206,19 @@ fn a_segment_is_acknowledged_when_all_of_it_is_safe() {
 }
 
 #[test]
+fn without_acknowledgements_what_is_written_counts_as_sent() {
+    let mut scene = scene(three("dtn://a"), Config { acknowledgements: false, ..three("dtn://b") });
+    scene.send(0, 1, content(150));
+    assert_eq!(scene.told(0).last(), Some(&sent(1)));
+    scene.run(5 * SECOND);
+    assert_eq!(scene.parcels(1)[0].bytes, content(150));
+    assert_eq!(since(&scene, 5.5), Vec::<String>::new());
+    scene.close(1);
+    scene.run(5 * SECOND);
+    assert_eq!(downs(&scene, 1), [(11.0, DownReason::Closed, false)]);
+}
+
+#[test]
 fn the_answers_of_two_bundles_keep_their_order() {
     let mut scene = scene(four("ipn:1.0"), four("ipn:2.0"));
     scene.taste(1, Taste::Waits);
