@@ -36,6 +36,9 @@ const METRICS: &[Metric] = &[
     ("goodput_byte_per_s", "byte/s", |outcome| Some(outcome.goodput())),
     ("last_hop_s", "s", Outcome::last_hop_s),
     ("last_hop_goodput_byte_per_s", "byte/s", |outcome| Some(outcome.last_hop_goodput())),
+    ("goodput_with_keepalives_byte_per_s", "byte/s", |outcome| {
+        Some(outcome.goodput_with_keepalives()).filter(|_| outcome.lingered)
+    }),
     ("delivered", "share of runs", |outcome| Some(f64::from(u8::from(outcome.delivered)))),
     ("limit_s", "s", |outcome| Some(limit_of(outcome))),
     ("limit_streaming_s", "s", |outcome| Some(outcome.limit.streaming_s)),
@@ -46,6 +49,9 @@ const METRICS: &[Metric] = &[
     }),
     ("acknowledged_again_bytes", "byte", |outcome| {
         Some(outcome.hops.iter().map(|hop| hop.acknowledged_again_bytes as f64).sum())
+    }),
+    ("overlap_bytes", "byte", |outcome| {
+        Some(outcome.hops.iter().map(|hop| hop.seen.overlap_bytes as f64).sum())
     }),
     ("events", "events", |outcome| Some(outcome.events as f64)),
 ];

@@ -1,6 +1,7 @@
 //! Experiments: scenarios, sweeps, statistics, limits, papers and reports.
 
 pub mod batch;
+pub mod cislunar;
 pub mod compare;
 pub mod error;
 pub mod finding;

@@ -62,6 +62,8 @@ pub struct Outcome {
     pub hops: Vec<Hop>,
     /// What the nodes counted, summed.
     pub tally: Tally,
+    /// Connections were watched after the transfer, too.
+    pub lingered: bool,
     /// Events of the simulation.
     pub events: u64,
     /// Every frame, if they were asked for.
@@ -438,6 +440,7 @@ impl<'a> Stage<'a> {
             failures: self.failures,
             hops,
             tally,
+            lingered: self.wanted.linger_s > 0.0,
             events,
             frames: captured(gathered.frames, &names),
         }

@@ -60,8 +60,9 @@ pub(crate) fn traces(batches: &[Batch]) -> Vec<Trace> {
             name if name.is_empty() => batch.series.clone(),
             name => name,
         };
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
         let frames = batch.setup.run(0, Wanted { frames: true, linger_s: 0.0 }).frames;
-        Trace { name, frames }
+        Trace { name: name.chars().map(plain).collect(), frames }
     };
     batches.iter().map(trace).collect()
 }

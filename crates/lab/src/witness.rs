@@ -3,6 +3,10 @@
 //! [`Witness`] is an engine around the convergence layers that passes everything through and reads along. It knows
 //! every bundle's head, so it can say of each byte of a file whether it was acknowledged, and whether it was handed
 //! down again afterwards. That is the proof behind "an outage never costs a byte already acknowledged".
+//!
+//! After a break the sender goes on from what it knows to be acknowledged; the receiver may have kept a little more,
+//! whose acknowledgement was lost. It then holds two fragments that overlap, and as a relay it sends both on. Those
+//! bytes are counted apart: they are the price of the earlier hop's break, and no acknowledged transfer is repeated.
 
 use bytes::{Bytes, BytesMut};
 use longwire_proto::bp::{BundleId, Policy, decode_head};
@@ -32,6 +36,8 @@ pub struct Seen {
     pub handed_bytes: u64,
     /// Of these, bytes that the peer had acknowledged before: what must never be.
     pub acknowledged_again_bytes: u64,
+    /// Payload bytes that the peer already had from another fragment of the same bundle: fragments that overlap.
+    pub overlap_bytes: u64,
     /// Bytes that are not payload: heads and ends of bundles.
     pub head_bytes: u64,
     /// When the peer had how many payload bytes safe, summed over all bundles.
@@ -66,7 +72,10 @@ pub struct Witness<L> {
     /// The link that is watched, and the hop that it is.
     watched: Option<(LinkId, usize)>,
     transfers: BTreeMap<TransferId, Transfer>,
+    /// What the peer has of each bundle.
     bundles: BTreeMap<BundleId, Ranges>,
+    /// The same for each stretch that was to be carried. What is left of it after a break ends where it ended.
+    stretches: BTreeMap<(BundleId, u64), Ranges>,
 }
 
 /// An outgoing transfer.
@@ -87,6 +96,11 @@ struct Placed {
 }
 
 impl Placed {
+    /// The bundle and where in its whole payload this transfer's ends.
+    fn stretch(&self) -> (BundleId, u64) {
+        (self.bundle.clone(), self.offset + self.length)
+    }
+
     /// The part of the whole payload that bytes `from..to` of the transfer carry.
     fn payload(&self, from: u64, to: u64) -> (u64, u64) {
         let within = |at: u64| self.offset + at.saturating_sub(self.head_length).min(self.length);
@@ -98,7 +112,15 @@ impl<L> Witness<L> {
     /// Around `lower`, watching what goes out over `watched` for the hop with that number (from zero).
     pub fn new(lower: L, watched: Option<(LinkId, usize)>, record: Record) -> Self {
         let now = Instant::ZERO;
-        Witness { lower, record, now, watched, transfers: BTreeMap::new(), bundles: BTreeMap::new() }
+        Witness {
+            lower,
+            record,
+            now,
+            watched,
+            transfers: BTreeMap::new(),
+            bundles: BTreeMap::new(),
+            stretches: BTreeMap::new(),
+        }
     }
 
     fn note(&self, act: impl FnOnce(&mut Seen)) {
@@ -126,11 +148,12 @@ impl<L> Witness<L> {
             transfer.start.extend_from_slice(data);
             transfer.head = place(&transfer.start);
         }
-        let (mut again, mut payload) = (0, 0);
+        let (mut again, mut overlap, mut payload) = (0, 0, 0);
         if let Some(placed) = &transfer.head {
             let (from, to) = placed.payload(from, transfer.handed);
             payload = to - from;
-            again = self.bundles.get(&placed.bundle).map_or(0, |safe| safe.overlap(from, to));
+            again = self.stretches.get(&placed.stretch()).map_or(0, |safe| safe.overlap(from, to));
+            overlap = self.bundles.get(&placed.bundle).map_or(0, |safe| safe.overlap(from, to)) - again;
         }
         let head = data.len() as u64 - payload;
         self.note(|seen| {
@@ -139,6 +162,7 @@ impl<L> Witness<L> {
             seen.handed_bytes += payload;
             seen.head_bytes += head;
             seen.acknowledged_again_bytes += again;
+            seen.overlap_bytes += overlap;
         });
     }
 
@@ -147,7 +171,10 @@ impl<L> Witness<L> {
             BundlesIndication::Acked { transfer, up_to } => self.see_acknowledged(now, *transfer, *up_to),
             BundlesIndication::Sent { transfer } => {
                 self.see_acknowledged(now, *transfer, u64::MAX);
-                self.transfers.remove(transfer);
+                // What ends there and comes later is another copy, not the rest of this one.
+                if let Some(placed) = self.transfers.remove(transfer).and_then(|transfer| transfer.head) {
+                    self.stretches.remove(&placed.stretch());
+                }
             }
             BundlesIndication::Failed { transfer, acked, .. } => {
                 self.see_acknowledged(now, *transfer, *acked);
@@ -166,6 +193,7 @@ impl<L> Witness<L> {
     fn see_acknowledged(&mut self, now: Instant, id: TransferId, up_to: u64) {
         let Some(placed) = self.transfers.get(&id).and_then(|transfer| transfer.head.clone()) else { return };
         let (from, to) = placed.payload(0, up_to);
+        self.stretches.entry(placed.stretch()).or_default().add(from, to);
         self.bundles.entry(placed.bundle).or_default().add(from, to);
         let total = self.bundles.values().map(Ranges::total).sum();
         self.note(|seen| {
@@ -370,6 +398,17 @@ mod tests {
     #[test]
     fn sending_all_of_it_again_does_not_go_unseen() {
         assert_eq!(after_a_break(head()).acknowledged_again_bytes, 400);
+    }
+
+    #[test]
+    fn fragments_that_overlap_are_counted_apart() {
+        let mut scene = Scene::new();
+        for (number, head) in [(1, head().fragment(0, 400)), (2, head().fragment(300, 700))] {
+            let (bytes, _) = bundle(head);
+            scene.hand(TransferId(number), &bytes, bytes.len());
+            scene.up(BundlesIndication::Sent { transfer: TransferId(number) });
+        }
+        assert_eq!((scene.seen().acknowledged_again_bytes, scene.seen().overlap_bytes), (0, 100));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The verbs.
 
 mod compare;
+mod paper;
 mod run;
 
 use crate::failure::Failure;
@@ -10,6 +11,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Compare(compare::Compare),
+    Paper(paper::Paper),
     Run(run::Run),
 }
 
@@ -17,6 +19,7 @@ impl Verb {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         match self {
             Verb::Compare(compare) => compare.run(),
+            Verb::Paper(paper) => paper.run(),
             Verb::Run(run) => run.run(),
         }
     }

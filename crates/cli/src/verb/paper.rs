@@ -1,0 +1,39 @@
+//! `longwire paper`.
+
+use crate::failure::Failure;
+use crate::output::Measure;
+use clap::{Args, ValueEnum};
+use longwire_lab::cislunar::{self, Options};
+
+/// Reproduce a published evaluation: our figures beside the published ones, with verdicts
+#[derive(Debug, Args)]
+pub(crate) struct Paper {
+    /// Which
+    #[arg(value_name = "NAME")]
+    name: Name,
+    #[command(flatten)]
+    measure: Measure,
+}
+
+/// The evaluations that are reproduced.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Name {
+    /// Bundles over TCP between Moon and Earth, through an orbiter
+    Cislunar,
+}
+
+impl Paper {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        match self.name {
+            Name::Cislunar => {
+                let options = Options {
+                    runs: self.measure.runs(),
+                    seed: self.measure.seed,
+                    threads: self.measure.threads(),
+                    traces: self.measure.trace.is_some(),
+                };
+                self.measure.carry_out(|progress| cislunar::reproduce(&options, progress))
+            }
+        }
+    }
+}

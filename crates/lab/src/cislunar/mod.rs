@@ -1,0 +1,397 @@
+//! `paper cislunar`: a published evaluation of bundles over TCP between Moon and Earth, and where its time went.
+//!
+//! "Experimental Evaluation of Delay Tolerant Networking (DTN) Protocols for Long-Delay Cislunar Communications", R. Wang,
+//! X. Wu, T. Wang, T. Taleb. A megabyte goes from a lander (tx) through an orbiter (mx) that stores all of it to the
+//! Earth (rx), at 115,200 bit/s, for nine delays, three bit-error rates and five outages, 16 runs each.
+//!
+//! The text leaves open which path its figures are about: its goodputs without errors fit two hops with the delay on
+//! both, its traces are from mx to rx. Both readings are published here, named: *whole path*, from the start to the
+//! last byte at rx, and *mx to rx*, from the first byte that mx sends.
+//!
+//! Nothing is fitted to the published figures: every one of ours is a prediction.
+
+mod page;
+mod variants;
+
+use crate::batch::{self, Batch};
+use crate::error::Error;
+use crate::finding::{self, Finding, Trace};
+use crate::progress::Progress;
+use crate::record::{Experiment, Params, Record, Value};
+use crate::run::{Outcome, Setup, Wanted};
+use crate::scenario::{OutageFrom, Scenario};
+use crate::spread::{Shard, spread};
+use crate::stats::Line;
+use std::path::Path;
+pub use variants::Variant;
+
+/// The scenario, as the file has it.
+pub const SCENARIO: &str = include_str!("../../../../scenarios/cislunar.toml");
+
+/// The one-way delay at which the paper shows traces and states goodputs, ms.
+pub const DELAY_MS: i64 = 2000;
+/// The longest published outage, s.
+pub const OUTAGE_S: i64 = 120;
+/// The published bit-error rates.
+pub const BERS: [f64; 3] = [0.0, 1e-6, 1e-5];
+/// How many times more runs are made where the paper states a goodput.
+const MORE_RUNS: u32 = 4;
+/// How long connections are watched after the transfer, s: DTN2 closes an idle connection after 30 s.
+const LINGER_S: f64 = 30.0;
+
+/// Figures that the text states, by bit-error rate in the order of [`BERS`].
+const GOODPUT: [f64; 3] = [5400.0, 2550.0, 776.0];
+const GOODPUT_WITH_KEEPALIVES: [f64; 3] = [3000.0, 2260.0, 700.0];
+const SLOPE_PERCENT: [f64; 3] = [8.0, 20.0, 60.0];
+const RETRANSMISSIONS: [f64; 3] = [0.0, 8.0, 80.0];
+const RETRIES: f64 = 5.0;
+
+/// Times that a Linux kernel took for a megabyte over one error-free hop: one-way delay (ms) and seconds.
+const KERNEL: [(i64, f64); 4] = [(1280, 78.1), (2000, 91.4), (3500, 155.9), (5000, 220.4)];
+/// The window that the kernel effectively used, bytes.
+const KERNEL_WINDOW_BYTES: i64 = 53_000;
+
+/// How it is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Runs a point, if not the paper's 16.
+    pub runs: Option<u32>,
+    /// The seed, if not 1.
+    pub seed: Option<u64>,
+    /// Threads.
+    pub threads: usize,
+    /// Keep the frames of the runs whose traces are shown.
+    pub traces: bool,
+}
+
+/// One point's runs.
+pub(crate) struct Played {
+    pub(crate) series: String,
+    pub(crate) params: Params,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+impl Played {
+    pub(crate) fn all(&self) -> Vec<&Outcome> {
+        self.outcomes.iter().collect()
+    }
+
+    pub(crate) fn param(&self, name: &str) -> f64 {
+        self.params.get(name).and_then(Value::as_f64).unwrap_or(0.0)
+    }
+
+    /// The record of a metric over the runs; none where no run has it.
+    pub(crate) fn record(&self, metric: &str) -> Option<Record> {
+        finding::record_of(&self.series, &self.params, &self.all(), metric)
+    }
+
+    /// The mean of a metric; not a number where no run has it.
+    pub(crate) fn mean(&self, metric: &str) -> f64 {
+        self.record(metric).map_or(f64::NAN, |record| record.mean)
+    }
+
+    fn is_at(&self, delay_ms: f64, ber: f64, outage_s: f64) -> bool {
+        self.param("delay_ms") == delay_ms && self.param("ber") == ber && self.param("outage_s") == outage_s
+    }
+}
+
+/// A run whose frames are shown.
+pub(crate) struct Traced {
+    pub(crate) ber: f64,
+    pub(crate) outage_s: i64,
+    pub(crate) outcome: Outcome,
+}
+
+/// Everything that was played.
+pub(crate) struct Reproduction {
+    pub(crate) options: Options,
+    pub(crate) scenario: Scenario,
+    pub(crate) grid: Vec<Played>,
+    pub(crate) kernels: Vec<Played>,
+    pub(crate) variants: Vec<(Variant, Vec<Played>)>,
+    pub(crate) outage_starts: Vec<Played>,
+    pub(crate) alone: Vec<Played>,
+    pub(crate) traced: Vec<Traced>,
+}
+
+/// Runs the whole evaluation.
+///
+/// # Errors
+/// Those of the scenario, which would be a mistake in this program.
+pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Error> {
+    let mut scenario = Scenario::parse(SCENARIO, "scenarios/cislunar.toml")?;
+    scenario.runs = options.runs.unwrap_or(scenario.runs).max(1);
+    scenario.seed = options.seed.unwrap_or(scenario.seed);
+    let plan = Plan { scenario: &scenario };
+    let variants = variants::all();
+    let groups =
+        [plan.grid()?, plan.kernels()?, plan.variants(&variants)?, plan.outage_starts()?, plan.alone()?];
+    let sizes = groups.each_ref().map(Vec::len);
+    let batches: Vec<Batch> = groups.into_iter().flatten().collect();
+    let outcomes = batch::play(&batches, options.threads, Shard::WHOLE, progress);
+    let played = batches.into_iter().zip(outcomes);
+    let mut played =
+        played.map(|(batch, outcomes)| Played { series: batch.series, params: batch.params, outcomes });
+    let [grid, kernels, varied, outage_starts, alone] =
+        sizes.map(|size| played.by_ref().take(size).collect::<Vec<Played>>());
+    let traced = plan.traced(options.threads, progress)?;
+    let mut varied = varied.into_iter();
+    let per_variant = variants::BERS.len();
+    let variants =
+        variants.into_iter().map(|variant| (variant, varied.by_ref().take(per_variant).collect())).collect();
+    let options = *options;
+    drop(played);
+    Ok(Reproduction {
+        options,
+        scenario: scenario.clone(),
+        grid,
+        kernels,
+        variants,
+        outage_starts,
+        alone,
+        traced,
+    }
+    .finding())
+}
+
+/// What is to be played.
+struct Plan<'a> {
+    scenario: &'a Scenario,
+}
+
+impl Plan<'_> {
+    fn setup(&self, scenario: Scenario) -> Result<Setup, Error> {
+        Setup::new(scenario, Path::new("."))
+    }
+
+    /// The scenario at one point.
+    fn at(&self, delay_ms: i64, ber: f64, outage_s: i64) -> Scenario {
+        let mut scenario = self.scenario.clone();
+        scenario.sweep.clear();
+        scenario.link[0].insert("delay-ms".into(), delay_ms.into());
+        scenario.link[0].insert("ber".into(), ber.into());
+        scenario.outage[0].length_s = outage_s as f64;
+        scenario
+    }
+
+    fn params(delay_ms: i64, ber: f64, outage_s: i64) -> Params {
+        Params::new().with("delay_ms", delay_ms).with("ber", ber).with("outage_s", outage_s)
+    }
+
+    /// The published grid; more runs where the paper states a goodput.
+    fn grid(&self) -> Result<Vec<Batch>, Error> {
+        let batch = |point: crate::scenario::Point| {
+            let value = |name: &str| point.params.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+            let (delay, ber, outage) = (value("delay_ms"), value("ber"), value("outage_length_s"));
+            let stated = delay == DELAY_MS as f64 && outage == 0.0;
+            let runs = self.scenario.runs * if stated { MORE_RUNS } else { 1 };
+            let linger_s = if stated { LINGER_S } else { 0.0 };
+            let params = Self::params(delay as i64, ber, outage as i64);
+            let setup = self.setup(point.scenario)?;
+            Ok(Batch::new("tcpcl3/dtn2", params, setup, runs).wanting(Wanted { frames: false, linger_s }))
+        };
+        self.scenario.points(&[])?.into_iter().map(batch).collect()
+    }
+
+    /// The same bundles over a TCP of today with the same window.
+    fn kernels(&self) -> Result<Vec<Batch>, Error> {
+        let batch = |ber: f64| {
+            let mut scenario = self.at(DELAY_MS, ber, 0);
+            scenario.settings.insert("tcp".into(), toml::Value::Table(variants::linux_6()));
+            let runs = self.scenario.runs * MORE_RUNS;
+            let params = Self::params(DELAY_MS, ber, 0);
+            Ok(Batch::new("tcpcl3/dtn2 over linux-6", params, self.setup(scenario)?, runs))
+        };
+        BERS.into_iter().map(batch).collect()
+    }
+
+    fn variants(&self, variants: &[Variant]) -> Result<Vec<Batch>, Error> {
+        let batch = |(variant, ber): (&Variant, f64)| {
+            let mut scenario = self.at(DELAY_MS, ber, 0);
+            variant.apply(&mut scenario)?;
+            let params = Self::params(DELAY_MS, ber, 0).with("variant", variant.name);
+            Ok(Batch::new("tcpcl3/dtn2", params, self.setup(scenario)?, self.scenario.runs))
+        };
+        let pairs = variants.iter().flat_map(|variant| variants::BERS.map(|ber| (variant, ber)));
+        pairs.map(batch).collect()
+    }
+
+    /// The longest outage at other moments.
+    fn outage_starts(&self) -> Result<Vec<Batch>, Error> {
+        let batch = |(ber, after_s): (f64, i64)| {
+            let mut scenario = self.at(DELAY_MS, ber, OUTAGE_S);
+            scenario.outage[0].after_s = after_s as f64;
+            debug_assert_eq!(scenario.outage[0].from, OutageFrom::Data);
+            let params = Self::params(DELAY_MS, ber, OUTAGE_S).with("outage_after_s", after_s);
+            Ok(Batch::new("tcpcl3/dtn2", params, self.setup(scenario)?, self.scenario.runs))
+        };
+        let starts = [5, 10, 20, 30, 40, 60, 80];
+        BERS.into_iter().flat_map(|ber| starts.map(|after_s| (ber, after_s))).map(batch).collect()
+    }
+
+    /// TCP by itself over one error-free hop, beside a kernel.
+    fn alone(&self) -> Result<Vec<Batch>, Error> {
+        let batch = |(delay_ms, _): (i64, f64)| {
+            let mut scenario = self.at(delay_ms, 0.0, 0);
+            scenario.stack = "tcp/linux-6-64k".into();
+            scenario.nodes = vec!["tx".into(), "rx".into()];
+            scenario.outage.clear();
+            // A TUN device adds no frame check.
+            scenario.link[0].insert("fcs".into(), "none".into());
+            let window: toml::Table =
+                [("receive-buffer-bytes".to_owned(), KERNEL_WINDOW_BYTES.into())].into_iter().collect();
+            scenario.settings.insert("tcp".into(), toml::Value::Table(window));
+            let params = Self::params(delay_ms, 0.0, 0).with("window_bytes", KERNEL_WINDOW_BYTES);
+            Ok(Batch::new("tcp/linux-6", params, self.setup(scenario)?, 1))
+        };
+        KERNEL.into_iter().map(batch).collect()
+    }
+
+    /// The runs of the paper's traces, with their frames.
+    fn traced(&self, threads: usize, progress: &Progress) -> Result<Vec<Traced>, Error> {
+        let points: Vec<(f64, i64)> = [0, OUTAGE_S].iter().flat_map(|&o| BERS.map(|ber| (ber, o))).collect();
+        let setups: Vec<Setup> = points
+            .iter()
+            .map(|&(ber, outage_s)| self.setup(self.at(DELAY_MS, ber, outage_s)))
+            .collect::<Result<_, _>>()?;
+        progress.expect(setups.len() as u64);
+        let wanted = Wanted { frames: true, linger_s: LINGER_S };
+        let outcomes = spread(setups.len(), threads, |at| setups[at].run(0, wanted), |_| progress.advance(1));
+        let traced = points.into_iter().zip(outcomes);
+        Ok(traced.map(|((ber, outage_s), outcome)| Traced { ber, outage_s, outcome }).collect())
+    }
+}
+
+/// The index of a bit-error rate among the published ones.
+fn published(ber: f64) -> Option<usize> {
+    BERS.iter().position(|known| *known == ber)
+}
+
+impl Reproduction {
+    fn finding(self) -> Finding {
+        let experiment = self.experiment();
+        let (report, summary) = (page::report(&self, &experiment), page::summary(&self, &experiment));
+        let traces = if self.options.traces { self.traces() } else { Vec::new() };
+        Finding { experiment, report, summary, traces }
+    }
+
+    fn experiment(&self) -> Experiment {
+        let mut experiment =
+            Experiment { experiment: "cislunar".into(), seed: self.scenario.seed, ..Experiment::default() };
+        let groups = [&self.grid, &self.kernels, &self.outage_starts, &self.alone];
+        let varied = self.variants.iter().flat_map(|(_, played)| played);
+        for played in groups.into_iter().flatten().chain(varied) {
+            let records = finding::records_of(&played.series, &played.params, &played.all());
+            experiment.records.extend(records.into_iter().map(|record| referenced(record, played)));
+            let row = |outcome: &Outcome| finding::run_row(&played.series, &played.params, outcome);
+            experiment.runs.extend(played.outcomes.iter().map(row));
+        }
+        experiment.records.extend(self.slopes());
+        experiment.records.extend(self.retransmissions());
+        experiment.records.extend(self.retries());
+        experiment
+    }
+
+    /// Seconds of transfer time per millisecond of delay, in percent, as the paper seems to print it.
+    fn slopes(&self) -> Vec<Record> {
+        let readings = [
+            ("delay_slope_percent", "transfer_s", "section III.A, Fig. 2, read as the whole path"),
+            ("mx_to_rx_delay_slope_percent", "last_hop_s", "section III.A, Fig. 2, read as mx to rx"),
+        ];
+        let mut slopes = Vec::new();
+        for (index, ber) in BERS.into_iter().enumerate() {
+            let points: Vec<&Played> =
+                self.grid.iter().filter(|p| p.param("ber") == ber && p.param("outage_s") == 0.0).collect();
+            for (name, metric, source) in readings {
+                let samples: Vec<f64> = (0..self.scenario.runs)
+                    .filter_map(|run| {
+                        let at = |played: &&Played| {
+                            let outcome = &played.outcomes[run as usize];
+                            Some((played.param("delay_ms"), *finding::samples(&[outcome], metric).first()?))
+                        };
+                        let line: Option<Vec<(f64, f64)>> = points.iter().map(at).collect();
+                        Some(Line::fit(&line?)?.slope * 100.0)
+                    })
+                    .collect();
+                if !samples.is_empty() {
+                    let params = Params::new().with("ber", ber).with("outage_s", 0i64);
+                    let record = Record::of("tcpcl3/dtn2", params, name, "s per 100 ms", &samples);
+                    slopes.push(record.with_reference(SLOPE_PERCENT[index], source));
+                }
+            }
+        }
+        slopes
+    }
+
+    /// Segments that mx repeated.
+    fn retransmissions(&self) -> Vec<Record> {
+        let at = |(index, ber): (usize, f64)| {
+            let played = self.grid.iter().find(|played| played.is_at(DELAY_MS as f64, ber, 0.0))?;
+            let repeated = |outcome: &Outcome| Some(outcome.hops.last()?.repeated_frames as f64);
+            let samples: Vec<f64> = played.outcomes.iter().filter_map(repeated).collect();
+            let record = Record::of(
+                &played.series,
+                played.params.clone(),
+                "mx_to_rx_retransmissions",
+                "segments",
+                &samples,
+            );
+            Some(record.with_reference(RETRANSMISSIONS[index], "section III.A, Fig. 3"))
+        };
+        BERS.into_iter().enumerate().filter_map(at).collect()
+    }
+
+    /// How often mx repeats the last segment before an outage until it gives the connection up.
+    fn retries(&self) -> Option<Record> {
+        let traced = self.traced.iter().find(|traced| traced.ber == 0.0 && traced.outage_s == OUTAGE_S)?;
+        let hop = traced.outcome.hops.last()?;
+        let (begin, _) = *hop.outages.first()?;
+        let given_up =
+            hop.seen.changes.iter().find(|(at, down)| at.as_secs_f64() > begin && down.is_some())?;
+        let conversation = page::mx_to_rx(&traced.outcome.frames)?;
+        let again = conversation.sent.iter().filter(|sent| {
+            sent.again && sent.data_bytes > 0 && sent.at.as_secs_f64() >= begin && sent.at < given_up.0
+        });
+        let params = Plan::params(DELAY_MS, 0.0, OUTAGE_S);
+        let samples = [again.count() as f64];
+        let record = Record::of("tcpcl3/dtn2", params, "retries_before_giving_up", "retries", &samples);
+        Some(record.with_reference(RETRIES, "section III.B"))
+    }
+
+    fn traces(&self) -> Vec<Trace> {
+        let trace = |traced: &Traced| Trace {
+            name: format!("ber-{}-outage-{}s", crate::record::number(traced.ber), traced.outage_s),
+            frames: traced.outcome.frames.clone(),
+        };
+        self.traced.iter().map(trace).collect()
+    }
+}
+
+/// The record with the published figure, where there is one.
+fn referenced(record: Record, played: &Played) -> Record {
+    let is_main = played.params.get("variant").is_none() && played.params.get("outage_after_s").is_none();
+    if played.params.get("window_bytes").is_some() && record.metric == "transfer_s" {
+        let kernel = KERNEL.iter().find(|(delay, _)| *delay as f64 == played.param("delay_ms"));
+        return match kernel {
+            Some((_, seconds)) => record.with_reference(*seconds, "measured: Linux reno over a TUN pair"),
+            None => record,
+        };
+    }
+    let stated = is_main && played.param("delay_ms") == DELAY_MS as f64 && played.param("outage_s") == 0.0;
+    let Some(index) =
+        published(played.param("ber")).filter(|_| stated && played.params.get("window_bytes").is_none())
+    else {
+        return record;
+    };
+    match record.metric.as_str() {
+        "goodput_byte_per_s" => record
+            .with_reference(GOODPUT[index], "section III.A, keep-alives excluded, read as the whole path"),
+        "last_hop_goodput_byte_per_s" => {
+            record.with_reference(GOODPUT[index], "section III.A, keep-alives excluded, read as mx to rx")
+        }
+        "goodput_with_keepalives_byte_per_s" => {
+            record.with_reference(GOODPUT_WITH_KEEPALIVES[index], "section III.A, Fig. 4")
+        }
+        _ => record,
+    }
+}

@@ -1,0 +1,106 @@
+//! The published cislunar evaluation, a small part of it: what it says of delays, errors and outages.
+
+use longwire_lab::cislunar::{Options, SCENARIO, reproduce};
+use longwire_lab::finding::Finding;
+use longwire_lab::progress::Progress;
+use longwire_lab::record::{Record, Value};
+use longwire_lab::run::{Outcome, Setup, Wanted};
+use longwire_lab::scenario::{Scenario, parse_sweep};
+use longwire_lab::stats::mean;
+use std::path::Path;
+
+/// The outcomes of some runs at one point.
+fn at(delay_ms: u32, ber: f64, outage_s: u32, runs: u32) -> Vec<Outcome> {
+    let scenario = Scenario::parse(SCENARIO, "cislunar").unwrap();
+    let sweeps = [
+        format!("link.delay-ms={delay_ms}"),
+        format!("link.ber={ber:?}"),
+        format!("outage.length-s={outage_s}"),
+    ];
+    let sweeps = sweeps.map(|sweep| parse_sweep(&sweep).unwrap());
+    let point = scenario.points(&sweeps).unwrap().remove(0);
+    let setup = Setup::new(point.scenario, Path::new(".")).unwrap();
+    (0..runs).map(|run| setup.run(run, Wanted::default())).collect()
+}
+
+fn goodput(outcomes: &[Outcome]) -> f64 {
+    mean(&outcomes.iter().map(Outcome::goodput).collect::<Vec<f64>>())
+}
+
+#[test]
+fn without_errors_the_goodput_is_the_published_one() {
+    let ours = goodput(&at(2000, 0.0, 0, 1));
+    assert!((ours / 5400.0 - 1.0).abs() < 0.10, "{ours}");
+}
+
+#[test]
+fn at_1e_5_the_published_goodput_lies_between_the_two_readings() {
+    let outcomes = at(2000, 1e-5, 0, 12);
+    let last = mean(&outcomes.iter().map(Outcome::last_hop_goodput).collect::<Vec<f64>>());
+    let whole = goodput(&outcomes);
+    assert!(whole < 776.0 && 776.0 < last, "{whole} on the whole path, {last} from mx to rx");
+}
+
+#[test]
+fn goodput_falls_with_delay_errors_and_outage() {
+    let by_delay = [1280, 2500, 5000].map(|delay| goodput(&at(delay, 1e-6, 0, 6)));
+    assert!(by_delay.is_sorted_by(|a, b| a > b), "{by_delay:?}");
+    let by_errors = [0.0, 1e-6, 1e-5].map(|ber| goodput(&at(2000, ber, 0, 6)));
+    assert!(by_errors.is_sorted_by(|a, b| a > b), "{by_errors:?}");
+    let by_outage = [0, 30, 60, 120].map(|outage| goodput(&at(2000, 0.0, outage, 1)));
+    assert!(by_outage.is_sorted_by(|a, b| a > b), "{by_outage:?}");
+}
+
+#[test]
+fn outages_deliver_every_byte_and_repeat_none_that_was_acknowledged() {
+    for ber in [0.0, 1e-6, 1e-5] {
+        for outage_s in [30, 120] {
+            for outcome in at(2000, ber, outage_s, 3) {
+                assert!(outcome.delivered);
+                for hop in &outcome.hops {
+                    assert_eq!(hop.acknowledged_again_bytes, 0, "{ber} {outage_s} run {}", outcome.run);
+                }
+                assert!(outcome.hops[1].acknowledged_at_outage_bytes.unwrap() > 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_ledger_accounts_for_the_whole_transfer() {
+    for outcome in at(2000, 1e-5, 60, 2) {
+        for ledger in outcome.hops.iter().flat_map(|hop| &hop.ledgers) {
+            let elapsed = (outcome.transfer_s.unwrap() * 1e9).round();
+            assert!((ledger.total() as f64 - elapsed).abs() < 2.0);
+            assert!(ledger.seconds("payload") > 0.0);
+        }
+    }
+}
+
+fn small(threads: usize) -> Finding {
+    let options = Options { runs: Some(1), seed: Some(7), threads, traces: true };
+    reproduce(&options, &Progress::new()).unwrap()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
+    let bytes = |finding: &Finding| {
+        let (mut json, mut capture) = (Vec::new(), Vec::new());
+        finding.experiment.write_json(&mut json).unwrap();
+        for trace in &finding.traces {
+            longwire_lab::trace::pcapng::write(&mut capture, &trace.frames).unwrap();
+        }
+        (json, capture)
+    };
+    let (one, two) = (small(1), small(2));
+    let (first, second) = (bytes(&one), bytes(&two));
+    assert!(first.1.len() > 1_000_000, "frames are captured");
+    assert!(first == second, "one thread and two differ");
+    let is = |record: &&Record, ber: f64| {
+        record.reference.is_some() && record.params.get("ber").and_then(Value::as_f64) == Some(ber)
+    };
+    for ber in [0.0, 1e-6, 1e-5] {
+        let stated = one.experiment.records.iter().filter(|record| is(record, ber)).count();
+        assert!(stated >= 6, "{stated} figures with a reference at {ber}");
+    }
+}
