@@ -21,20 +21,24 @@
 //! | an idle session costs nothing | [`World::run`] |
 //! | same seed, same trace | [`sweep`] |
 //!
-//! `LONGWIRE_SEEDS=n` runs n seeds of each sweep, `LONGWIRE_SEED=s` that one alone. Seeds that failed once are in
-//! `seeds.txt`, and are always run.
+//! `LONGWIRE_SEEDS=n` runs n seeds of each sweep, `LONGWIRE_SEED=s` that one alone, and `LONGWIRE_LINES=n` shows the
+//! last n lines of a broken run. Seeds that failed once are in `seeds.txt`, and are always run.
 
+mod agents;
+mod apps;
 mod bundles;
 mod calls;
+mod disks;
 mod flawed;
 mod frames;
 mod joints;
 mod seeds;
+mod stack;
 mod tcp;
 mod toy;
 
 pub(crate) use bundles::{BundleUsers, Manners};
-pub(crate) use seeds::{Replay, catches, sweep};
+pub(crate) use seeds::{Replay, catches, catches_also, sweep};
 
 use crate::engine::{Engine, Service};
 use crate::rng::Rng;

@@ -1,7 +1,7 @@
 //! A protocol small enough to see through, and what the laws say when it is broken: each law has a flaw here that
 //! only that law finds. A law that cannot fail says nothing.
 //!
-//! The toy carries bundles over one link, a piece at a time: each is repeated until the peer has it safe. A session
+//! The toy carries bundles over one link, a piece at a time: each is repeated until the peer has it. A session
 //! is the pair of two numbers drawn at start, so that a node that has crashed is told from one that has not.
 
 use super::bundles::{BundleUsers, Manners};
@@ -63,6 +63,7 @@ static UNSEEDED: AtomicU64 = AtomicU64::new(0);
 struct Outgoing {
     wire: u64,
     length: u64,
+    handed: u64,
     acked: u64,
 }
 
@@ -83,19 +84,34 @@ struct Incoming {
     risen: u64,
     accepted: u64,
     last: bool,
-    refused: bool,
+    refused: Option<RefuseReason>,
 }
 
 impl Incoming {
     fn over(&self) -> bool {
-        self.refused || (self.last && self.accepted == self.risen)
+        self.refused.is_some() || (self.last && self.accepted == self.risen)
     }
+}
+
+/// The reasons that the toy carries; their number in a frame is their place here and one.
+const REASONS: [RefuseReason; 4] =
+    [RefuseReason::Unknown, RefuseReason::Completed, RefuseReason::NoResources, RefuseReason::NotAcceptable];
+
+fn code(reason: Option<RefuseReason>) -> u8 {
+    let place = |reason| REASONS.iter().position(|&other| other == reason).unwrap_or(0);
+    reason.map_or(0, |reason| place(reason) as u8 + 1)
+}
+
+fn reason(code: u8) -> Option<RefuseReason> {
+    let place = usize::from(code).checked_sub(1)?;
+    Some(REASONS.get(place).copied().unwrap_or(RefuseReason::Unknown))
 }
 
 /// The engine.
 #[derive(Debug)]
 pub(super) struct Toy {
     flaw: Flaw,
+    rng: Rng,
     number: u32,
     peer: Option<u32>,
     wanted: bool,
@@ -110,6 +126,8 @@ pub(super) struct Toy {
     /// Replies that wait for room; the newest of each kind counts.
     hello: Option<(u32, bool)>,
     ack: bool,
+    /// A transfer of no session that has to be refused.
+    stranger: Option<u64>,
     told: u64,
     up: VecDeque<BundlesIndication>,
     down: VecDeque<FramesRequest>,
@@ -123,6 +141,7 @@ impl Toy {
         Toy {
             flaw,
             number: rng.next_u32() | 1,
+            rng,
             peer: None,
             wanted: false,
             room: 0,
@@ -134,6 +153,7 @@ impl Toy {
             begun: 0,
             hello: None,
             ack: false,
+            stranger: None,
             told: 0,
             up: VecDeque::new(),
             down: VecDeque::new(),
@@ -152,19 +172,32 @@ impl Toy {
         }
     }
 
-    fn session(&mut self, peer: u32) {
+    /// Ends the session; the next one has another number, so that the peer knows it for new.
+    fn close(&mut self) {
+        self.end(DownReason::Closed, false);
+        self.number = self.rng.next_u32() | 1;
+        (self.peer, self.flight, self.repeat_at, self.told) = (None, None, None, 0);
+        (self.incoming, self.due, self.hello_at, self.hello) = (None, false, None, None);
+        self.wanted = false;
+    }
+
+    fn end(&mut self, reason: DownReason, retry: bool) {
         if self.peer.is_some() {
             for (transfer, entry) in core::mem::take(&mut self.outgoing) {
-                let (reason, acked) = (TransferFailure::LinkDown, entry.acked);
-                self.up.push_back(BundlesIndication::Failed { transfer, reason, acked });
+                let failed = TransferFailure::LinkDown;
+                self.up.push_back(BundlesIndication::Failed { transfer, reason: failed, acked: entry.acked });
             }
             if let Some(incoming) = self.incoming.take()
                 && !incoming.over()
             {
                 self.up.push_back(BundlesIndication::Lost { transfer: incoming.transfer });
             }
-            self.up.push_back(BundlesIndication::Down { reason: DownReason::PeerClosed, retry: true });
+            self.up.push_back(BundlesIndication::Down { reason, retry });
         }
+    }
+
+    fn session(&mut self, peer: u32) {
+        self.end(DownReason::PeerClosed, true);
         (self.peer, self.flight, self.repeat_at, self.told) = (Some(peer), None, None, 0);
         (self.incoming, self.due, self.hello_at) = (None, false, None);
         self.up.push_back(BundlesIndication::Up {
@@ -175,6 +208,9 @@ impl Toy {
     }
 
     fn hears_frame(&mut self, mut frame: Bytes) {
+        if !self.wanted {
+            return;
+        }
         if self.flaw != Flaw::TrustsLengths && frame.len() < 13 {
             return;
         }
@@ -195,7 +231,7 @@ impl Toy {
             }
             _ if self.peer != Some(theirs) || mine != self.number => self.hello = Some((theirs, true)),
             b'd' if frame.len() >= 25 || self.flaw == Flaw::TrustsLengths => self.hears_piece(frame),
-            b'a' if frame.len() >= 17 || self.flaw == Flaw::TrustsLengths => self.hears_ack(frame),
+            b'a' if frame.len() >= 25 || self.flaw == Flaw::TrustsLengths => self.hears_ack(frame),
             _ => {}
         }
     }
@@ -205,6 +241,8 @@ impl Toy {
         let last = offset + frame.len() as u64 == length;
         if self.incoming.as_ref().is_none_or(|incoming| incoming.wire < wire) {
             if offset > 0 && self.flaw != Flaw::MissesLoss {
+                // The peer does not know that this is another session: its transfer is none of this one.
+                self.stranger = Some(wire);
                 return;
             }
             if let Some(old) = self.incoming.take()
@@ -215,44 +253,45 @@ impl Toy {
             let transfer = TransferId(self.begun);
             self.begun += 1;
             self.up.push_back(BundlesIndication::Begin { transfer, length: Some(length) });
-            let fresh = Incoming { wire, transfer, risen: 0, accepted: 0, last: false, refused: false };
+            let fresh = Incoming { wire, transfer, risen: 0, accepted: 0, last: false, refused: None };
             self.incoming = Some(fresh);
         }
         let incoming = self.incoming.as_mut().expect("it was just made");
         if incoming.wire != wire {
             return;
         }
-        let next = incoming.risen == offset && !incoming.last && !incoming.refused;
-        let twice = self.flaw == Flaw::DeliversTwice && !incoming.refused;
+        let next = incoming.risen == offset && !incoming.last && incoming.refused.is_none();
+        let twice = self.flaw == Flaw::DeliversTwice && incoming.refused.is_none();
         if next || self.flaw == Flaw::MissesLoss || twice {
             incoming.risen += frame.len() as u64;
             incoming.last = last;
             self.up.push_back(BundlesIndication::Piece { transfer: incoming.transfer, data: frame, last });
             if self.flaw == Flaw::AcknowledgesEarly {
                 incoming.accepted = incoming.risen;
-                self.ack = true;
             }
-        } else {
-            self.ack = true;
         }
+        self.ack = true;
     }
 
     fn hears_ack(&mut self, mut frame: Bytes) {
-        let (wire, up_to, refused) = (frame.get_u64(), frame.get_u64(), frame.get_u8() != 0);
+        let (wire, risen, up_to) = (frame.get_u64(), frame.get_u64(), frame.get_u64());
+        let refused = reason(frame.get_u8());
         let Some(flight) = &self.flight else { return };
         if flight.wire != wire {
             return;
         }
         let (transfer, last) = (flight.transfer, flight.last);
-        let arrived = up_to == flight.offset + flight.data.len() as u64;
+        // The next piece goes when this one has risen; the last one goes again until all of it is safe.
+        let end = flight.offset + flight.data.len() as u64;
+        let arrived = if last { up_to == end } else { risen >= end };
         let entry = self.outgoing.get_mut(&transfer).expect("a flight belongs to a transfer");
         if up_to > entry.acked {
             entry.acked = up_to;
             self.up.push_back(BundlesIndication::Acked { transfer, up_to });
         }
         let acked = entry.acked;
-        if refused {
-            let reason = TransferFailure::Refused(RefuseReason::Unknown);
+        if let Some(refused) = refused {
+            let reason = TransferFailure::Refused(refused);
             self.up.push_back(BundlesIndication::Failed { transfer, reason, acked });
             self.outgoing.remove(&transfer);
         } else if !arrived {
@@ -287,13 +326,22 @@ impl Toy {
             return Some(self.frame(to, if ask { b'H' } else { b'h' }, |_| {}));
         }
         let peer = self.peer?;
+        if let Some(wire) = self.stranger.take() {
+            return Some(self.frame(peer, b'a', |body| {
+                body.put_u64(wire);
+                body.put_u64(0);
+                body.put_u64(0);
+                body.put_u8(code(Some(RefuseReason::Unknown)));
+            }));
+        }
         if core::mem::take(&mut self.ack)
             && let Some(incoming) = &self.incoming
         {
             return Some(self.frame(peer, b'a', |body| {
                 body.put_u64(incoming.wire);
+                body.put_u64(incoming.risen);
                 body.put_u64(incoming.accepted);
-                body.put_u8(incoming.refused.into());
+                body.put_u8(code(incoming.refused));
             }));
         }
         let flight = self.flight.as_ref()?;
@@ -327,11 +375,12 @@ impl Engine for Toy {
             }
             BundlesRequest::Open { transfer, length, .. } => {
                 self.wires += 1;
-                self.outgoing.insert(transfer, Outgoing { wire: self.wires, length, acked: 0 });
+                self.outgoing.insert(transfer, Outgoing { wire: self.wires, length, handed: 0, acked: 0 });
             }
             BundlesRequest::Piece { transfer, data, last } => {
-                let entry = &self.outgoing[&transfer];
-                let (wire, offset) = (entry.wire, entry.acked);
+                let entry = self.outgoing.get_mut(&transfer).expect("the account knows it");
+                let (wire, offset) = (entry.wire, entry.handed);
+                entry.handed += data.len() as u64;
                 self.told -= data.len() as u64;
                 self.flight = Some(Flight { transfer, wire, offset, data, last });
                 self.due = true;
@@ -351,15 +400,15 @@ impl Engine for Toy {
                     self.ack = true;
                 }
             }
-            BundlesRequest::Refuse { transfer, .. } => {
+            BundlesRequest::Refuse { transfer, reason } => {
                 if let Some(incoming) =
                     self.incoming.as_mut().filter(|incoming| incoming.transfer == transfer)
                 {
-                    incoming.refused = true;
+                    incoming.refused = Some(reason);
                     self.ack = true;
                 }
             }
-            BundlesRequest::Close => unreachable!("the users of the toy do not close"),
+            BundlesRequest::Close => self.close(),
         }
         self.tell_room();
     }
@@ -445,7 +494,7 @@ where
         1_500,
         calm_at,
     );
-    let manners = Manners { closes: 0, ..Manners::draw(&mut draw) };
+    let manners = Manners::draw(&mut draw);
     let asked: Vec<_> = [0, 1].into_iter().flat_map(|node| links.map(|link| (node, link))).collect();
     let users = BundleUsers::new(rng.fork("users"), manners, &asked, calm_at);
     let factory = |node, boot, _| join(rng.fork(&format!("node {node} boot {boot}")));
@@ -453,7 +502,10 @@ where
 }
 
 /// Toys of one node, side by side.
-fn toys(flaw: Flaw, rng: Rng) -> impl Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Frames>> {
+pub(super) fn toys(
+    flaw: Flaw,
+    rng: Rng,
+) -> impl Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Frames>> {
     Fan::new(move |link: LinkId, _| Some(Lawful::new("toy", Toy::new(flaw, rng.fork(&format!("{link:?}"))))))
 }
 

@@ -149,8 +149,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The most lines that one teller writes: what a person can still search.
-    pub const LINES_MAX: usize = 20_000;
+    /// The most lines that one teller writes: some tens of megabytes.
+    pub const LINES_MAX: usize = 200_000;
     /// The most characters of a line; the rest is cut off.
     pub const LINE_CHARACTERS_MAX: usize = 180;
 

@@ -22,8 +22,8 @@ pub struct Config {
     pub previous_node: bool,
     /// Send a bundle straight to the node it is for when a link leads there, without a route. Default yes.
     pub direct_neighbours: bool,
-    /// When a transfer breaks: keep what arrived as a fragment, and send only what the peer has not acknowledged.
-    /// Default yes. RFC 9171 5.8.
+    /// When a transfer breaks: send only what the peer has not acknowledged. What arrived from a peer is kept as a
+    /// fragment whatever this says, for the peer may count on it. Default yes. RFC 9171 5.8.
     pub reactive_fragmentation: bool,
     /// The most pieces of a payload that are read before there is room for them, per link. Default 2.
     pub read_ahead_pieces: usize,

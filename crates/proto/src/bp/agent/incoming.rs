@@ -409,7 +409,8 @@ impl Agent {
             return;
         }
         let payload = held.appended.saturating_sub(held.payload_at()).min(held.payload_bytes());
-        if !self.config.reactive_fragmentation || !held.may_fragment() || payload == 0 {
+        // Whatever this node does when it sends: what it has acknowledged the peer may never send again.
+        if !held.may_fragment() || payload == 0 {
             self.counters.lost += 1;
             self.drop_bundle(record);
             return;

@@ -234,7 +234,8 @@ impl Agent {
             held.stage = Stage::Verifying;
             self.insert_bundle(record, held);
             self.found.push(record);
-        } else if self.config.reactive_fragmentation && held.may_fragment() && payload > 0 {
+        } else if held.may_fragment() && payload > 0 {
+            // The peer may have been told that it is safe.
             held.cut_to(payload);
             held.stage = Stage::Sealing;
             self.insert_bundle(record, held);

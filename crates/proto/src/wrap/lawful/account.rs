@@ -7,7 +7,7 @@ use crate::service::{
     StorageRequest, Stream, StreamIndication, StreamRequest, TransferId,
 };
 use core::fmt::{self, Debug};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Breaks off with the message unless the condition holds.
 fn rule(holds: bool, message: fmt::Arguments<'_>) -> Result<(), Breach> {
@@ -198,16 +198,24 @@ impl Accounted for Stream {
 // ---------------------------------------------------------------------------------------------------------------
 // Storage
 
+/// A record, from its first append to its removal.
 #[derive(Debug, Default)]
-struct RecordAccount {
-    /// The record's length once every append is done; unknown for a record of an earlier run that was not listed.
+struct LifeAccount {
+    /// Its length once every append is done; unknown for a record of an earlier run that was not listed.
     appended: Option<u64>,
     stored: u64,
     /// Appends that have not been answered, as far as that can be told: the lengths at which they are.
     unstored: BTreeSet<u64>,
+}
+
+#[derive(Debug, Default)]
+struct RecordAccount {
+    /// The life that the next answer is about.
+    life: LifeAccount,
+    /// What was asked of it after removals that are not answered.
+    later: VecDeque<LifeAccount>,
     /// Reads that have not been answered: offset and length, in the order of asking.
     reads: Vec<(u64, u32)>,
-    removing: u32,
 }
 
 /// The account of [`Storage`].
@@ -220,10 +228,8 @@ pub struct StorageAccount {
 
 impl StorageAccount {
     fn record(&mut self, record: RecordId) -> &mut RecordAccount {
-        let listed = self.listed;
-        self.records
-            .entry(record)
-            .or_insert_with(|| RecordAccount { appended: listed.then_some(0), ..Default::default() })
+        let life = LifeAccount { appended: self.listed.then_some(0), ..Default::default() };
+        self.records.entry(record).or_insert_with(|| RecordAccount { life, ..Default::default() })
     }
 }
 
@@ -234,15 +240,19 @@ impl Accounted for Storage {
         match request {
             StorageRequest::Append { record, data } => {
                 let entry = account.record(*record);
-                if let Some(appended) = &mut entry.appended {
+                let life = entry.later.back_mut().unwrap_or(&mut entry.life);
+                if let Some(appended) = &mut life.appended {
                     *appended += data.len() as u64;
-                    entry.unstored.insert(*appended);
+                    life.unstored.insert(*appended);
                 }
             }
             StorageRequest::Read { record, offset, length } => {
                 account.record(*record).reads.push((*offset, *length));
             }
-            StorageRequest::Remove { record } => account.record(*record).removing += 1,
+            StorageRequest::Remove { record } => {
+                let fresh = LifeAccount { appended: Some(0), ..Default::default() };
+                account.record(*record).later.push_back(fresh);
+            }
             StorageRequest::List => account.listing += 1,
         }
         Ok(())
@@ -251,7 +261,7 @@ impl Accounted for Storage {
     fn indication(account: &mut StorageAccount, indication: &StorageIndication) -> Result<(), Breach> {
         match indication {
             StorageIndication::Stored { record, up_to } => {
-                let entry = account.record(*record);
+                let entry = &mut account.record(*record).life;
                 rule(*up_to >= entry.stored, format_args!("stored {up_to} bytes after {}", entry.stored))?;
                 if let Some(appended) = entry.appended {
                     rule(*up_to <= appended, format_args!("stored {up_to} bytes of {appended}"))?;
@@ -270,20 +280,18 @@ impl Accounted for Storage {
                 )?;
             }
             StorageIndication::Removed { record } => {
-                let removing = account.record(*record).removing;
-                rule(removing > 0, format_args!("removed what nobody wanted removed"))?;
-                // What is asked of it from here on makes a new record.
-                let fresh = RecordAccount { appended: Some(0), removing: removing - 1, ..Default::default() };
-                account.records.insert(*record, fresh);
+                let entry = account.record(*record);
+                let next = entry.later.pop_front();
+                rule(next.is_some(), format_args!("removed what nobody wanted removed"))?;
+                entry.life = next.expect("checked above");
             }
             StorageIndication::Full { record } => {
-                let entry = account.record(*record);
-                entry.unstored.clear();
+                account.record(*record).life.unstored.clear();
             }
             StorageIndication::Failed { record, .. } => {
                 let entry = account.record(*record);
                 if entry.reads.is_empty() {
-                    entry.unstored.clear();
+                    entry.life.unstored.clear();
                 } else {
                     entry.reads.remove(0);
                 }
@@ -294,7 +302,7 @@ impl Accounted for Storage {
                 account.listing -= 1;
                 if !core::mem::replace(&mut account.listed, true) {
                     for &(record, length) in records {
-                        let entry = account.records.entry(record).or_default();
+                        let entry = &mut account.records.entry(record).or_default().life;
                         entry.stored = entry.stored.max(length);
                         if entry.unstored.is_empty() && entry.appended.is_none() {
                             entry.appended = Some(length);
@@ -309,13 +317,13 @@ impl Accounted for Storage {
     fn owed(account: &StorageAccount) -> Vec<String> {
         let mut owed = Vec::new();
         for (record, entry) in &account.records {
-            if let Some(up_to) = entry.unstored.last() {
+            if let Some(up_to) = entry.life.unstored.last() {
                 owed.push(format!("Stored {up_to} of {record:?}"));
             }
             if let Some((offset, _)) = entry.reads.first() {
                 owed.push(format!("Data from {offset} of {record:?}"));
             }
-            if entry.removing > 0 {
+            if !entry.later.is_empty() {
                 owed.push(format!("Removed of {record:?}"));
             }
         }
@@ -569,7 +577,8 @@ struct DeliveryAccount {
     length: u64,
     taken: bool,
     gone: bool,
-    reads: Vec<(u64, u32)>,
+    /// Reads that are not answered in full: how far they are, and where they end.
+    reads: Vec<(u64, u64)>,
 }
 
 /// The account of [`App`].
@@ -620,7 +629,11 @@ impl Accounted for App {
             }
             AppRequest::Cancel { send } => account.send(*send)?.cancelled = true,
             AppRequest::Read { delivery, offset, length } => {
-                account.delivery(*delivery)?.reads.push((*offset, *length));
+                let entry = account.delivery(*delivery)?;
+                let end = entry.length.min(offset + u64::from(*length));
+                if *offset < end {
+                    entry.reads.push((*offset, end));
+                }
             }
             AppRequest::Taken { delivery } => account.delivery(*delivery)?.taken = true,
             AppRequest::Register { .. }
@@ -665,15 +678,17 @@ impl Accounted for App {
             }
             AppIndication::Data { delivery, offset, data } => {
                 let entry = account.delivery(*delivery)?;
+                // A read may be answered in pieces.
                 let read = entry.reads.iter().position(|(at, _)| at == offset);
                 rule(read.is_some(), format_args!("data that nobody asked for"))?;
-                let (_, length) = entry.reads.remove(read.expect("checked above"));
-                rule(
-                    data.len() as u64 <= length.into(),
-                    format_args!("{} bytes where {length} were asked for", data.len()),
-                )?;
-                let end = offset + data.len() as u64;
-                rule(end <= entry.length, format_args!("data up to {end} of {} bytes", entry.length))?;
+                let read = read.expect("checked above");
+                let (at, end) = &mut entry.reads[read];
+                *at += data.len() as u64;
+                rule(*at <= *end, format_args!("data up to {at} where {end} was asked for"))?;
+                rule(!data.is_empty(), format_args!("data without a byte"))?;
+                if at == end {
+                    entry.reads.remove(read);
+                }
             }
             AppIndication::Gone { delivery, taken } => {
                 let entry = account.delivery(*delivery)?;

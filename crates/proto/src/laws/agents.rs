@@ -1,0 +1,151 @@
+//! Bundle agents: three nodes in a row, each with a disk, over links that a toy convergence layer makes of hostile
+//! frames. Nothing below the agents but the toy: what it does to transfers (delay, refusal, breaks at any piece,
+//! sessions that end) is what agents have to live with.
+
+use super::apps::{Applications, Ways, node_name};
+use super::disks::{Disks, Floor};
+use super::flawed::Flawed;
+use super::frames::{Damage, HostileFrames, Weather};
+use super::toy::{Flaw, toys};
+use super::{Crash, Draw, Idle, Plan, Replay, Trace, World, catches, catches_also, sweep};
+use crate::bp::agent::{Agent, Config};
+use crate::engine::Engine;
+use crate::joint::{Beside, Stack, Through};
+use crate::rng::Rng;
+use crate::service::{App, AppIndication, Both, Bundles, LinkId, Many, NextHop, SendFailure, Storage};
+use crate::time::{Duration, Instant};
+use crate::wrap::Lawful;
+use bytes::BytesMut;
+
+/// The links of three nodes in a row: the number of a link is the same at both ends.
+const LINKS: [((usize, LinkId), (usize, LinkId)); 2] =
+    [((0, LinkId(1)), (1, LinkId(1))), ((1, LinkId(2)), (2, LinkId(2)))];
+
+/// Each node reaches the others over its links, by number.
+fn ways() -> Vec<Ways> {
+    let way = |to: usize, link| (format!("{}*", node_name(to)), NextHop::Link(LinkId(link)));
+    vec![
+        Ways { links: vec![LinkId(1)], routes: vec![way(1, 1), way(2, 1)] },
+        Ways { links: vec![LinkId(1), LinkId(2)], routes: vec![way(0, 1), way(2, 2)] },
+        Ways { links: vec![LinkId(2)], routes: vec![way(0, 2), way(1, 2)] },
+    ]
+}
+
+/// The settings of an agent.
+pub(super) fn draw_config(rng: &mut Rng, node: usize) -> Config {
+    let mut config = Config {
+        node: node_name(node),
+        reactive_fragmentation: rng.chance(0.7),
+        read_ahead_pieces: rng.between(1, 4) as usize,
+        piece_bytes_max: rng.between(50, 5_000) as usize,
+        pipeline_transfers_max: rng.between(1, 4) as usize,
+        ..Config::default()
+    };
+    config.limits.buffer_bytes_max = rng.between(30_000, 1 << 20);
+    if rng.chance(0.2) {
+        config.reports = crate::bp::agent::Reports::all();
+    }
+    config
+}
+
+/// An agent over its storage and its links, each part held to the contract.
+pub(super) fn node<L>(
+    config: Config,
+    rng: &Rng,
+    now: Instant,
+    links: L,
+) -> Stack<Lawful<Agent>, Beside<Through<Storage>, L>>
+where
+    L: Engine<Above = Many<LinkId, Bundles>>,
+{
+    let agent = Agent::new(config, rng.fork("agent")).expect("a node id");
+    Stack::starting(now, Lawful::new("agent", agent), Beside { first: Through::new(), second: links })
+}
+
+fn world<N>(replay: &Replay, lies: bool, dress: impl Fn(Lawful<Agent>) -> N) -> Trace
+where
+    N: Engine<Above = App, Below = Both<Storage, Many<LinkId, Bundles>>>,
+{
+    let rng = Rng::new(replay.seed);
+    let mut draw = rng.fork("parameters");
+    let calm_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(120));
+    let plan = Plan {
+        calm_at,
+        crashes: Crash::draw(&mut draw, 3, calm_at),
+        patience: Duration::from_secs(4 * 3_600),
+        lateness: Plan::draw_lateness(&mut draw),
+        idle: Idle {
+            after: Duration::from_secs(600),
+            window: Duration::from_secs(3_600),
+            wake_ups: 0,
+            carried: 0,
+        },
+    };
+    let weather = Weather::draw(&mut draw, Damage::Slight);
+    let links = HostileFrames::new(rng.fork("links"), weather, &LINKS, 1_500, calm_at);
+    let honest = Disks::new(rng.fork("disks"), 3);
+    let disks = if lies { honest.lying() } else { honest };
+    let users = Applications::new(rng.fork("users"), ways(), calm_at);
+    let configs: Vec<_> = (0..3).map(|node| draw_config(&mut draw, node)).collect();
+    let factory = |node: usize, boot, now| {
+        let rng = rng.fork(&format!("node {node} boot {boot}"));
+        let Stack { upper, lower, .. } =
+            self::node(configs[node].clone(), &rng, now, toys(Flaw::None, rng.clone()));
+        Stack::starting(now, dress(upper), lower)
+    };
+    World::new(replay, plan, 3, Box::new(factory), Floor { disks, links }, users).run()
+}
+
+#[test]
+fn agents_keep_the_laws_1() {
+    sweep("agent", 0, 500, |replay| world(replay, false, |agent| agent));
+}
+
+#[test]
+fn agents_keep_the_laws_2() {
+    sweep("agent", 500, 500, |replay| world(replay, false, |agent| agent));
+}
+
+#[test]
+fn a_disk_that_lies_is_found() {
+    // Stored is said too early: what was accepted, or taken, is forgotten in a crash.
+    let lied_to = |replay: &Replay| world(replay, true, |agent| agent);
+    catches_also("a disk that lies", "was accepted and is not taken", lied_to);
+    catches_also("a disk that lies", "is delivered again, and it was taken", lied_to);
+}
+
+/// What rises from all agents is altered.
+fn finds(flaw: &str, law: &str, alter: fn(AppIndication) -> Vec<AppIndication>) {
+    catches(flaw, law, |replay| world(replay, false, |agent| Flawed::new(agent, alter)));
+}
+
+#[test]
+fn the_laws_find_flaws_in_what_rises() {
+    finds("another byte", "is not what was sent", |said| match said {
+        AppIndication::Data { delivery, offset, data } if data.len() > 5 => {
+            let mut data = BytesMut::from(&data[..]);
+            data[5] ^= 1;
+            vec![AppIndication::Data { delivery, offset, data: data.freeze() }]
+        }
+        other => vec![other],
+    });
+    finds("a delivery that is not told", "is not taken", |said| match said {
+        AppIndication::Delivered { .. } => vec![],
+        other => vec![other],
+    });
+    finds("a delivery after it was taken", "after it was taken", |said| match said {
+        AppIndication::Gone { delivery, .. } => {
+            let (source, destination) = (node_name(0), node_name(1));
+            let again =
+                AppIndication::Delivered { delivery, source, destination, created: (0, 0), length: 4 };
+            vec![said, again]
+        }
+        other => vec![other],
+    });
+    finds("accepted, and failed", "was accepted, and failed", |said| match said {
+        AppIndication::Sent { send } => {
+            vec![AppIndication::Failed { send, reason: SendFailure::Expired }]
+        }
+        other => vec![other],
+    });
+}

@@ -1,0 +1,412 @@
+//! Applications: they send messages to each other's endpoints, read what is delivered, take it, and know what was
+//! accepted, what was delivered and what was taken, through every crash.
+
+use super::{Draw, Users};
+use crate::rng::Rng;
+use crate::service::{
+    App, AppIndication, AppRequest, DeliveryId, LinkId, NextHop, SendFailure, SendId, SendOptions,
+};
+use crate::time::{Duration, Instant};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The name of a node.
+pub(crate) fn node_name(node: usize) -> String {
+    format!("dtn://n{node}/")
+}
+
+/// One attempt at a message: its number, and which attempt.
+type Attempt = (usize, u8);
+
+/// What an application wants to tell another.
+#[derive(Debug)]
+struct Message {
+    from: usize,
+    to: usize,
+    /// Without the four bytes in front.
+    content: Bytes,
+    options: SendOptions,
+    attempts: u8,
+    /// Given up by its sender: it may arrive, or not.
+    cancelled: bool,
+    /// An attempt that the agent has accepted, or is about to.
+    under_way: bool,
+}
+
+impl Message {
+    /// The payload: which message, which attempt, and the content.
+    fn payload(&self, (number, attempt): Attempt) -> Bytes {
+        [&[self.from as u8, self.to as u8, number as u8, attempt], &self.content[..]].concat().into()
+    }
+}
+
+/// A send that has not ended.
+#[derive(Debug)]
+struct Sending {
+    attempt: Attempt,
+    payload: Bytes,
+    handed: u64,
+    cancelled: bool,
+}
+
+/// A delivery that is being read.
+#[derive(Debug)]
+struct Reading {
+    length: u64,
+    read: Vec<u8>,
+    /// How far it is asked for.
+    asked: u64,
+    taken: bool,
+}
+
+/// The application of one node.
+#[derive(Debug, Default)]
+struct Application {
+    running: bool,
+    room: u64,
+    sends: BTreeMap<SendId, Sending>,
+    deliveries: BTreeMap<DeliveryId, Reading>,
+}
+
+#[derive(Debug)]
+enum Action {
+    Send(usize),
+    Take(usize, DeliveryId, u32),
+}
+
+/// How one node reaches the others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ways {
+    /// The links that it keeps up.
+    pub(crate) links: Vec<LinkId>,
+    /// Pattern and way.
+    pub(crate) routes: Vec<(String, NextHop)>,
+}
+
+/// The applications of all nodes.
+pub(crate) struct Applications {
+    rng: Rng,
+    stormy: bool,
+    ways: Vec<Ways>,
+    /// How wrong each node's clock is, in milliseconds; none: it has no clock.
+    clocks: Vec<Option<i64>>,
+    nodes: Vec<Application>,
+    starts: Vec<u32>,
+    messages: Vec<Message>,
+    /// Attempts that an agent has said to be durable.
+    accepted: BTreeSet<Attempt>,
+    /// Attempts of which the taking is durable.
+    taken: BTreeSet<Attempt>,
+    sends: u64,
+    actions: BTreeMap<(Instant, u64), Action>,
+    count: u64,
+    requests: VecDeque<(usize, AppRequest)>,
+    piece_max: u64,
+    read_max: u32,
+    slow: Duration,
+    cancels: f64,
+}
+
+impl Applications {
+    /// When the run began, in DTN time: some time in 2026.
+    const BEGAN_DTN_MS: u64 = 830_000_000_000;
+
+    pub(crate) fn new(mut rng: Rng, ways: Vec<Ways>, calm_at: Instant) -> Self {
+        let count = ways.len();
+        let messages: Vec<_> = (0..rng.between(1, 6)).map(|_| draw_message(&mut rng, count)).collect();
+        let clocks = (0..count).map(|_| draw_clock(&mut rng)).collect();
+        let piece_bound = if rng.chance(0.2) { 50 } else { 5_000 };
+        let mut applications = Applications {
+            stormy: true,
+            clocks,
+            nodes: (0..count).map(|_| Application::default()).collect(),
+            starts: vec![0; count],
+            messages,
+            accepted: BTreeSet::new(),
+            taken: BTreeSet::new(),
+            sends: 0,
+            actions: BTreeMap::new(),
+            count: 0,
+            requests: VecDeque::new(),
+            piece_max: 20 + rng.below(piece_bound),
+            read_max: 20 + rng.below(piece_bound) as u32,
+            slow: if rng.chance(0.5) {
+                Duration::ZERO
+            } else {
+                rng.span(Duration::ZERO, Duration::from_secs(5))
+            },
+            cancels: rng.share(0.05),
+            ways,
+            rng,
+        };
+        for number in 0..applications.messages.len() {
+            let at = Instant::from_nanos(applications.rng.below(calm_at.as_nanos()));
+            applications.at(at, Action::Send(number));
+        }
+        applications
+    }
+
+    fn at(&mut self, at: Instant, action: Action) {
+        self.count += 1;
+        self.actions.insert((at, self.count), action);
+    }
+
+    fn ask(&mut self, node: usize, request: AppRequest) {
+        self.requests.push_back((node, request));
+    }
+
+    fn again(&mut self, now: Instant, number: usize) {
+        self.messages[number].under_way = false;
+        let soon = now + Duration::from_millis(1 + self.rng.below(5_000));
+        self.at(soon, Action::Send(number));
+    }
+
+    fn send(&mut self, number: usize) {
+        let message = &mut self.messages[number];
+        if message.under_way || message.cancelled || !self.nodes[message.from].running {
+            return;
+        }
+        message.under_way = true;
+        message.attempts += 1;
+        let attempt = (number, message.attempts);
+        let payload = message.payload(attempt);
+        let send = SendId(self.sends);
+        self.sends += 1;
+        let request = AppRequest::Send {
+            send,
+            destination: format!("{}in", node_name(message.to)),
+            length: payload.len() as u64,
+            options: message.options.clone(),
+        };
+        let from = message.from;
+        self.nodes[from].sends.insert(send, Sending { attempt, payload, handed: 0, cancelled: false });
+        self.ask(from, request);
+    }
+
+    fn failed(&mut self, now: Instant, node: usize, send: SendId, reason: SendFailure) {
+        let sending = self.nodes[node].sends.remove(&send).expect("the account knows it");
+        if sending.cancelled {
+            return;
+        }
+        // What was accepted is the agent's: it may not come back.
+        let accepted = self.accepted.contains(&sending.attempt);
+        assert!(!accepted, "{:?} was accepted, and failed: {reason:?}", sending.attempt);
+        self.again(now, sending.attempt.0);
+    }
+
+    /// Which attempt a payload is of; its bytes have to be those that were sent.
+    fn recognise(&self, node: usize, payload: &[u8]) -> Attempt {
+        let &[from, to, number, attempt, ..] = payload else {
+            panic!("a payload of {} bytes", payload.len())
+        };
+        let message = self.messages.get(usize::from(number)).expect("a message that was sent");
+        assert_eq!((message.from, message.to), (usize::from(from), usize::from(to)), "a message goes astray");
+        assert_eq!(message.to, node, "a message for another node");
+        let sent = message.payload((number.into(), attempt));
+        assert!(sent == payload, "message {number}, attempt {attempt}, is not what was sent");
+        (number.into(), attempt)
+    }
+
+    fn delivered(&mut self, node: usize, delivery: DeliveryId, length: u64) {
+        let deliveries = &mut self.nodes[node].deliveries;
+        if let Some(reading) = deliveries.get(&delivery) {
+            assert_eq!(reading.length, length, "{delivery:?} has another length now");
+            return;
+        }
+        deliveries.insert(delivery, Reading { length, read: vec![], asked: 0, taken: false });
+        self.read(node, delivery);
+    }
+
+    fn read(&mut self, node: usize, delivery: DeliveryId) {
+        let length = self.read_max;
+        let reading = self.nodes[node].deliveries.get_mut(&delivery).expect("it is being read");
+        let offset = reading.read.len() as u64;
+        reading.asked = reading.length.min(offset + u64::from(length));
+        self.ask(node, AppRequest::Read { delivery, offset, length });
+    }
+
+    fn data(&mut self, now: Instant, node: usize, delivery: DeliveryId, offset: u64, data: &[u8]) {
+        let reading = self.nodes[node].deliveries.get_mut(&delivery).expect("the account knows it");
+        assert_eq!(offset, reading.read.len() as u64, "data of {delivery:?} that nobody asked for");
+        reading.read.extend_from_slice(data);
+        if (reading.read.len() as u64) < reading.length {
+            if reading.read.len() as u64 == reading.asked {
+                self.read(node, delivery);
+            }
+            return;
+        }
+        let payload = reading.read.clone();
+        let attempt = self.recognise(node, &payload);
+        assert!(!self.taken.contains(&attempt), "{attempt:?} is delivered again, and it was taken");
+        let later = now + self.rng.span(Duration::ZERO, self.slow);
+        self.at(later, Action::Take(node, delivery, self.starts[node]));
+    }
+
+    fn take(&mut self, node: usize, delivery: DeliveryId, start: u32) {
+        if self.starts[node] != start || !self.nodes[node].running {
+            return;
+        }
+        if let Some(reading) = self.nodes[node].deliveries.get_mut(&delivery)
+            && !core::mem::replace(&mut reading.taken, true)
+        {
+            self.ask(node, AppRequest::Taken { delivery });
+        }
+    }
+
+    fn gone(&mut self, node: usize, delivery: DeliveryId, taken: bool) {
+        let reading = self.nodes[node].deliveries.remove(&delivery).expect("the account knows it");
+        assert!(taken, "a delivery of {} bytes is gone, and nobody took it", reading.length);
+        let attempt = self.recognise(node, &reading.read);
+        assert!(self.taken.insert(attempt), "{attempt:?} is taken twice");
+    }
+
+    /// The next piece of a send.
+    fn next_piece(&mut self, node: usize) -> Option<AppRequest> {
+        let application = &mut self.nodes[node];
+        for (&send, sending) in &mut application.sends {
+            let length = sending.payload.len() as u64;
+            let size = application.room.min(self.piece_max).min(length - sending.handed);
+            if sending.cancelled || size == 0 {
+                continue;
+            }
+            if self.stormy && self.rng.chance(self.cancels) {
+                sending.cancelled = true;
+                self.messages[sending.attempt.0].cancelled = true;
+                return Some(AppRequest::Cancel { send });
+            }
+            let from = sending.handed as usize;
+            sending.handed += size;
+            application.room -= size;
+            return Some(AppRequest::Piece { send, data: sending.payload.slice(from..from + size as usize) });
+        }
+        None
+    }
+}
+
+fn draw_message(rng: &mut Rng, nodes: usize) -> Message {
+    let most = if rng.chance(0.2) { 20_000 } else { 2_000 };
+    let mut content = vec![0; rng.below(most) as usize];
+    rng.fill(&mut content);
+    Message {
+        from: rng.below(nodes as u64) as usize,
+        to: rng.below(nodes as u64) as usize,
+        content: content.into(),
+        options: SendOptions {
+            report_delivery: rng.chance(0.2),
+            report_reception: rng.chance(0.1),
+            report_forwarding: rng.chance(0.1),
+            must_not_fragment: rng.chance(0.1),
+            hop_limit: rng.chance(0.2).then_some(200),
+            ..SendOptions::default()
+        },
+        attempts: 0,
+        cancelled: false,
+        under_way: false,
+    }
+}
+
+/// Right, wrong by up to an hour, or none.
+fn draw_clock(rng: &mut Rng) -> Option<i64> {
+    match rng.below(4) {
+        0 => None,
+        1 => Some(rng.below(7_200_000) as i64 - 3_600_000),
+        _ => Some(0),
+    }
+}
+
+impl Users<App> for Applications {
+    fn started(&mut self, now: Instant, node: usize) {
+        self.nodes[node].running = true;
+        self.starts[node] += 1;
+        let millis = now.as_nanos() / 1_000_000 + Self::BEGAN_DTN_MS;
+        let dtn_ms = self.clocks[node].map(|wrong| millis.saturating_add_signed(wrong));
+        self.ask(node, AppRequest::SetClock { dtn_ms });
+        let Ways { links, routes } = self.ways[node].clone();
+        for (pattern, via) in routes {
+            self.ask(node, AppRequest::SetRoute { pattern, via, cost: 1 });
+        }
+        for link in links {
+            self.ask(node, AppRequest::OpenLink { link });
+        }
+        self.ask(node, AppRequest::Register { endpoint: format!("{}in", node_name(node)) });
+        for number in 0..self.messages.len() {
+            if self.messages[number].from == node && self.messages[number].attempts > 0 {
+                self.at(now, Action::Send(number));
+            }
+        }
+    }
+
+    fn crashed(&mut self, _now: Instant, node: usize) {
+        self.requests.retain(|&(at, _)| at != node);
+        for sending in core::mem::take(&mut self.nodes[node]).sends.into_values() {
+            if !self.accepted.contains(&sending.attempt) {
+                self.messages[sending.attempt.0].under_way = false;
+            }
+        }
+    }
+
+    fn calm(&mut self, now: Instant) {
+        self.stormy = false;
+        for number in 0..self.messages.len() {
+            self.at(now, Action::Send(number));
+        }
+    }
+
+    fn handle_indication(&mut self, now: Instant, node: usize, said: AppIndication) {
+        match said {
+            AppIndication::Room(room) => self.nodes[node].room = room,
+            AppIndication::Accepted { send } => {
+                self.accepted.insert(self.nodes[node].sends[&send].attempt);
+            }
+            AppIndication::Sent { send } => {
+                self.nodes[node].sends.remove(&send).expect("the account knows it");
+            }
+            AppIndication::Failed { send, reason } => self.failed(now, node, send, reason),
+            AppIndication::Delivered { delivery, length, .. } => self.delivered(node, delivery, length),
+            AppIndication::Data { delivery, offset, data } => self.data(now, node, delivery, offset, &data),
+            AppIndication::Gone { delivery, taken } => self.gone(node, delivery, taken),
+            AppIndication::Progress { .. } | AppIndication::Report { .. } | AppIndication::Link { .. } => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.actions.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            match entry.remove() {
+                Action::Send(number) => self.send(number),
+                Action::Take(node, delivery, start) => self.take(node, delivery, start),
+            }
+        }
+    }
+
+    fn poll_request(&mut self, _now: Instant) -> Option<(usize, AppRequest)> {
+        if let Some(request) = self.requests.pop_front() {
+            return Some(request);
+        }
+        (0..self.nodes.len()).find_map(|node| self.next_piece(node).map(|request| (node, request)))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.actions.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    fn unsettled(&self) -> Option<String> {
+        for (number, message) in self.messages.iter().enumerate().filter(|(_, message)| !message.cancelled) {
+            let (from, to) = (message.from, message.to);
+            let accepted = self.accepted.iter().filter(|attempt| attempt.0 == number);
+            let mut open = accepted.filter(|attempt| !self.taken.contains(attempt));
+            if let Some((_, attempt)) = open.next() {
+                return Some(format!(
+                    "message {number}, attempt {attempt}, from {from} to {to} was accepted and is not taken"
+                ));
+            }
+            if !self.taken.iter().any(|attempt| attempt.0 == number) {
+                return Some(format!("message {number} from {from} to {to} is not taken"));
+            }
+        }
+        let reading = self.nodes.iter().flat_map(|node| node.deliveries.keys()).next()?;
+        Some(format!("{reading:?} is still there"))
+    }
+}
