@@ -25,7 +25,7 @@ pub(super) fn mx_to_rx(frames: &[CapturedFrame]) -> Option<Conversation> {
 /// How near a figure has to come to the published one: goodputs by error rate, the kernel's times.
 fn tolerance(record: &Record) -> Option<f64> {
     let ber = record.params.get("ber")?.as_f64()?;
-    let whole_path = record.source.as_deref().is_some_and(|source| source.ends_with("whole path"));
+    let whole_path = record.source.as_deref().is_some_and(|source| source.contains("whole path"));
     match record.metric.as_str() {
         "goodput_byte_per_s" if whole_path && ber == 0.0 => Some(0.10),
         "goodput_byte_per_s" if whole_path && ber == 1e-6 => Some(0.15),
@@ -39,6 +39,13 @@ struct Claim {
     text: &'static str,
     holds: bool,
     detail: String,
+}
+
+/// A metric over the delay.
+fn curve(grid: &[Played], ber: f64, outage_s: f64, metric: &str) -> Vec<Point> {
+    let curve =
+        grid.iter().filter(|played| played.param("ber") == ber && played.param("outage_s") == outage_s);
+    curve.filter_map(|played| Some(Point::of(played.param("delay_ms"), &played.record(metric)?))).collect()
 }
 
 /// What a terminal shows.
@@ -101,10 +108,13 @@ impl Reproduction {
             let played = self.stated(index);
             let (whole, last) =
                 (played.mean("goodput_byte_per_s"), played.mean("last_hop_goodput_byte_per_s"));
+            let second = self.second_hop.iter().find(|p| p.is_at(DELAY_MS as f64, BERS[index], 0.0));
             format!(
-                "{} byte/s on the whole path and {} from mx to rx at a bit-error rate of {} (published: {})",
+                "{} byte/s on the whole path, {} from mx to rx alone, and {} on the whole path with errors on the second \
+                 hop only, at a bit-error rate of {} (published: {})",
                 figure(whole),
                 figure(last),
+                figure(second.map_or(f64::NAN, |played| played.mean("goodput_byte_per_s"))),
                 number(BERS[index]),
                 figure(GOODPUT[index])
             )
@@ -123,8 +133,14 @@ impl Reproduction {
         Section::new("Ours beside theirs")
             .with(
                 "The paper does not say which path its figures are about. Two hops with the delay on both, the whole \
-                 bundle stored between them, fit its goodput without errors; its traces are said to be from mx to rx. \
-                 Both readings follow, each named by its source. Nothing was fitted to any published figure.",
+                 bundle stored between them, fit its goodput without errors; its traces are said to be from mx to rx. Nor \
+                 does it say whether its channel simulator flipped bits on both hops or on the long one to the Earth \
+                 alone. All readings follow, each named by its source. No constant was fitted to any published figure.",
+            )
+            .with(
+                "With errors on both hops, both goodputs with errors come out too low, and from mx to rx alone too high. \
+                 With errors on the second hop only, all three goodputs are met at once: that is the reading that we \
+                 think the testbed had. It is a reading chosen because it fits, and no more.",
             )
             .with(verdicts("Our figures beside the published ones", &experiment.records, tolerance))
             .with(self.claims_table())
@@ -167,7 +183,7 @@ impl Reproduction {
     /// from point to point.
     fn monotone(&self, text: &'static str, along: &str, metric: &str, sign: f64) -> Claim {
         let other = if along == "delay_ms" { "outage_s" } else { "delay_ms" };
-        let (mut curves, mut right, mut steps, mut steps_right) = (0, 0, 0, 0);
+        let (mut curves, mut right, mut lost_in_noise, mut steps, mut steps_right) = (0, 0, 0, 0, 0);
         for ber in BERS {
             let mut others: Vec<f64> = self.grid.iter().map(|played| played.param(other)).collect();
             others.sort_by(f64::total_cmp);
@@ -179,15 +195,21 @@ impl Reproduction {
                 curve.sort_by(|a, b| a.0.total_cmp(&b.0));
                 let (Some(first), Some(end)) = (curve.first(), curve.last()) else { continue };
                 curves += 1;
-                right += usize::from((end.1.mean - first.1.mean) * sign > 0.0);
+                let noise = first.1.ci95.unwrap_or(0.0) + end.1.ci95.unwrap_or(0.0);
+                let change = (end.1.mean - first.1.mean) * sign;
+                right += usize::from(change > 0.0);
+                lost_in_noise += usize::from(change <= 0.0 && change > -noise);
                 steps += curve.len() - 1;
                 steps_right +=
                     curve.windows(2).filter(|pair| (pair[1].1.mean - pair[0].1.mean) * sign > 0.0).count();
             }
         }
-        let detail =
+        let mut detail =
             format!("{right} of {curves} curves from end to end, {steps_right} of {steps} single steps");
-        Claim { text, holds: right == curves && steps_right * 10 >= steps * 7, detail }
+        if lost_in_noise > 0 {
+            detail += &format!("; {lost_in_noise} within the noise");
+        }
+        Claim { text, holds: right + lost_in_noise == curves && steps_right * 10 >= steps * 7, detail }
     }
 
     /// How far the curves with and without the longest outage are apart, as a share of the higher.
@@ -253,22 +275,26 @@ impl Reproduction {
 
     // -- Figures ------------------------------------------------------------------------------------------------
 
-    fn curve(&self, ber: f64, outage_s: f64, metric: &str) -> Vec<Point> {
-        let curve = self.grid.iter().filter(|p| p.param("ber") == ber && p.param("outage_s") == outage_s);
-        curve
-            .filter_map(|played| Some(Point::of(played.param("delay_ms"), &played.record(metric)?)))
-            .collect()
-    }
-
     fn delay_section(&self) -> Section {
         let readings = [
-            ("Figure 2, whole path", "transfer_s", "From the start to the last byte at rx."),
-            ("Figure 2, mx to rx", "last_hop_s", "From the first byte that mx sends to the last byte at rx."),
+            (&self.grid, "Figure 2, whole path", "transfer_s", "From the start to the last byte at rx."),
+            (
+                &self.second_hop,
+                "Figure 2, whole path with errors on the second hop only",
+                "transfer_s",
+                "From the start to the last byte at rx; bits are flipped between mx and rx alone.",
+            ),
+            (
+                &self.grid,
+                "Figure 2, mx to rx",
+                "last_hop_s",
+                "From the first byte that mx sends to the last byte at rx.",
+            ),
         ];
         let section = Section::new("Figure 2: transfer time and delay").with(
             "The published points are the stated goodputs at 2000 ms as times; the paper gives no table of its plots.",
         );
-        readings.into_iter().fold(section, |section, (title, metric, caption)| {
+        readings.into_iter().fold(section, |section, (grid, title, metric, caption)| {
             let mut plot = Plot::new(
                 title,
                 Axis::new("one-way delay", "ms"),
@@ -276,7 +302,7 @@ impl Reproduction {
             );
             for (index, ber) in BERS.into_iter().enumerate() {
                 let name = format!("bit-error rate {}", number(ber));
-                let points = self.curve(ber, 0.0, metric);
+                let points = curve(grid, ber, 0.0, metric);
                 let file = self.stated(index).outcomes[0].file_bytes as f64;
                 let stated = vec![Point::new(DELAY_MS as f64, file / GOODPUT[index])];
                 plot = plot.with(PlotSeries::new(name.clone(), points).styled(index));
@@ -285,7 +311,7 @@ impl Reproduction {
             }
             if metric == "transfer_s" {
                 let limit =
-                    self.curve(0.0, 0.0, "limit_s").into_iter().map(|point| Point::new(point.x, point.y));
+                    curve(grid, 0.0, 0.0, "limit_s").into_iter().map(|point| Point::new(point.x, point.y));
                 let series = PlotSeries::new("what the channels need, stored at mx", limit.collect());
                 plot = plot.with(series.shaped(Shape::Bound));
             }
@@ -310,7 +336,7 @@ impl Reproduction {
                 let outages = [0.0, 30.0, 60.0, 90.0, 120.0];
                 section.with(outages.into_iter().fold(plot, |plot, outage| {
                     let name = format!("outage {outage} s");
-                    plot.with(PlotSeries::new(name, self.curve(ber, outage, metric)))
+                    plot.with(PlotSeries::new(name, curve(&self.grid, ber, outage, metric)))
                 }))
             })
         })
@@ -491,6 +517,12 @@ impl Reproduction {
                 text: "The figures are about the whole path, tx to mx to rx, with the delay on both hops.".into(),
                 basis: "the goodput without errors fits it; the text has the file go through the orbiter".into(),
                 effect: Some("from mx to rx alone the goodput is about twice as high: both are given".into()),
+                moves_result: true,
+            },
+            Assumption {
+                text: "Bits are flipped on both hops.".into(),
+                basis: "the paper states one bit-error rate and one channel simulator between its three computers".into(),
+                effect: Some("on the second hop only: all three published goodputs are met".into()),
                 moves_result: true,
             },
             Assumption {
