@@ -350,6 +350,8 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
     fn crashed(&mut self, now: Instant, node: usize) {
         self.running[node] = false;
         self.requests.retain(|&(at, _)| at != node);
+        // What was to be made safe is gone, and numbers begin anew.
+        self.actions.retain(|_, action| !matches!(action, Action::Accept(at, ..) if *at == node));
         let gone: Vec<_> = self.sessions.keys().copied().filter(|&(at, _)| at == node).collect();
         for key in gone {
             let session = self.sessions.remove(&key).expect("just listed");
