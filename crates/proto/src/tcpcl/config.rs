@@ -97,10 +97,11 @@ pub struct Config {
     /// The longest bundle to receive, bytes (RFC 9174 4.6). Default 2^40.
     pub transfer_mru: u64,
     /// How many transfers may be under way in each direction: begun and not yet answered. More are held back
-    /// when sending, and refused for want of resources when receiving. Default 64.
+    /// when sending, and refused for want of resources when receiving: with small bundles on a long line this times
+    /// a bundle's length is what a round trip carries. Default 1,024.
     pub transfers_max: usize,
     /// How many transfers may be open and not yet begun; more fail at once, for want of resources. Default
-    /// 1,024.
+    /// 4,096.
     pub open_max: usize,
     /// How many received segments may wait for their acknowledgement; more end the session. Default 65,536.
     pub segments_max: usize,
@@ -157,8 +158,8 @@ impl Default for Config {
             segment_bytes_min: 4096,
             segment_mru: 1 << 20,
             transfer_mru: 1 << 40,
-            transfers_max: 64,
-            open_max: 1024,
+            transfers_max: 1024,
+            open_max: 4096,
             segments_max: 65_536,
             idle_timeout: None,
             connect_timeout: Some(Duration::from_secs(60)),

@@ -88,7 +88,7 @@ pub struct Session {
     phase: Phase,
     /// The user wants the link up.
     wanted: bool,
-    /// The user has asked for it, or a peer has.
+    /// A peer has called.
     asked: bool,
     /// The version to call with.
     version: Version,
@@ -389,7 +389,6 @@ impl Engine for Session {
             BundlesRequest::Connect => {
                 if self.role == Role::Active && !self.wanted {
                     self.wanted = true;
-                    self.asked = true;
                     self.failures = 0;
                     if matches!(self.phase, Phase::Resting) {
                         self.connect(now);
@@ -475,9 +474,11 @@ impl Engine for Session {
         self.timers.next()
     }
 
+    /// One that was called is over with its stream. One that calls stays, idle: its numbers of incoming transfers
+    /// must not be used again, or what a user says late of an old one would hit a new one.
     fn finished(&self) -> bool {
-        let resting = matches!(self.phase, Phase::Resting) && self.asked && !self.wanted;
-        resting && self.up.is_empty() && self.pipe.is_silent()
+        let over = matches!(self.phase, Phase::Resting) && self.asked;
+        self.role == Role::Passive && over && self.up.is_empty() && self.pipe.is_silent()
     }
 }
 

@@ -30,7 +30,8 @@ pub struct Config {
     /// How much of a payload is asked of the storage at a time, bytes; pieces handed to links are about as long. Default
     /// 65,536.
     pub piece_bytes_max: usize,
-    /// The most transfers of a link whose last piece went down and whose end is not yet known. Default 32.
+    /// The most transfers of a link that are not over: on a long line with small bundles this times a bundle's length is
+    /// what a round trip carries. Default 1,024.
     pub pipeline_transfers_max: usize,
     /// What happens when the store is full. Default: the newcomer is refused.
     pub evict: Evict,
@@ -61,7 +62,7 @@ impl Default for Config {
             reactive_fragmentation: true,
             read_ahead_pieces: 2,
             piece_bytes_max: 65_536,
-            pipeline_transfers_max: 32,
+            pipeline_transfers_max: 1024,
             evict: Evict::None,
             reports: Reports::default(),
             backoff_min: Duration::from_secs(2),
@@ -88,7 +89,7 @@ pub struct Limits {
     /// Bytes of applications' sends, and of what arrives before the storage has been read, that wait in memory for
     /// the storage. Default 1 MiB.
     pub buffer_bytes_max: u64,
-    /// Sends that are open at a time. Default 1,024.
+    /// Sends whose payload is not all here, at a time. Default 1,024.
     pub sends_max: usize,
     /// Incoming transfers at a time. Default 1,024.
     pub incoming_max: usize,

@@ -207,8 +207,7 @@ impl Agent {
     fn stage(&mut self, now: Instant, id: LinkId) -> bool {
         let pipeline = self.config.pipeline_transfers_max.max(1);
         let link = self.links.get(id).expect("the link is usable");
-        let open = link.flights.values().filter(|flight| flight.head_bytes > 0).count();
-        if link.staged.is_some() || open >= pipeline {
+        if link.staged.is_some() || link.flights.len() >= pipeline {
             return false;
         }
         let busy = link.filling.iter().map(|transfer| &link.flights[transfer]);

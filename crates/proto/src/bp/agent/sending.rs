@@ -47,7 +47,8 @@ impl Agent {
         options: SendOptions,
     ) {
         assert!(!self.sends.contains_key(&send), "a send has a number of its own");
-        if self.sends.len() >= self.config.limits.sends_max {
+        let open = if self.is_ready() { self.composing.len() } else { self.sends.len() };
+        if open >= self.config.limits.sends_max {
             self.counters.sends_failed += 1;
             self.up.push_back(AppIndication::Failed { send, reason: SendFailure::Limit });
         } else if matches!(self.phase, Phase::Ready) {

@@ -38,14 +38,14 @@ fn linux_6_takes_as_long_as_the_kernel() {
 
 #[test]
 fn bit_errors_cost_what_they_cost_others() {
-    // The kernel 146 s (four runs), ns-3 with Linux-like timers 147 s, +- 23 s from run to run.
+    // The kernel takes 154.4 s on average of 48 runs (104 to 234 s), measured by `tcp_partners::long_line`.
     let profile = Profile { receive_buffer_bytes: 53_000, ..Profile::linux_6() };
     let one_way = Duration::from_millis(1280);
-    let runs = 48;
+    let runs = 200;
     let total: f64 = (0..runs).map(|seed| transfer(&profile, one_way, 1e-6, seed)).sum();
     let mean = total / runs as f64;
     println!("1280 ms one way, 1e-6: {mean:.1} s on average of {runs} runs");
-    assert!((125.0..170.0).contains(&mean), "{mean:.1} s");
+    assert!((145.0..165.0).contains(&mean), "{mean:.1} s");
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn version_4_from_beginning_to_end() {
     assert!(scene.told(0).contains(&sent(1)) && scene.told(0).contains(&sent(2)));
     assert_eq!(downs(&scene, 0), [(11.0, DownReason::Closed, false)]);
     assert_eq!(downs(&scene, 1), [(11.5, DownReason::PeerClosed, false)]);
-    assert_eq!([scene.sessions(0), scene.sessions(1)], [0, 0], "finished sessions are dropped");
+    assert_eq!([scene.sessions(0), scene.sessions(1)], [1, 0], "who was called is dropped");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn version_3_from_beginning_to_end() {
     assert_eq!(scene.parcels(1)[0].bytes, content(250));
     assert!(scene.told(0).contains(&sent(1)) && scene.told(0).contains(&sent(2)));
     assert_eq!(downs(&scene, 0), [(11.0, DownReason::Closed, false)]);
-    assert_eq!([scene.sessions(0), scene.sessions(1)], [0, 0], "finished sessions are dropped");
+    assert_eq!([scene.sessions(0), scene.sessions(1)], [1, 0], "who was called is dropped");
 }
 
 #[test]
@@ -203,6 +203,19 @@ fn a_segment_is_acknowledged_when_all_of_it_is_safe() {
         assert_eq!(since(&scene, 5.5), expected);
         assert_eq!(scene.told(0).last(), Some(&sent(1)));
     }
+}
+
+#[test]
+fn without_acknowledgements_what_is_written_counts_as_sent() {
+    let mut scene = scene(three("dtn://a"), Config { acknowledgements: false, ..three("dtn://b") });
+    scene.send(0, 1, content(150));
+    assert_eq!(scene.told(0).last(), Some(&sent(1)));
+    scene.run(5 * SECOND);
+    assert_eq!(scene.parcels(1)[0].bytes, content(150));
+    assert_eq!(since(&scene, 5.5), Vec::<String>::new());
+    scene.close(1);
+    scene.run(5 * SECOND);
+    assert_eq!(downs(&scene, 1), [(11.0, DownReason::Closed, false)]);
 }
 
 #[test]

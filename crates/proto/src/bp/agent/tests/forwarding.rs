@@ -325,3 +325,47 @@ fn a_link_that_the_neighbour_opened_is_used() {
     world.send(a, 1, "dtn://b/in", Payload::Given(random(1, 3000)), SendOptions::default());
     world.run_until(MINUTE, "delivery", |world| has_arrived(world, b, 1));
 }
+
+#[test]
+fn thousands_of_small_bundles_keep_a_long_line_busy() {
+    let (count, length) = (3000, 100);
+    let mut world = chain(12);
+    for cable in &mut world.cables {
+        cable.delay = Duration::from_millis(2000);
+        cable.window = 1 << 20;
+    }
+    world.start_all();
+    for number in 0..count {
+        let payload = Payload::Given(random(number, length));
+        world.send(MOON, number, "dtn://earth/in", payload, SendOptions::default());
+        if number % 500 == 499 {
+            world.run_for(Duration::from_millis(100));
+        }
+    }
+    world.run_until(HOUR, "all deliveries", |world| has_arrived(world, EARTH, count as usize));
+    // 1,024 transfers are on their way at a time, and each takes a round trip of 4 s and a little; the line itself needs
+    // 60 s at 10 kbyte/s for 200 bytes each.
+    let limit = Duration::from_secs(85);
+    assert!(world.now.saturating_since(crate::time::Instant::ZERO) < limit, "it took {}", world.now);
+}
+
+#[test]
+fn a_restart_after_a_break_sends_only_the_rest() {
+    let mut world = chain(13);
+    world.cables[0].window = 500;
+    world.cables[0].cut_at = Some((5000, HOUR));
+    world.start_all();
+    let payload = random(13, 8000);
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(payload.clone()), SendOptions::default());
+    world.run_for(MINUTE);
+    let saved = world.agent(MOON).counters().payload_bytes_saved;
+    assert!(saved > 3500, "{saved}");
+    world.crash(MOON);
+    world.start(MOON);
+    world.run_for(MINUTE);
+    world.heal(0);
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+    let rest = world.cables[0].heads.last().expect("it was sent").primary.fragment.expect("a fragment");
+    assert_eq!(rest.offset, saved);
+}
