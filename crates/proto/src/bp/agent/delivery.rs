@@ -200,6 +200,12 @@ impl Agent {
         let oldest = local.assembly.records().next().expect("a whole has parts");
         local.delivery = DeliveryId(oldest.0);
         let (delivery, endpoint, total) = (local.delivery, local.endpoint.clone(), local.assembly.total());
+        if local.admin.is_some() && total == 0 {
+            // There is nothing to read, and nothing is not a record.
+            self.administer(&Bytes::new(), &key.source);
+            self.forget_local(key);
+            return;
+        }
         if local.admin.is_some() {
             local.reads.push_back((0, total));
             self.read_next(key.clone());
@@ -258,9 +264,7 @@ impl Agent {
         };
         let local = self.local.get_mut(&key).expect("deliveries are local");
         let left = local.assembly.total().saturating_sub(offset).min(u64::from(length));
-        if left == 0 {
-            self.up.push_back(AppIndication::Data { delivery, offset, data: Bytes::new() });
-        } else if local.reads.len() >= most {
+        if left == 0 || local.reads.len() >= most {
             self.counters.ignored += 1;
         } else {
             local.reads.push_back((offset, left));

@@ -144,6 +144,17 @@ fn any_bytes_in_any_pieces_never_panic() {
 }
 
 #[test]
+fn an_empty_administrative_record_is_no_record() {
+    let (mut world, node) = lone();
+    let mut head = head_for("dtn://earth/", 1);
+    head.primary.flags |= BundleFlags::ADMINISTRATIVE_RECORD;
+    world.inject(node, &Bundle::new(head, Bytes::new()).to_bytes(), 50);
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.agent(node).counters().admin_unknown, 1);
+    assert_eq!(world.agent(node).bundles(world.now).count(), 0);
+}
+
+#[test]
 fn blocks_that_nobody_knows_stay_or_go_as_they_wish() {
     let mut world = World::new(2);
     let (a, b) = (world.node("a", |_| {}), world.node("b", |config| config.reports = Reports::all()));
