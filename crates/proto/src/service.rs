@@ -627,7 +627,7 @@ pub enum AppRequest {
         /// The send.
         send: SendId,
     },
-    /// Reads the payload of a delivery.
+    /// Reads the payload of a delivery. At its end and behind it there is nothing to read, and no answer.
     Read {
         /// The delivery.
         delivery: DeliveryId,
@@ -654,20 +654,6 @@ pub enum AppRequest {
         via: NextHop,
         /// Lower wins.
         cost: u32,
-    },
-    /// Takes a route away.
-    RemoveRoute {
-        /// Its pattern.
-        pattern: String,
-        /// Where it leads.
-        via: NextHop,
-    },
-    /// Deletes a bundle and all of its fragments here, whoever sent it: the operator's word.
-    Delete {
-        /// The bundle's source.
-        source: String,
-        /// Its creation timestamp.
-        created: (u64, u64),
     },
     /// Asks for this link to be kept up.
     OpenLink {
@@ -707,8 +693,6 @@ pub enum AppIndication {
     Accepted {
         /// The send.
         send: SendId,
-        /// When the bundle was made: DTN milliseconds (zero: no clock) and the sequence number. Reports name it so.
-        created: (u64, u64),
     },
     /// How far the next hop has it safe.
     Progress {
@@ -742,7 +726,8 @@ pub enum AppIndication {
         /// The payload's length in bytes.
         length: u64,
     },
-    /// Part of a delivery's payload.
+    /// Part of a delivery's payload. A `Read` is answered by one or more of these, in order and none of them empty, up
+    /// to what was asked for or the payload's end.
     Data {
         /// The delivery.
         delivery: DeliveryId,
