@@ -5,6 +5,8 @@ use crate::bp::{AdminRecord, BlockType, Bundle, Content, CrcType, Eid, PayloadCr
 use crate::codec::{DecodeError, cbor, sdnv};
 use crate::rng::Rng;
 use crate::tcp::wire::{Flags, Ipv4Header, OPTION_BYTES_MAX, Options, Packet, Segment, internet_checksum};
+use crate::tcpcl::v3::wire as v3;
+use crate::tcpcl::v4::wire as v4;
 use bytes::{Bytes, BytesMut};
 use core::fmt::Debug;
 use std::net::Ipv4Addr;
@@ -41,6 +43,27 @@ pub const CODECS: &[Codec] = &[
     Codec { name: "ipv4 header", check: check_ipv4, valid: valid_packet },
     Codec { name: "tcp segment", check: check_segment, valid: valid_segment },
     Codec { name: "ipv4 packet", check: check_packet, valid: valid_packet },
+    Codec {
+        name: "tcpcl 3 contact header",
+        check: |bytes| is_stable(bytes, v3::ContactHeader::decode, v3::ContactHeader::encode),
+        valid: |mut rng| encoded(|out| tcpcl3_contact(&mut rng).encode(out)),
+    },
+    Codec {
+        name: "tcpcl 3 message",
+        check: |bytes| is_stable(bytes, v3::Message::decode, v3::Message::encode),
+        valid: |mut rng| encoded(|out| tcpcl3_message(&mut rng).encode(out)),
+    },
+    Codec {
+        name: "tcpcl 4 contact header",
+        check: |bytes| is_stable(bytes, v4::ContactHeader::decode, v4::ContactHeader::encode),
+        valid: |mut rng| encoded(|out| v4::ContactHeader { can_tls: rng.chance(0.5) }.encode(out)),
+    },
+    Codec {
+        name: "tcpcl 4 message",
+        check: |bytes| is_stable(bytes, v4::Message::decode, v4::Message::encode),
+        valid: |mut rng| encoded(|out| tcpcl4_message(&mut rng).encode(out)),
+    },
+    Codec { name: "tcpcl 4 extension items", check: check_items, valid: |mut rng| tcpcl4_items(&mut rng) },
 ];
 
 /// For codecs with one encoding for each value: what is decoded is encoded to the bytes that it came from.
@@ -326,4 +349,95 @@ fn valid_packet(mut rng: Rng) -> Bytes {
         segment: segment(&mut rng),
     };
     encoded(|out| packet.encode(out))
+}
+
+/// A number as peers have them: most are small, and none is impossible.
+fn number(rng: &mut Rng) -> u64 {
+    rng.next_u64() >> rng.below(64)
+}
+
+fn node_id(rng: &mut Rng) -> String {
+    Generator::new(rng.fork("node id")).singleton().to_string()
+}
+
+/// A version 3 contact header.
+pub(super) fn tcpcl3_contact(rng: &mut Rng) -> v3::ContactHeader {
+    v3::ContactHeader {
+        acknowledgements: rng.chance(0.8),
+        reactive_fragmentation: rng.chance(0.5),
+        refusal: rng.chance(0.5),
+        lengths: rng.chance(0.5),
+        keepalive: number(rng) as u16,
+        eid: node_id(rng),
+    }
+}
+
+/// A version 3 message, without the bundle's bytes that follow a segment's header.
+pub(super) fn tcpcl3_message(rng: &mut Rng) -> v3::Message {
+    match rng.below(8) {
+        0..=2 => {
+            let (start, end) = (rng.chance(0.5), rng.chance(0.5));
+            v3::Message::DataSegment { start, end, length: rng.below(40) }
+        }
+        3 => v3::Message::AckSegment { up_to: number(rng) >> rng.below(32) },
+        4 => v3::Message::RefuseBundle { reason: v3::RefuseReason::from_code(rng.below(16) as u8) },
+        5 => v3::Message::KeepAlive,
+        6 => v3::Message::Length { total: number(rng) >> rng.below(32) },
+        _ => v3::Message::Shutdown {
+            reason: rng.chance(0.5).then(|| v3::ShutdownReason::from_code(number(rng) as u8)),
+            delay: rng.chance(0.5).then(|| number(rng)),
+        },
+    }
+}
+
+/// A SESS_INIT.
+pub(super) fn tcpcl4_init(rng: &mut Rng) -> v4::Message {
+    v4::Message::SessInit(v4::SessInit {
+        keepalive: number(rng) as u16,
+        segment_mru: number(rng),
+        transfer_mru: number(rng),
+        node_id: node_id(rng),
+        items: tcpcl4_items(rng),
+    })
+}
+
+/// A version 4 message, without the bundle's bytes that follow a segment's header.
+pub(super) fn tcpcl4_message(rng: &mut Rng) -> v4::Message {
+    let id = rng.below(4);
+    match rng.below(8) {
+        0..=2 => {
+            let flags = rng.below(4) as u8;
+            let items = if flags & v4::START != 0 { tcpcl4_items(rng) } else { Bytes::new() };
+            v4::Message::XferSegment(v4::XferSegment { flags, id, items, length: rng.below(40) })
+        }
+        3 => v4::Message::XferAck { flags: rng.below(4) as u8, id, up_to: number(rng) >> rng.below(32) },
+        4 => v4::Message::XferRefuse { reason: v4::RefuseReason::from_code(rng.below(8) as u8), id },
+        5 => v4::Message::KeepAlive,
+        6 if rng.chance(0.5) => tcpcl4_init(rng),
+        6 => v4::Message::SessTerm {
+            reply: rng.chance(0.5),
+            reason: v4::TermReason::from_code(rng.below(8) as u8),
+        },
+        _ => {
+            let reason = v4::RejectReason::from_code(rng.below(6) as u8);
+            v4::Message::MsgReject { reason, header: rng.next_u32() as u8 }
+        }
+    }
+}
+
+fn tcpcl4_items(rng: &mut Rng) -> Bytes {
+    encoded(|out| {
+        for _ in 0..rng.below(3) {
+            let value = Bytes::copy_from_slice(&(number(rng) >> rng.below(32)).to_be_bytes());
+            let kind = if rng.chance(0.7) { v4::TRANSFER_LENGTH } else { number(rng) as u16 };
+            v4::Item { critical: rng.chance(0.3), kind, value }.encode(out);
+        }
+    })
+}
+
+fn check_items(bytes: &Bytes) -> bool {
+    let Ok(items) = v4::items(bytes.clone()) else { return false };
+    let again = encoded(|out| items.iter().for_each(|item| item.encode(out)));
+    assert_eq!(v4::items(again), Ok(items));
+    true
 }

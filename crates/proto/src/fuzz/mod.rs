@@ -5,9 +5,12 @@
 //! where something is wrong.
 
 mod codecs;
+mod converse;
 
 pub use codecs::{CODECS, Codec};
+pub use converse::{PLAYS, Play, Script};
 
+use crate::rng::Rng;
 use bytes::Bytes;
 
 /// Gives the bytes to the codec that the first one chooses.
@@ -16,6 +19,35 @@ pub fn decode(data: &[u8]) {
         let codec = &CODECS[usize::from(choice) % CODECS.len()];
         (codec.check)(&Bytes::copy_from_slice(rest));
     }
+}
+
+/// Plays the bytes as a script with the engine that the first one chooses.
+pub fn converse(data: &[u8]) {
+    if let Some((&choice, rest)) = data.split_first() {
+        (PLAYS[usize::from(choice) % PLAYS.len()].run)(&mut Script::new(rest));
+    }
+}
+
+/// Does to bytes what happens to bytes: flipped bits, new bytes, lost and doubled ranges, a cut end.
+fn damage(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..=rng.below(4) {
+        let at = |rng: &mut Rng, bytes: &[u8]| rng.below(bytes.len() as u64 + 1) as usize;
+        let (from, to) = (at(rng, &bytes), at(rng, &bytes));
+        let (from, to) = (from.min(to), from.max(to));
+        match rng.below(6) {
+            0 => bytes.truncate(to),
+            1 => drop(bytes.drain(from..to.min(from + 9))),
+            2 => {
+                bytes.splice(from..from, vec![rng.next_u64() as u8; 1 + rng.below(9) as usize]).for_each(drop)
+            }
+            3 => bytes.extend_from_within(from..to.min(from + 20)),
+            _ if from == bytes.len() => {}
+            4 => bytes[from] = rng.next_u64() as u8,
+            _ => bytes[from] ^= 1 << rng.below(8),
+        }
+    }
+    bytes
 }
 
 #[cfg(test)]

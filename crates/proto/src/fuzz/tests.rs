@@ -4,28 +4,6 @@ use crate::rng::Rng;
 /// Seeds a codec; more of them is what `cargo fuzz` is for.
 const SEEDS: u64 = 3_000;
 
-/// Does to bytes what happens to bytes: flipped bits, new bytes, lost and doubled ranges, a cut end.
-fn damage(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    for _ in 0..=rng.below(4) {
-        let at = |rng: &mut Rng, bytes: &[u8]| rng.below(bytes.len() as u64 + 1) as usize;
-        let (from, to) = (at(rng, &bytes), at(rng, &bytes));
-        let (from, to) = (from.min(to), from.max(to));
-        match rng.below(6) {
-            0 => bytes.truncate(to),
-            1 => drop(bytes.drain(from..to.min(from + 9))),
-            2 => {
-                bytes.splice(from..from, vec![rng.next_u64() as u8; 1 + rng.below(9) as usize]).for_each(drop)
-            }
-            3 => bytes.extend_from_within(from..to.min(from + 20)),
-            _ if from == bytes.len() => {}
-            4 => bytes[from] = rng.next_u64() as u8,
-            _ => bytes[from] ^= 1 << rng.below(8),
-        }
-    }
-    bytes
-}
-
 #[test]
 fn legal_messages_are_accepted() {
     for codec in CODECS {
@@ -58,5 +36,24 @@ fn random_bytes_break_no_codec() {
         let mut bytes = vec![0; rng.below(120) as usize];
         rng.fill(&mut bytes);
         decode(&bytes);
+    }
+}
+
+/// Random scripts, long enough to bring an engine to life.
+#[test]
+fn scripts_break_no_engine() {
+    for play in PLAYS {
+        let mut said = 0;
+        for seed in 0..SEEDS {
+            let mut rng = Rng::new(seed);
+            let mut bytes = vec![0; 1 + rng.below(1500) as usize];
+            rng.fill(&mut bytes);
+            let run = std::panic::AssertUnwindSafe(|| (play.run)(&mut Script::new(&bytes)));
+            match std::panic::catch_unwind(run) {
+                Ok(more) => said += more,
+                Err(_) => panic!("{} breaks at seed {seed}", play.name),
+            }
+        }
+        assert!(said > SEEDS, "{} says {said} things in {SEEDS} scripts", play.name);
     }
 }

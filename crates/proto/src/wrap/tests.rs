@@ -415,7 +415,7 @@ mod app {
     }
 
     fn accepted() -> Line {
-        says(AppIndication::Accepted { send: S, created: (0, 0) })
+        says(AppIndication::Accepted { send: S })
     }
 
     fn sent() -> Line {

@@ -1,0 +1,147 @@
+//! A link on which a peer speaks TCP, or does not.
+
+use super::{HERE, INTERFACE, PORT, Party, Script, THERE};
+use crate::service::{FramesIndication, FramesRequest, InterfaceId};
+use crate::tcp::wire::{Flags, Options, Packet, Segment};
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The provider of one interface.
+#[derive(Debug, Default)]
+pub(super) struct Provider {
+    joined: bool,
+    room: u32,
+    tokens: VecDeque<u64>,
+    /// The last packet of each connection that the host has sent, by its ports.
+    heard: BTreeMap<(u16, u16), Packet>,
+    /// The last frame.
+    last: Bytes,
+}
+
+impl Party<(InterfaceId, FramesRequest), (InterfaceId, FramesIndication)> for Provider {
+    fn hear(&mut self, (_, request): (InterfaceId, FramesRequest)) {
+        match request {
+            FramesRequest::Join => self.joined = true,
+            FramesRequest::Frame { bytes, token, .. } => {
+                self.room -= 1;
+                self.tokens.extend(token);
+                let packet = Packet::decode(&mut bytes.clone()).expect("the host sends whole packets");
+                let ports = (packet.segment.source_port, packet.segment.destination_port);
+                self.heard.insert(ports, packet);
+                self.last = bytes;
+            }
+        }
+    }
+
+    fn say(&mut self, script: &mut Script<'_>) -> Option<(InterfaceId, FramesIndication)> {
+        if !self.joined {
+            return None;
+        }
+        let indication = match script.below(16) {
+            0..=2 => {
+                self.room = script.below(5) as u32;
+                FramesIndication::Room(self.room)
+            }
+            3 | 4 => FramesIndication::Transmitted(self.tokens.pop_front()?),
+            5 => FramesIndication::Carrier(script.chance()),
+            6 => FramesIndication::Frame(script.bytes(200)),
+            7 => {
+                let mut bytes = self.last.to_vec();
+                if !bytes.is_empty() {
+                    let at = usize::from(script.byte()) % bytes.len();
+                    bytes[at] ^= script.byte();
+                }
+                FramesIndication::Frame(bytes.into())
+            }
+            _ => FramesIndication::Frame(self.packet(script)),
+        };
+        Some((INTERFACE, indication))
+    }
+}
+
+impl Provider {
+    /// A well-formed packet: an answer to what the host has said, not always a fitting one, or a call.
+    fn packet(&self, script: &mut Script<'_>) -> Bytes {
+        let known: Vec<_> = self.heard.values().collect();
+        let mut segment = match script.pick(&known) {
+            Some(heard) if script.below(8) > 0 => answer(&heard.segment, script),
+            _ => call(script),
+        };
+        if script.below(4) == 0 {
+            segment.payload = script.bytes(64);
+        } else if script.chance() {
+            segment.payload = vec![0x5a; 1 << script.below(11)].into();
+        }
+        let packet =
+            Packet { identification: 7, time_to_live: 64, source: THERE, destination: HERE, segment };
+        let mut out = BytesMut::new();
+        packet.encode(&mut out);
+        out.freeze()
+    }
+}
+
+fn call(script: &mut Script<'_>) -> Segment {
+    Segment {
+        source_port: 1000 + script.below(4) as u16,
+        destination_port: PORT,
+        sequence: script.number() as u32,
+        acknowledgement: 0,
+        flags: Flags::SYN,
+        window: script.number() as u16,
+        urgent: 0,
+        options: options(script),
+        payload: Bytes::new(),
+    }
+}
+
+fn answer(heard: &Segment, script: &mut Script<'_>) -> Segment {
+    let next = heard.sequence.wrapping_add(heard.length());
+    let flags = match script.below(8) {
+        0..=3 => Flags::ACK,
+        4 => Flags::SYN.with(Flags::ACK),
+        5 => Flags::FIN.with(Flags::ACK),
+        6 => Flags::RST.with(Flags::ACK),
+        _ => Flags::from_byte(script.byte()),
+    };
+    let mut options = options(script);
+    if let Some((value, _)) = heard.options.timestamps {
+        // Its clock as it said it, in most cases: anything else is an old duplicate.
+        options.timestamps = script.chance().then(|| (script.number() as u32, value));
+    }
+    Segment {
+        source_port: heard.destination_port,
+        destination_port: heard.source_port,
+        sequence: near(heard.acknowledgement, script),
+        acknowledgement: near(next, script),
+        flags,
+        window: if script.chance() { u16::MAX } else { script.number() as u16 },
+        urgent: 0,
+        options,
+        payload: Bytes::new(),
+    }
+}
+
+/// The number itself, one nearby, or any.
+fn near(number: u32, script: &mut Script<'_>) -> u32 {
+    match script.below(8) {
+        0..=4 => number,
+        5 => number.wrapping_add(script.below(256) as u32),
+        6 => number.wrapping_sub(script.below(256) as u32),
+        _ => script.number() as u32,
+    }
+}
+
+fn options(script: &mut Script<'_>) -> Options {
+    let mut options = Options::default();
+    let choice = script.byte();
+    options.sack_permitted = choice & 1 != 0;
+    options.window_scale = (choice & 2 != 0).then(|| script.byte());
+    options.maximum_segment_bytes = (choice & 4 != 0).then(|| script.number() as u16);
+    if choice & 24 == 24 {
+        options = Options::default();
+        let start = script.number() as u32;
+        options.sack.push(start, start.wrapping_add(script.below(256) as u32));
+        options.sack.push(script.number() as u32, script.number() as u32);
+    }
+    options
+}

@@ -1,0 +1,278 @@
+//! Every conversing engine between a user and a provider that do what a script says.
+//!
+//! Both keep to the contract, and so does the engine: each play is inside a [`Lawful`]. What the provider carries
+//! comes from a peer, and a peer may say anything.
+//!
+//! ```text
+//!   script: 07 3f 00 ...  ->  one byte: time passes, the user speaks, or the provider speaks; then what it says
+//! ```
+
+mod app;
+mod bundles;
+mod frames;
+mod links;
+mod storage;
+mod stream;
+
+use crate::bp::agent::{self, Agent};
+use crate::engine::{Engine, Indication, Request, drain};
+use crate::rng::Rng;
+use crate::service::{
+    BundlesIndication, BundlesRequest, InterfaceId, LinkId, Port, StorageIndication, StorageRequest,
+};
+use crate::tcp::Host;
+use crate::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
+use crate::tcpcl;
+use crate::time::{Duration, Instant};
+use crate::wrap::{Accounted, Lawful};
+use bytes::Bytes;
+use std::net::Ipv4Addr;
+
+/// A conversing engine under test.
+#[derive(Debug)]
+pub struct Play {
+    /// Its name, for messages.
+    pub name: &'static str,
+    /// Plays a script, and says how much the engine said.
+    pub run: fn(&mut Script<'_>) -> u64,
+}
+
+/// All of them.
+pub const PLAYS: &[Play] = &[
+    Play { name: "tcpcl session, active", run: |script| session(script, tcpcl::Session::active, false) },
+    Play { name: "tcpcl session, passive", run: |script| session(script, tcpcl::Session::passive, true) },
+    Play { name: "tcp host", run: host },
+    Play { name: "bundle agent", run: agent },
+];
+
+/// Bytes that say what happens. When they are at their end it is over.
+#[derive(Debug)]
+pub struct Script<'a>(&'a [u8]);
+
+impl<'a> Script<'a> {
+    /// A script of these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Script(bytes)
+    }
+
+    /// True when there is nothing left.
+    pub fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next byte; zero at the end.
+    fn byte(&mut self) -> u8 {
+        let Some((&byte, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        byte
+    }
+
+    /// A number below `bound`, which is at most 256.
+    fn below(&mut self, bound: u64) -> u64 {
+        u64::from(self.byte()) % bound
+    }
+
+    fn chance(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    /// A number of any magnitude.
+    fn number(&mut self) -> u64 {
+        let magnitude = self.below(64);
+        self.rng().next_u64() >> magnitude
+    }
+
+    /// Some of the script's own bytes.
+    fn bytes(&mut self, length_max: usize) -> Bytes {
+        let length = usize::from(self.byte()).min(length_max).min(self.0.len());
+        let (bytes, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Bytes::copy_from_slice(bytes)
+    }
+
+    /// For legal messages, which are long: two bytes choose one.
+    fn rng(&mut self) -> Rng {
+        Rng::new(u64::from(u16::from_be_bytes([self.byte(), self.byte()])))
+    }
+
+    /// One of these.
+    fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+        let choice = self.byte();
+        if from.is_empty() { None } else { Some(from[usize::from(choice) % from.len()].clone()) }
+    }
+}
+
+/// A user, who hears indications and says requests, or a provider, the other way round.
+trait Party<Hears, Says> {
+    fn hear(&mut self, message: Hears);
+    /// What the script makes it say; `None` where that is out of place.
+    fn say(&mut self, script: &mut Script<'_>) -> Option<Says>;
+}
+
+fn play<E: Engine>(
+    name: &str,
+    engine: E,
+    user: &mut dyn Party<Indication<E::Above>, Request<E::Above>>,
+    provider: &mut dyn Party<Request<E::Below>, Indication<E::Below>>,
+    script: &mut Script<'_>,
+) -> u64
+where
+    E::Above: Accounted,
+    E::Below: Accounted,
+{
+    let mut engine = Lawful::new(name, engine);
+    let mut now = Instant::ZERO;
+    let mut said = 0;
+    loop {
+        drain(
+            &mut engine,
+            now,
+            |indication| {
+                said += 1;
+                user.hear(indication);
+            },
+            |request| provider.hear(request),
+        );
+        if script.is_over() || engine.finished() {
+            return said;
+        }
+        match script.below(8) {
+            0 => {
+                now = later(now, engine.poll_timeout(), script);
+                engine.handle_timeout(now);
+            }
+            1..=3 => {
+                if let Some(request) = user.say(script) {
+                    engine.handle_request(now, request);
+                }
+            }
+            _ => {
+                if let Some(indication) = provider.say(script) {
+                    engine.handle_indication(now, indication);
+                }
+            }
+        }
+    }
+}
+
+/// No play lasts longer: what an engine puts off until then never happens.
+const END: Instant = Instant::from_secs(1 << 32);
+
+/// Time passes: to the deadline, or a little.
+fn later(now: Instant, deadline: Option<Instant>, script: &mut Script<'_>) -> Instant {
+    let little = (now + Duration::from_micros(1 << script.below(26))).min(END);
+    match deadline.filter(|&deadline| deadline < END) {
+        Some(deadline) if deadline < little || script.chance() => deadline.max(now),
+        _ => little,
+    }
+}
+
+fn session(script: &mut Script<'_>, make: fn(tcpcl::Config, Rng) -> tcpcl::Session, incoming: bool) -> u64 {
+    let config = tcpcl::Config {
+        node_id: "dtn://here/".to_owned(),
+        versions: match script.below(4) {
+            0 => tcpcl::Versions::Three,
+            1 => tcpcl::Versions::Four,
+            _ => tcpcl::Versions::Both,
+        },
+        acknowledgements: script.below(4) > 0,
+        segment_bytes: 1 << script.below(8),
+        segment_bytes_min: 1 << script.below(4),
+        segment_mru: 1 << (4 + script.below(8)),
+        transfer_mru: 1 << (4 + script.below(12)),
+        transfers_max: 3,
+        open_max: 4,
+        segments_max: 8,
+        idle_timeout: script.chance().then_some(Duration::from_secs(90)),
+        ..tcpcl::Config::default()
+    };
+    let engine = make(config, script.rng());
+    let mut user = bundles::User::default();
+    let mut provider = stream::Provider::new(incoming);
+    play("session", engine, &mut user, &mut provider, script)
+}
+
+const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const THERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const INTERFACE: InterfaceId = InterfaceId(0);
+const LINK: LinkId = LinkId(1);
+const PORT: u16 = 4556;
+
+fn host(script: &mut Script<'_>) -> u64 {
+    let profile = Profile {
+        send_buffer_bytes: 1 << (9 + script.below(6)),
+        receive_buffer_bytes: 1 << (9 + script.below(6)),
+        ..Profile::default()
+    };
+    let interface = InterfaceConfig { interface: INTERFACE, address: HERE, ..Default::default() };
+    let config = HostConfig {
+        profile,
+        interfaces: vec![interface],
+        listen: vec![PORT],
+        peers: vec![PeerConfig { link: LINK, address: THERE, port: PORT }],
+        connections_max: 4,
+        ..Default::default()
+    };
+    let engine = Host::new(config, script.rng());
+    let mut users = stream::Users::new(LINK);
+    let mut provider = frames::Provider::default();
+    play("host", engine, &mut users, &mut provider, script)
+}
+
+/// The links of the agent: two of its own, one that a peer opens.
+const LINKS: [LinkId; 3] = [LinkId(1), LinkId(2), LinkId(LinkId::FIRST_INCOMING)];
+
+/// What an agent stands on.
+struct Ground {
+    storage: storage::Provider,
+    links: links::Provider,
+}
+
+type Asked = Port<StorageRequest, (LinkId, BundlesRequest)>;
+type Said = Port<StorageIndication, (LinkId, BundlesIndication)>;
+
+impl Party<Asked, Said> for Ground {
+    fn hear(&mut self, request: Asked) {
+        match request {
+            Port::First(request) => self.storage.hear(request),
+            Port::Second(request) => self.links.hear(request),
+        }
+    }
+
+    fn say(&mut self, script: &mut Script<'_>) -> Option<Said> {
+        if self.storage.is_asked() && script.below(4) > 0 {
+            self.storage.say(script).map(Port::First)
+        } else {
+            self.links.say(script).map(Port::Second)
+        }
+    }
+}
+
+fn agent(script: &mut Script<'_>) -> u64 {
+    let config = agent::Config {
+        node: "dtn://here/".to_owned(),
+        limits: agent::Limits {
+            bundles_max: 1 + script.below(16) as usize,
+            buffer_bytes_max: 1 << (6 + script.below(10)),
+            store_bytes_max: 1 << (8 + script.below(12)),
+            sends_max: 4,
+            incoming_max: 4,
+            registrations_max: 4,
+            reads_max: app::READS_MAX,
+            ..Default::default()
+        },
+        piece_bytes_max: 1 << script.below(12),
+        reports: agent::Reports {
+            reception: script.chance(),
+            forwarding: script.chance(),
+            delivery: script.chance(),
+            deletion: script.chance(),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let records: Vec<_> = (0..script.below(3)).map(|_| script.bytes(100)).collect();
+    let engine = Agent::new(config, script.rng()).expect("the node id is one");
+    let mut ground = Ground { storage: storage::Provider::new(records), links: links::Provider::default() };
+    play("agent", engine, &mut app::User::default(), &mut ground, script)
+}

@@ -1,0 +1,223 @@
+//! Streams: users of several, and the provider of one whose peer speaks TCPCL, or does not.
+
+use super::super::codecs::{tcpcl3_contact, tcpcl3_message, tcpcl4_init, tcpcl4_message};
+use super::{Party, Script};
+use crate::service::{CloseReason, LinkId, StreamIndication, StreamRequest};
+use crate::tcpcl::v3::wire as v3;
+use crate::tcpcl::v4::wire as v4;
+use bytes::{Bytes, BytesMut};
+use std::collections::BTreeMap;
+
+const CLOSE_REASONS: [CloseReason; 6] = [
+    CloseReason::Finished,
+    CloseReason::Reset,
+    CloseReason::Refused,
+    CloseReason::TimedOut,
+    CloseReason::Unreachable,
+    CloseReason::Limit,
+];
+
+/// One connection, as either side knows it.
+#[derive(Debug, Default, Clone, Copy)]
+struct Connection {
+    connecting: bool,
+    connected: bool,
+    room: u64,
+    /// Bytes that have risen and were not released.
+    unreleased: u64,
+    /// The user writes no more.
+    closing: bool,
+    aborted: bool,
+    /// The peer writes no more.
+    peer_closed: bool,
+}
+
+/// Users of the streams of a host: one that they open themselves, and those that peers open.
+#[derive(Debug)]
+pub(super) struct Users {
+    own: LinkId,
+    connections: BTreeMap<LinkId, Connection>,
+}
+
+impl Users {
+    pub(super) fn new(own: LinkId) -> Self {
+        Users { own, connections: BTreeMap::from([(own, Connection::default())]) }
+    }
+}
+
+impl Party<(LinkId, StreamIndication), (LinkId, StreamRequest)> for Users {
+    fn hear(&mut self, (link, indication): (LinkId, StreamIndication)) {
+        let connection = self.connections.entry(link).or_default();
+        match indication {
+            StreamIndication::Connected => {
+                connection.connecting = false;
+                connection.connected = true;
+            }
+            StreamIndication::Room(room) => connection.room = room,
+            StreamIndication::Data(data) => connection.unreleased += data.len() as u64,
+            StreamIndication::Closed(_) if link == self.own => *connection = Connection::default(),
+            StreamIndication::Closed(_) => drop(self.connections.remove(&link)),
+            StreamIndication::PeerClosed | StreamIndication::Secured { .. } => {}
+        }
+    }
+
+    fn say(&mut self, script: &mut Script<'_>) -> Option<(LinkId, StreamRequest)> {
+        let links: Vec<_> = self.connections.keys().copied().collect();
+        let link = script.pick(&links)?;
+        let connection = self.connections.get_mut(&link)?;
+        let request = match script.below(8) {
+            0 | 1 if !connection.connecting && !connection.connected && link == self.own => {
+                connection.connecting = true;
+                StreamRequest::Connect
+            }
+            0..=3 if connection.connected && !connection.closing && !connection.aborted => {
+                let most = connection.room.min(1 << script.below(12));
+                connection.room -= most;
+                if most == 0 {
+                    return None;
+                }
+                StreamRequest::Write(vec![0x5a; most as usize].into())
+            }
+            4 | 5 if connection.connected => {
+                let bytes = connection.unreleased >> script.below(3);
+                connection.unreleased -= bytes;
+                StreamRequest::Release(bytes)
+            }
+            6 if connection.connected || connection.connecting => {
+                connection.closing = true;
+                StreamRequest::Close
+            }
+            7 if connection.connected || connection.connecting => {
+                connection.aborted = true;
+                StreamRequest::Abort
+            }
+            _ => return None,
+        };
+        Some((link, request))
+    }
+}
+
+/// The most bytes that rise without being released.
+const WINDOW: u64 = 4096;
+
+/// The provider of one stream.
+#[derive(Debug)]
+pub(super) struct Provider {
+    connection: Connection,
+    /// The peer calls.
+    incoming: bool,
+    /// Which version of TCPCL the peer speaks; unknown until it has said its first word.
+    version: Option<u8>,
+}
+
+impl Provider {
+    /// With `incoming` the peer is about to connect.
+    pub(super) fn new(incoming: bool) -> Self {
+        Provider {
+            connection: Connection { connecting: incoming, ..Default::default() },
+            incoming,
+            version: None,
+        }
+    }
+}
+
+impl Party<StreamRequest, StreamIndication> for Provider {
+    fn hear(&mut self, request: StreamRequest) {
+        let connection = &mut self.connection;
+        match request {
+            StreamRequest::Connect => *connection = Connection { connecting: true, ..Default::default() },
+            StreamRequest::Write(bytes) => connection.room -= bytes.len() as u64,
+            StreamRequest::Release(bytes) => {
+                connection.unreleased = connection.unreleased.saturating_sub(bytes);
+            }
+            StreamRequest::Close => connection.closing = true,
+            StreamRequest::Abort => connection.aborted = true,
+            StreamRequest::Secure { .. } => unreachable!("TLS is off"),
+        }
+    }
+
+    fn say(&mut self, script: &mut Script<'_>) -> Option<StreamIndication> {
+        let connection = &mut self.connection;
+        if connection.connecting {
+            let connected = self.incoming || script.below(8) > 0;
+            *connection = Connection { connected, connecting: false, ..*connection };
+            self.incoming = false;
+            self.version = None;
+            return Some(if connected {
+                StreamIndication::Connected
+            } else {
+                StreamIndication::Closed(script.pick(&CLOSE_REASONS)?)
+            });
+        }
+        if !connection.connected {
+            return None;
+        }
+        if connection.aborted {
+            *connection = Connection::default();
+            return Some(StreamIndication::Closed(CloseReason::Aborted));
+        }
+        match script.below(16) {
+            0 => {
+                *connection = Connection::default();
+                Some(StreamIndication::Closed(script.pick(&CLOSE_REASONS)?))
+            }
+            1 if !connection.peer_closed => {
+                connection.peer_closed = true;
+                Some(StreamIndication::PeerClosed)
+            }
+            2..=4 => {
+                connection.room = (1 << script.below(14)) - 1;
+                Some(StreamIndication::Room(connection.room))
+            }
+            _ => {
+                let data = speech(&mut self.version, script);
+                let fits = connection.unreleased + data.len() as u64 <= WINDOW;
+                if data.is_empty() || connection.peer_closed || !fits {
+                    return None;
+                }
+                connection.unreleased += data.len() as u64;
+                Some(StreamIndication::Data(data))
+            }
+        }
+    }
+}
+
+/// What a peer says: a contact header first in most cases, then messages of its version, now and then of the other,
+/// or the script's own bytes; sometimes broken off.
+fn speech(version: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
+    let choice = script.below(16);
+    if choice == 0 {
+        return script.bytes(200);
+    }
+    let mut rng = script.rng();
+    let mut out = BytesMut::new();
+    match (*version, choice) {
+        (None, 1..8) | (Some(_), 1) => {
+            *version = Some(3);
+            tcpcl3_contact(&mut rng).encode(&mut out);
+        }
+        (None, _) | (Some(_), 2) => {
+            *version = Some(4);
+            v4::ContactHeader { can_tls: false }.encode(&mut out);
+            tcpcl4_init(&mut rng).encode(&mut out);
+        }
+        (Some(3), _) => (0..=script.below(4)).for_each(|_| {
+            let message = tcpcl3_message(&mut rng);
+            message.encode(&mut out);
+            if let v3::Message::DataSegment { length, .. } = message {
+                out.resize(out.len() + length as usize, 0x33);
+            }
+        }),
+        (Some(_), _) => (0..=script.below(4)).for_each(|_| {
+            let message = tcpcl4_message(&mut rng);
+            message.encode(&mut out);
+            if let v4::Message::XferSegment(segment) = message {
+                out.resize(out.len() + segment.length as usize, 0x44);
+            }
+        }),
+    }
+    if script.below(16) == 0 {
+        out.truncate(out.len() / 2);
+    }
+    out.freeze()
+}
