@@ -72,6 +72,10 @@ struct Application {
 enum Action {
     Send(usize),
     Take(usize, DeliveryId, u32),
+    /// Somebody meddles with a node, while it is stormy.
+    Meddle(usize),
+    /// And puts it right again.
+    Restore(usize),
 }
 
 /// How one node reaches the others.
@@ -143,6 +147,15 @@ impl Applications {
             let at = Instant::from_nanos(applications.rng.below(calm_at.as_nanos()));
             applications.at(at, Action::Send(number));
         }
+        if applications.rng.chance(0.3) {
+            for _ in 0..applications.rng.between(1, 6) {
+                let node = applications.rng.below(count as u64) as usize;
+                let at = Instant::from_nanos(applications.rng.below(calm_at.as_nanos()));
+                let restored = at + applications.rng.span(Duration::ZERO, Duration::from_secs(30));
+                applications.at(at, Action::Meddle(node));
+                applications.at(restored.min(calm_at), Action::Restore(node));
+            }
+        }
         applications
     }
 
@@ -153,6 +166,41 @@ impl Applications {
 
     fn ask(&mut self, node: usize, request: AppRequest) {
         self.requests.push_back((node, request));
+    }
+
+    /// What an operator or an application may do at any time: close links, leave, turn the clock.
+    fn meddle(&mut self, now: Instant, node: usize) {
+        if !self.nodes[node].running {
+            return;
+        }
+        match self.rng.below(3) {
+            0 => {
+                for link in self.ways[node].links.clone() {
+                    self.ask(node, AppRequest::CloseLink { link });
+                }
+            }
+            1 => self.ask(node, AppRequest::Unregister { endpoint: format!("{}in", node_name(node)) }),
+            _ => {
+                self.clocks[node] = draw_clock(&mut self.rng);
+                self.tell_clock(now, node);
+            }
+        }
+    }
+
+    fn tell_clock(&mut self, now: Instant, node: usize) {
+        let millis = now.as_nanos() / 1_000_000 + Self::BEGAN_DTN_MS;
+        let dtn_ms = self.clocks[node].map(|wrong| millis.saturating_add_signed(wrong));
+        self.ask(node, AppRequest::SetClock { dtn_ms });
+    }
+
+    /// Its links are to be up, and its endpoint is registered.
+    fn restore(&mut self, node: usize) {
+        if self.nodes[node].running {
+            for link in self.ways[node].links.clone() {
+                self.ask(node, AppRequest::OpenLink { link });
+            }
+            self.ask(node, AppRequest::Register { endpoint: format!("{}in", node_name(node)) });
+        }
     }
 
     fn again(&mut self, now: Instant, number: usize) {
@@ -318,17 +366,11 @@ impl Users<App> for Applications {
     fn started(&mut self, now: Instant, node: usize) {
         self.nodes[node].running = true;
         self.starts[node] += 1;
-        let millis = now.as_nanos() / 1_000_000 + Self::BEGAN_DTN_MS;
-        let dtn_ms = self.clocks[node].map(|wrong| millis.saturating_add_signed(wrong));
-        self.ask(node, AppRequest::SetClock { dtn_ms });
-        let Ways { links, routes } = self.ways[node].clone();
-        for (pattern, via) in routes {
+        self.tell_clock(now, node);
+        for (pattern, via) in self.ways[node].routes.clone() {
             self.ask(node, AppRequest::SetRoute { pattern, via, cost: 1 });
         }
-        for link in links {
-            self.ask(node, AppRequest::OpenLink { link });
-        }
-        self.ask(node, AppRequest::Register { endpoint: format!("{}in", node_name(node)) });
+        self.restore(node);
         for number in 0..self.messages.len() {
             if self.messages[number].from == node && self.messages[number].attempts > 0 {
                 self.at(now, Action::Send(number));
@@ -377,6 +419,8 @@ impl Users<App> for Applications {
             match entry.remove() {
                 Action::Send(number) => self.send(number),
                 Action::Take(node, delivery, start) => self.take(node, delivery, start),
+                Action::Meddle(node) => self.meddle(now, node),
+                Action::Restore(node) => self.restore(node),
             }
         }
     }

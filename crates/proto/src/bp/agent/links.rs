@@ -5,7 +5,8 @@
 //!   unwanted --------> connecting ------------------> up
 //!      ^                  ^  ^        Down, retry      |
 //!      | CloseLink: Close |  '-------------------------|
-//!      |                  | a bundle wants it          | Down, no retry
+//!      |                  | a while, or where it was   | Down, no retry
+//!      |                  | idle: a bundle wants it    |
 //!      '------------------'---------- dormant <--------'
 //! ```
 //!
@@ -33,6 +34,8 @@ pub(super) struct Link {
     up: bool,
     /// The provider brings it up by itself.
     retrying: bool,
+    /// It went down because it was idle: a bundle that wants it brings it up.
+    idle: bool,
     peer: Option<Eid>,
     pub(super) interleave: bool,
     /// The largest bundle that the peer takes, bytes.
@@ -305,8 +308,9 @@ impl Agent {
         link.room = 0;
         link.retrying = retry && link.wanted;
         let peer = link.peer.as_ref().map(Eid::to_string);
-        if link.wanted && !link.retrying && reason != DownReason::Idle {
-            // The provider gave up: not again at once.
+        link.idle = reason == DownReason::Idle;
+        if link.wanted && !link.retrying && !link.idle {
+            // The provider gave up, or it was asked for again while it was closing: not again at once.
             self.hold_link(now, id, self.config.backoff_min);
         }
         self.links.set_peer(id, None);
@@ -346,11 +350,11 @@ impl Agent {
         }
     }
 
-    /// Brings a dormant link up because a bundle wants it.
+    /// Brings up a link that is to be up and is not; one that was idle, when a bundle wants it.
     pub(super) fn connect_if_wanted(&mut self, now: Instant, id: LinkId) {
         let Some(link) = self.links.get(id) else { return };
         let dormant = link.wanted && !link.up && !link.retrying && !link.is_held(now) && link.in_contact;
-        if dormant && self.routing.wants(id) {
+        if dormant && (!link.idle || self.routing.wants(id)) {
             self.links.get_mut(id).expect("it was just found").retrying = true;
             self.control.push_back((id, BundlesRequest::Connect));
         }
