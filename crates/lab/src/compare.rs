@@ -160,7 +160,7 @@ impl Comparison<'_> {
         let ranking = self.ranking();
         let mut summary = vec![Block::Text(self.lead()), Block::Table(ranking.clone())];
         summary.extend(self.caveats().into_iter().map(Block::Text));
-        summary.push(configuration.clone());
+        summary.extend(configuration.clone());
         let (experiment, report) = (self.experiment(), self.report(ranking, configuration));
         Finding { experiment, report, summary, traces: Vec::new() }
     }
@@ -214,7 +214,9 @@ impl Comparison<'_> {
             let (best, times) = (self.contenders[0].times(), second.times());
             if best.len() == times.len() && !best.is_empty() {
                 let paired = Summary::of_differences(&times, &best);
-                if !paired.is_significant() && paired.ci95.is_some() {
+                if best == times {
+                    said.push(format!("`{}` takes exactly as long.", second.name));
+                } else if !paired.is_significant() && paired.ci95.is_some() {
                     said.push(format!(
                         "The lead over `{}` is {} s: not significant with {} runs.",
                         second.name,
@@ -286,21 +288,29 @@ impl Comparison<'_> {
         cells
     }
 
-    /// The winner as a node's configuration.
-    fn configuration(&self) -> Block {
+    /// The winner's settings; where it carries no bundles, a node's with the best that does, too.
+    fn configuration(&self) -> Vec<Block> {
         let best = &self.contenders[0];
-        let caption = if best.carries_bundles {
-            format!("node configuration: {}", best.name)
-        } else {
-            format!(
-                "settings: {} (plain TCP: any host will do, and nothing is kept when it breaks)",
-                best.name
-            )
-        };
-        Block::Code { caption, text: configuration_text(best, &self.options.link) }
+        let text = |contender: &Contender| configuration_text(contender, &self.options.link);
+        let node = self
+            .contenders
+            .iter()
+            .find(|contender| contender.carries_bundles && !contender.times().is_empty());
+        let winner = (!best.carries_bundles && !best.times().is_empty()).then(|| Block::Code {
+            caption: format!("settings: {} (plain TCP: nothing is kept when it breaks)", best.name),
+            text: text(best),
+        });
+        let node = node.map(|node| Block::Code {
+            caption: format!(
+                "node configuration: {} (keeps what it accepted, and goes on where it stopped)",
+                node.name
+            ),
+            text: text(node),
+        });
+        winner.into_iter().chain(node).collect()
     }
 
-    fn report(&self, ranking: Table, configuration: Block) -> Report {
+    fn report(&self, ranking: Table, configuration: Vec<Block>) -> Report {
         let answer = Section::new("Which is best").with(ranking).with(self.chart());
         let answer = self.caveats().into_iter().fold(answer, Section::with);
         let words = "Where the time went, on average, on the line towards the destination. Every run's entries sum to \
@@ -317,7 +327,7 @@ impl Comparison<'_> {
             sections: vec![
                 answer,
                 Section::new("Where the time went").with(words).with(self.ledger()),
-                Section::new("Use it").with(configuration),
+                configuration.into_iter().fold(Section::new("Use it"), Section::with),
                 stacks,
             ],
             assumptions: assumptions(),

@@ -61,7 +61,7 @@ pub(super) fn all() -> Vec<Variant> {
                       as fast as the standards allow when every second segment is acknowledged.",
             basis: kernel,
             instead: "by bytes acknowledged",
-            change: "[settings.tcp.growth.bytes]\nsegments_max = 2",
+            change: "[settings.tcp.growth.bytes]\nsegments-max = 2",
         },
         Variant {
             name: "delayed ACK 0.5 s",

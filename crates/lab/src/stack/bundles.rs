@@ -26,6 +26,9 @@ const TCPCL_PORT: u16 = 4556;
 /// How long a file's bundle is worth delivering: longer than any run.
 const LIFETIME: Duration = Duration::from_secs(3650 * 86_400);
 
+/// A time that never comes.
+const NEVER: Duration = Duration::from_secs(3650 * 86_400);
+
 /// Sessions side by side, made by name and origin.
 type Sessions = Fan<LinkId, Session, Box<dyn FnMut(LinkId, Origin) -> Option<Session> + Send>>;
 
@@ -43,7 +46,9 @@ pub(super) fn defaults() -> Table {
     toml_text::to_table(&BundleSettings::default())
 }
 
-fn settings(tcpcl: tcpcl::Config, tcp: Profile) -> Table {
+fn settings(mut tcpcl: tcpcl::Config, tcp: Profile) -> Table {
+    // TOML has no word for "never", and what is not said is the default.
+    tcpcl.connect_timeout.get_or_insert(NEVER);
     toml_text::to_table(&BundleSettings { agent: agent::Config::default(), tcpcl, tcp })
 }
 
@@ -153,5 +158,23 @@ impl Place {
     /// The endpoint that the files are for.
     fn endpoint(&self) -> String {
         format!("{}files", self.node_id(self.names.len() - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_survive_being_a_table() {
+        let link = LinkProfile { delay_ms: 2000.0, ..LinkProfile::default() };
+        for preset in [dtn2, tuned_3, default_4, tuned_4] {
+            let table = preset(std::slice::from_ref(&link));
+            let read: BundleSettings = toml_text::from_table(table.clone(), "a preset").unwrap();
+            assert_eq!(toml_text::to_table(&read), table);
+        }
+        let read: BundleSettings = toml_text::from_table(dtn2(&[]), "dtn2").unwrap();
+        let expected = tcpcl::Config { connect_timeout: Some(NEVER), ..tcpcl::Config::dtn2("") };
+        assert_eq!((read.tcpcl, read.tcp), (expected, Profile::linux_2_4()));
     }
 }

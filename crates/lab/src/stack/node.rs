@@ -69,14 +69,13 @@ pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
 pub(super) fn counted_host(place: &Place, profile: &Profile, port: u16, rng: &Rng) -> Counted<Host> {
     let host = Host::new(host_config(place, profile.clone(), port), rng.fork("tcp"));
     Counted::new(host, place.tally.clone(), |host, tally| {
-        for (_, statistics) in host.connections() {
-            for (name, count) in [
-                ("tcp_segments", statistics.counters.segments_sent),
-                ("tcp_retransmissions", statistics.counters.retransmissions),
-                ("tcp_timeouts", statistics.counters.timeouts),
-            ] {
-                *tally.entry(name).or_default() += count;
-            }
+        let counters = host.counters();
+        for (name, count) in [
+            ("tcp_segments", counters.segments_sent),
+            ("tcp_retransmissions", counters.retransmissions),
+            ("tcp_timeouts", counters.timeouts),
+        ] {
+            *tally.entry(name).or_default() += count;
         }
     })
 }

@@ -77,7 +77,7 @@ pub enum WindowValidation {
 
 /// By how much an acknowledgement opens the congestion window in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Growth {
     /// One segment each, however much it acknowledges (RFC 2581).
     PerAcknowledgement,

@@ -92,6 +92,23 @@ pub struct Counters {
     pub unacceptable: u64,
 }
 
+impl Counters {
+    /// The sum of both.
+    pub(super) fn plus(&self, other: &Counters) -> Counters {
+        Counters {
+            segments_sent: self.segments_sent + other.segments_sent,
+            segments_received: self.segments_received + other.segments_received,
+            retransmissions: self.retransmissions + other.retransmissions,
+            timeouts: self.timeouts + other.timeouts,
+            fast_recoveries: self.fast_recoveries + other.fast_recoveries,
+            undone: self.undone + other.undone,
+            duplicate_acknowledgements: self.duplicate_acknowledgements + other.duplicate_acknowledgements,
+            probes: self.probes + other.probes,
+            unacceptable: self.unacceptable + other.unacceptable,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Timer {
     Retransmit,

@@ -1,7 +1,7 @@
 //! A host: one node's IPv4 and TCP over all its interfaces.
 
 use super::config::{HostConfig, InterfaceConfig};
-use super::connection::{Connection, State, Statistics, Tuple};
+use super::connection::{Connection, Counters, State, Statistics, Tuple};
 use super::output::control;
 use super::wire::{Flags, Options, Packet, Segment};
 use crate::engine::{Engine, Indication, Request};
@@ -82,6 +82,8 @@ pub struct Host {
     remembered: BTreeMap<Ipv4Addr, u64>,
     observer: Option<Observer>,
     drops: Drops,
+    /// What connections that are gone have counted.
+    past: Counters,
 }
 
 impl Host {
@@ -109,6 +111,7 @@ impl Host {
             remembered: BTreeMap::new(),
             observer: None,
             drops: Drops::default(),
+            past: Counters::default(),
             config,
             rng,
         }
@@ -138,6 +141,11 @@ impl Host {
     /// All connections, those in TIME-WAIT included.
     pub fn connections(&self) -> impl Iterator<Item = (LinkId, Statistics)> {
         self.places.values().map(|place| (place.link, place.connection.statistics()))
+    }
+
+    /// What all connections have counted together, those that are gone included.
+    pub fn counters(&self) -> Counters {
+        self.places.values().fold(self.past, |sum, place| sum.plus(&place.connection.statistics().counters))
     }
 
     /// What was dropped.
@@ -380,6 +388,7 @@ impl Host {
         let Some(place) = self.places.remove(&id) else {
             return;
         };
+        self.past = self.past.plus(&place.connection.statistics().counters);
         if let Some(old) = place.deadline {
             self.deadlines.remove(&(old, id));
         }
