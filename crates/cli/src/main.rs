@@ -6,6 +6,7 @@
 mod failure;
 mod output;
 mod progress;
+mod reach;
 mod verb;
 
 use clap::Parser;

@@ -3,7 +3,6 @@
 pub mod batch;
 pub mod cislunar;
 pub mod compare;
-pub mod error;
 pub mod finding;
 pub mod ledger;
 pub mod limit;
@@ -18,7 +17,8 @@ pub mod spread;
 pub mod stack;
 pub mod stats;
 pub mod sweep;
-pub mod toml_text;
 pub mod trace;
 pub mod witness;
 pub mod workload;
+
+pub use longwire_settings::{error, toml_text};

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 /// Blocks for a terminal so many columns wide. Plots and ledgers are shown as their tables, and `colour` adds weight
 /// and colour to what the words already say.
 pub fn terminal(blocks: &[Block], width: usize, colour: bool) -> String {
-    let plain = |text: &str| text.replace('`', "");
+    // Long lines of words are hard to read, however wide the terminal.
+    const WORDS_MAX: usize = 100;
+    let words = |text: &str| wrapped(&text.replace('`', ""), width.min(WORDS_MAX));
     let part = |block: &Block| match block {
-        Block::Text(text) => wrapped(&plain(text), width),
-        Block::Code { caption, text } => format!("{}\n{}\n", wrapped(&plain(caption), width), indented(text)),
+        Block::Text(text) => words(text),
+        Block::Code { caption, text } => format!("{}\n{}\n", words(caption), indented(text)),
         Block::Table(table) => table.terminal(width, colour),
         Block::Plot(plot) => plot.table().terminal(width, colour),
         Block::Ledger(chart) => chart.table().terminal(width, colour),

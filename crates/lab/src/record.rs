@@ -309,6 +309,15 @@ impl Experiment {
         out.write_all(b"\n")
     }
 
+    /// The same document without blanks.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_compact_json(&self, mut out: impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut out, self)?;
+        out.write_all(b"\n")
+    }
+
     /// `records.csv`: one row a record, one column a parameter.
     ///
     /// # Errors

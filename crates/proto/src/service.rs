@@ -655,6 +655,20 @@ pub enum AppRequest {
         /// Lower wins.
         cost: u32,
     },
+    /// Takes a route away.
+    RemoveRoute {
+        /// Its pattern.
+        pattern: String,
+        /// Where it leads.
+        via: NextHop,
+    },
+    /// Deletes a bundle and all of its fragments here, whoever sent it: the operator's word.
+    Delete {
+        /// The bundle's source.
+        source: String,
+        /// Its creation timestamp.
+        created: (u64, u64),
+    },
     /// Asks for this link to be kept up.
     OpenLink {
         /// The link.
@@ -693,6 +707,8 @@ pub enum AppIndication {
     Accepted {
         /// The send.
         send: SendId,
+        /// When the bundle was made: DTN milliseconds (zero: no clock) and the sequence number. Reports name it so.
+        created: (u64, u64),
     },
     /// How far the next hop has it safe.
     Progress {

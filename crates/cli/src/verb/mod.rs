@@ -1,8 +1,15 @@
 //! The verbs.
 
+mod bundles;
 mod compare;
+mod links;
+mod node;
 mod paper;
+mod ping;
+mod recv;
 mod run;
+mod send;
+mod status;
 
 use crate::failure::Failure;
 use clap::Subcommand;
@@ -13,6 +20,13 @@ pub(crate) enum Verb {
     Compare(compare::Compare),
     Paper(paper::Paper),
     Run(run::Run),
+    Node(node::Node),
+    Send(send::Send),
+    Recv(recv::Recv),
+    Ping(ping::Ping),
+    Status(status::Status),
+    Bundles(bundles::Bundles),
+    Links(links::Links),
 }
 
 impl Verb {
@@ -21,6 +35,13 @@ impl Verb {
             Verb::Compare(compare) => compare.run(),
             Verb::Paper(paper) => paper.run(),
             Verb::Run(run) => run.run(),
+            Verb::Node(node) => node.run(),
+            Verb::Send(send) => send.run(),
+            Verb::Recv(recv) => recv.run(),
+            Verb::Ping(ping) => ping.run(),
+            Verb::Status(status) => status.run(),
+            Verb::Bundles(bundles) => bundles.run(),
+            Verb::Links(links) => links.run(),
         }
     }
 }

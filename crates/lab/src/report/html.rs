@@ -143,9 +143,10 @@ fn full_table(out: &mut String, table: &Table) {
 }
 
 fn table(out: &mut String, table: &Table) {
+    let dense = if table.columns.len() > 7 { " class=\"dense\"" } else { "" };
     let _ = write!(
         out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n<thead><tr>",
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table{dense}>\n<thead><tr>",
         escape(&table.caption)
     );
     for column in &table.columns {
@@ -161,11 +162,28 @@ fn table(out: &mut String, table: &Table) {
     for row in &table.rows {
         out.push_str("<tr>");
         for (cell, column) in row.iter().zip(&table.columns) {
-            let _ = write!(out, "<td{}>{}</td>", classes(cell, column), prose(&cell.text));
+            let _ = write!(out, "<td{}>{}</td>", classes(cell, column), unbroken(&prose(&cell.text)));
         }
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>\n");
+}
+
+/// Keeps `1e-6` on one line.
+fn unbroken(text: &str) -> String {
+    const WORD_JOINER: &str = "&#8288;";
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("e-") {
+        let (before, behind) = rest.split_at(at + 2);
+        out.push_str(before);
+        let number = before.as_bytes().get(at.wrapping_sub(1)).is_some_and(u8::is_ascii_digit);
+        if number && behind.starts_with(|c: char| c.is_ascii_digit()) {
+            out.push_str(WORD_JOINER);
+        }
+        rest = behind;
+    }
+    out + rest
 }
 
 fn classes(cell: &Cell, column: &Column) -> String {
@@ -208,7 +226,7 @@ fn data(out: &mut String, experiment: &Experiment) {
     let mut records = Vec::new();
     let mut runs = Vec::new();
     let written = [
-        experiment.write_json(&mut json),
+        experiment.write_compact_json(&mut json),
         experiment.write_records_csv(&mut records),
         experiment.write_runs_csv(&mut runs),
     ];
@@ -264,7 +282,7 @@ fn percent(text: &str) -> String {
 
 /// As a part of a file's name: whole words, not too many.
 fn slug(text: &str) -> String {
-    const LENGTH_MAX: usize = 40;
+    const LENGTH_MAX: usize = 72;
     let mut out = String::new();
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     for word in words {

@@ -146,33 +146,49 @@ pub fn verdicts(
     let mut table = Table::new(
         caption,
         [
+            Column::text("series"),
             Column::text("figure"),
             Column::text("at"),
             Column::number("ours", ""),
             Column::number("published", ""),
-            Column::text("unit"),
-            Column::number("ours / published", ""),
+            Column::number("ratio", ""),
             Column::text("verdict"),
-            Column::text("kind"),
-            Column::text("source"),
+            Column::text("basis"),
         ],
     );
     for record in records {
         let Some(reference) = record.reference else { continue };
         let ratio = (reference != 0.0).then(|| record.mean / reference);
+        let source = record.source.as_deref().unwrap_or("published");
         table.row([
-            Cell::text(format!("{} {}", record.series, record.metric)),
-            Cell::text(record.params.to_string()),
+            Cell::text(&record.series),
+            Cell::text(figure_name(record)),
+            Cell::text(point_name(record)),
             Cell::summary(&record.summary()),
             Cell::number(reference),
-            Cell::text(&record.unit),
             ratio.map_or_else(Cell::empty, |ratio| Cell::precise(ratio, 2)),
             verdict(record.mean, reference, tolerance(record)),
-            Cell::text(record.kind.to_string()),
-            Cell::text(record.source.clone().unwrap_or_default()),
+            Cell::text(format!("{}; {source}", record.kind)).toned(Tone::Faint),
         ]);
     }
     table
+}
+
+/// `goodput (byte/s)`: the metric without what the unit says.
+fn figure_name(record: &Record) -> String {
+    let suffix = format!("_{}", record.unit.replace('/', "_per_"));
+    let name = record.metric.strip_suffix(&suffix).unwrap_or(&record.metric).replace('_', " ");
+    if record.unit.is_empty() || name.ends_with(&record.unit) {
+        name
+    } else {
+        format!("{name} ({})", record.unit)
+    }
+}
+
+/// `delay_ms 2000, ber 1e-6`.
+fn point_name(record: &Record) -> String {
+    let words = record.params.iter().map(|(name, value)| format!("{name} {value}"));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn verdict(ours: f64, reference: f64, tolerance: Option<f64>) -> Cell {

@@ -159,6 +159,11 @@ impl PlotSeries {
         self
     }
 
+    /// It is published, and its name does not say so.
+    fn needs_saying(&self) -> bool {
+        self.published && !self.name.contains("published")
+    }
+
     /// In the style with this number, so that two series that belong together look it.
     pub fn styled(mut self, style: usize) -> PlotSeries {
         self.style = Some(style);
@@ -277,7 +282,7 @@ impl Plot {
                 "<li><svg viewBox=\"0 0 34 14\" aria-hidden=\"true\">{}</svg>{}{}</li>",
                 swatch(series, style),
                 escape(&series.name),
-                if series.published { " <i>(published)</i>" } else { "" }
+                if series.needs_saying() { " <i>(published)</i>" } else { "" }
             );
         }
         out.push_str("</ul>\n");
@@ -297,7 +302,8 @@ impl Plot {
     }
 
     fn table_of_points(&self, all: &[f64]) -> Table {
-        let name = |s: &PlotSeries| format!("{}{}", s.name, if s.published { ", published" } else { "" });
+        let name =
+            |s: &PlotSeries| format!("{}{}", s.name, if s.needs_saying() { ", published" } else { "" });
         let heads = self.series.iter().map(|s| Column::number(name(s), &self.y.unit));
         let first = Column::number(&self.x.label, &self.x.unit);
         let mut table = Table::new(&self.title, [first].into_iter().chain(heads));

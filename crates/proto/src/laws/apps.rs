@@ -397,7 +397,7 @@ impl Users<App> for Applications {
     fn handle_indication(&mut self, now: Instant, node: usize, said: AppIndication) {
         match said {
             AppIndication::Room(room) => self.nodes[node].room = room,
-            AppIndication::Accepted { send } => {
+            AppIndication::Accepted { send, .. } => {
                 self.accepted.insert(self.nodes[node].sends[&send].attempt);
             }
             AppIndication::Sent { send } => {

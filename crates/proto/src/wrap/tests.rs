@@ -415,7 +415,7 @@ mod app {
     }
 
     fn accepted() -> Line {
-        says(AppIndication::Accepted { send: S })
+        says(AppIndication::Accepted { send: S, created: (0, 0) })
     }
 
     fn sent() -> Line {

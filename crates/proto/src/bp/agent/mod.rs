@@ -500,6 +500,8 @@ impl Engine for Agent {
             AppRequest::Taken { delivery } => self.taken(now, delivery),
             AppRequest::SetClock { dtn_ms } => self.set_clock(now, dtn_ms),
             AppRequest::SetRoute { pattern, via, cost } => self.set_route(now, pattern, via, cost),
+            AppRequest::RemoveRoute { pattern, via } => self.remove_route(now, pattern, &via),
+            AppRequest::Delete { source, created } => self.delete_named(now, &source, created),
             AppRequest::OpenLink { link } => self.open_link(link),
             AppRequest::CloseLink { link } => self.close_link(link),
             AppRequest::SetContacts { link, contacts } => self.set_contacts(now, link, contacts),

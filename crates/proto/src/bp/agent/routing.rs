@@ -85,6 +85,11 @@ impl Routing {
         self.routes.insert((Pattern { text: pattern }, hop), cost);
     }
 
+    /// Takes a route away.
+    pub(super) fn remove(&mut self, pattern: String, hop: Hop) -> bool {
+        self.routes.remove(&(Pattern { text: pattern }, hop)).is_some()
+    }
+
     /// The next hops for an endpoint, the cheapest first.
     pub(super) fn hops(&self, endpoint: &Eid, direct: bool) -> Vec<(u32, Hop)> {
         let text = endpoint.to_string();
@@ -194,18 +199,20 @@ impl ClassKey {
     }
 }
 
+/// A next hop as the operator names it; none: that is no node.
+fn hop_of(via: &NextHop) -> Option<Hop> {
+    match via {
+        NextHop::Link(link) => Some(Hop::Link(*link)),
+        NextHop::Node(name) => super::parse_node(name).map(Hop::Node),
+    }
+}
+
 impl Agent {
     /// Adds a route, and asks anew for every waiting bundle where it may go.
     pub(super) fn set_route(&mut self, now: Instant, pattern: String, via: NextHop, cost: u32) {
-        let hop = match via {
-            NextHop::Link(link) => Hop::Link(link),
-            NextHop::Node(name) => match super::parse_node(&name) {
-                Some(node) => Hop::Node(node),
-                None => {
-                    self.counters.ignored += 1;
-                    return;
-                }
-            },
+        let Some(hop) = hop_of(&via) else {
+            self.counters.ignored += 1;
+            return;
         };
         if self.routing.len() >= self.config.limits.routes_max {
             self.counters.ignored += 1;
@@ -213,6 +220,16 @@ impl Agent {
         }
         self.routing.set(pattern, hop, cost);
         self.reroute_all(now);
+    }
+
+    /// Takes a route away, and asks anew for every waiting bundle where it may go.
+    pub(super) fn remove_route(&mut self, now: Instant, pattern: String, via: &NextHop) {
+        let gone = hop_of(via).is_some_and(|hop| self.routing.remove(pattern, hop));
+        if gone {
+            self.reroute_all(now);
+        } else {
+            self.counters.ignored += 1;
+        }
     }
 
     /// Sorts every waiting bundle anew. For changes of the configuration only: it walks all of them.

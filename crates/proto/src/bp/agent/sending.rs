@@ -11,7 +11,7 @@ use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 
 use super::clock::millis;
-use super::held::Stage;
+use super::held::{Held, Stage};
 use super::record::{HEADER_BYTES, Kind, NOTE_BYTES, Note};
 use super::{Agent, Phase};
 
@@ -235,9 +235,12 @@ impl Agent {
 
     /// A bundle made here is durable.
     pub(super) fn own_sealed(&mut self, record: RecordId) {
-        if let Some(send) = self.bundles[&record].send {
+        let held = &self.bundles[&record];
+        if let Some(send) = held.send {
             self.counters.sent_here += 1;
-            self.up.push_back(AppIndication::Accepted { send });
+            let timestamp = held.adu.timestamp;
+            let created = (timestamp.time.0, timestamp.sequence);
+            self.up.push_back(AppIndication::Accepted { send, created });
         }
     }
 
@@ -258,6 +261,28 @@ impl Agent {
                 self.counters.deleted_cancelled += 1;
                 self.delete(now, record, ReasonCode::TransmissionCanceled, SendFailure::Cancelled);
             }
+        }
+    }
+
+    /// The operator deletes a bundle and its fragments, whoever sent it.
+    pub(super) fn delete_named(&mut self, now: Instant, source: &str, created: (u64, u64)) {
+        let named = |held: &Held| {
+            let timestamp = held.adu.timestamp;
+            (timestamp.time.0, timestamp.sequence) == created && held.adu.source.to_string() == source
+        };
+        let found = self.bundles.iter().filter(|(_, held)| named(held)).map(|(record, _)| *record);
+        let found: Vec<RecordId> = found.collect();
+        if found.is_empty() {
+            self.counters.ignored += 1;
+        }
+        for record in found {
+            let Some(held) = self.bundles.get(&record) else { continue };
+            let taken = self.local.get(&held.adu).is_some_and(|local| local.is_taken());
+            if held.stage == Stage::Local && taken {
+                continue;
+            }
+            self.counters.deleted_cancelled += 1;
+            self.delete(now, record, ReasonCode::TransmissionCanceled, SendFailure::Cancelled);
         }
     }
 

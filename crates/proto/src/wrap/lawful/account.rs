@@ -640,6 +640,8 @@ impl Accounted for App {
             | AppRequest::Unregister { .. }
             | AppRequest::SetClock { .. }
             | AppRequest::SetRoute { .. }
+            | AppRequest::RemoveRoute { .. }
+            | AppRequest::Delete { .. }
             | AppRequest::OpenLink { .. }
             | AppRequest::CloseLink { .. }
             | AppRequest::SetContacts { .. } => {}
@@ -650,7 +652,7 @@ impl Accounted for App {
     fn indication(account: &mut AppAccount, indication: &AppIndication) -> Result<(), Breach> {
         match indication {
             AppIndication::Room(room) => account.room = Room(*room),
-            AppIndication::Accepted { send } => {
+            AppIndication::Accepted { send, .. } => {
                 let entry = account.send(*send)?;
                 rule(!entry.accepted, format_args!("Accepted twice"))?;
                 let (handed, length) = (entry.handed, entry.length);

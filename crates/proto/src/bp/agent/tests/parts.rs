@@ -120,7 +120,7 @@ impl User {
     pub(super) fn hear(&mut self, indication: AppIndication) {
         match &indication {
             AppIndication::Room(room) => self.room = *room,
-            AppIndication::Accepted { send } => {
+            AppIndication::Accepted { send, .. } => {
                 assert!(self.accepted.insert(*send), "accepted twice");
             }
             AppIndication::Sent { send } | AppIndication::Failed { send, .. } => {

@@ -1,0 +1,160 @@
+//! How the verbs that talk to a node reach it.
+
+use crate::failure::Failure;
+use clap::Args;
+use longwire_node::message::{Message, Reply, Request};
+use longwire_node::{Config, Connection};
+use longwire_settings::error::Error;
+use serde_json::Value;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A node on this machine answers within this time, or something is wrong with it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Which node.
+#[derive(Debug, Args)]
+pub(crate) struct Reach {
+    /// The node's configuration, which names its control socket
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// The node's control socket [default: that of --config, then $LONGWIRE_CONTROL, ./longwire.sock,
+    /// /run/longwire/longwire.sock]
+    #[arg(long, value_name = "PATH", conflicts_with = "config", global = true)]
+    control: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+impl Reach {
+    fn path(&self) -> Result<PathBuf, Failure> {
+        if let Some(config) = &self.config {
+            return Ok(Config::load(config).map_err(Failure::Usage)?.control());
+        }
+        if let Some(path) = &self.control {
+            return Ok(path.clone());
+        }
+        if let Some(path) = std::env::var_os("LONGWIRE_CONTROL") {
+            return Ok(path.into());
+        }
+        let here = PathBuf::from("longwire.sock");
+        Ok(if here.exists() { here } else { PathBuf::from("/run/longwire/longwire.sock") })
+    }
+
+    /// Connects to the node.
+    pub(crate) fn connect(&self) -> Result<Talk, Failure> {
+        let path = self.path()?;
+        let connection = Connection::open(&path).map_err(|error| {
+            let hint = "start one with `longwire node`; --config or --control says where it is";
+            Failure::Failed(Error::new(format!("no node answers at {}: {error}", path.display())).hint(hint))
+        })?;
+        Ok(Talk { connection })
+    }
+
+    /// Prints what was found: as JSON, or in the given words.
+    pub(crate) fn show(&self, value: &Value, words: impl FnOnce() -> String) -> Result<(), Failure> {
+        let text = if self.json { format!("{value:#}") } else { words() };
+        print(&text)
+    }
+}
+
+/// Lines on stdout.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    write!(out, "{text}{end}").and_then(|()| out.flush()).map_err(|error| Failure::of_stdout(&error))
+}
+
+/// A conversation with a node.
+pub(crate) struct Talk {
+    connection: Connection,
+}
+
+impl Talk {
+    /// Asks for something.
+    pub(crate) fn ask(&mut self, request: impl Into<Message<Request>>) -> Result<(), Failure> {
+        self.connection.say(request).map_err(|error| lost(&error))
+    }
+
+    /// The next thing that the node says; none: not in time. What it refuses is a failure.
+    pub(crate) fn hear_within(&mut self, patience: Duration) -> Result<Option<Message<Reply>>, Failure> {
+        match self.connection.hear(patience).map_err(|error| lost(&error))? {
+            Some(Message { head: Reply::Error { what, hint }, .. }) => {
+                Err(Failure::Failed(Error { what, hint }))
+            }
+            said => Ok(said),
+        }
+    }
+
+    /// The first of what the node says that `wanted` takes.
+    pub(crate) fn wait<T>(
+        &mut self,
+        mut wanted: impl FnMut(Message<Reply>) -> Option<T>,
+    ) -> Result<T, Failure> {
+        loop {
+            match self.hear_within(PATIENCE)? {
+                Some(said) => {
+                    if let Some(found) = wanted(said) {
+                        return Ok(found);
+                    }
+                }
+                None => {
+                    let what = format!("the node has not answered for {} s", PATIENCE.as_secs());
+                    return Err(Failure::Failed(Error::new(what).hint("its log may tell why")));
+                }
+            }
+        }
+    }
+
+    /// Asks for something that is done or refused.
+    pub(crate) fn done(&mut self, request: Request) -> Result<(), Failure> {
+        self.ask(request)?;
+        self.wait(|said| (said.head == Reply::Done).then_some(()))
+    }
+
+    /// How the node is.
+    pub(crate) fn status(&mut self) -> Result<Value, Failure> {
+        self.ask(Request::Status)?;
+        self.wait(|said| match said.head {
+            Reply::Status { status } => Some(status),
+            _ => None,
+        })
+    }
+}
+
+fn lost(error: &io::Error) -> Failure {
+    let hint = "what it had accepted is safe in its store; start it again";
+    Failure::Failed(Error::new(format!("the connection to the node broke: {error}")).hint(hint))
+}
+
+/// Bytes for people: `1234567` is `1.2 MB`.
+pub(crate) fn bytes(count: u64) -> String {
+    let units = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
+    match units.iter().find(|(_, size)| count as f64 >= *size) {
+        Some((unit, size)) => format!("{:.1} {unit}", count as f64 / size),
+        None => format!("{count} B"),
+    }
+}
+
+/// Seconds for people.
+pub(crate) fn seconds(time: f64) -> String {
+    match time {
+        time if time < 100.0 => format!("{time:.0} s"),
+        time if time < 6000.0 => format!("{:.0} min", time / 60.0),
+        time if time < 172_800.0 => format!("{:.1} h", time / 3600.0),
+        time => format!("{:.1} d", time / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_short() {
+        assert_eq!((bytes(999), bytes(1_234_567)), ("999 B".to_owned(), "1.2 MB".to_owned()));
+        assert_eq!((seconds(9.4), seconds(7300.0)), ("9 s".to_owned(), "2.0 h".to_owned()));
+    }
+}

@@ -1,0 +1,56 @@
+//! `longwire node`.
+
+use crate::failure::Failure;
+use crate::output::talk;
+use clap::Args;
+use longwire_node::{Config, Setup};
+use std::path::PathBuf;
+
+/// Run a node: stores bundles, forwards them when links are up, delivers them to applications
+///
+/// Nothing that it has accepted is lost, whenever it ends. Hang-up (SIGHUP) reads links and routes again.
+#[derive(Debug, Args)]
+pub(crate) struct Node {
+    /// The configuration
+    #[arg(long, value_name = "FILE", default_value = "node.toml")]
+    config: PathBuf,
+    /// Only say in words what a node with this configuration does
+    #[arg(long)]
+    check: bool,
+}
+
+impl Node {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let config = Config::load(&self.config).map_err(Failure::Usage)?;
+        if self.check {
+            return crate::reach::print(&config.explain());
+        }
+        let control = config.control();
+        let name = config.node.clone();
+        let setup = Setup { path: Some(self.config.clone()), signals: true, ..Setup::new(config) };
+        let node = longwire_node::Node::start(setup)?;
+        let opened = node.opened();
+        if opened.torn_bytes > 0 || opened.damaged > 0 {
+            talk(format_args!(
+                "store: {} records; {} bytes of a write that a crash cut off were dropped, {} damaged places met",
+                opened.records, opened.torn_bytes, opened.damaged
+            ));
+        }
+        let addresses: Vec<String> = node.addresses().iter().map(ToString::to_string).collect();
+        let at = if addresses.is_empty() { "nowhere".to_owned() } else { addresses.join(", ") };
+        talk(format_args!("{name} is up: peers call at {at}, applications at {}", control.display()));
+        tell_supervisor();
+        node.wait();
+        Ok(())
+    }
+}
+
+/// Tells systemd, if that has started it, that the node is up.
+fn tell_supervisor() {
+    if let Some(path) = std::env::var_os("NOTIFY_SOCKET")
+        && let Ok(socket) = std::os::unix::net::UnixDatagram::unbound()
+    {
+        // Nobody is hurt if it does not want to know.
+        let _ = socket.send_to(b"READY=1", path);
+    }
+}

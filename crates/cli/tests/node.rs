@@ -1,0 +1,296 @@
+//! Nodes as a user meets them: real processes, real sockets, real disks, and SIGKILL.
+//!
+//! `LONGWIRE_KILLS=200 cargo test -p longwire --test node` kills more often.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Nothing here takes longer.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("longwire-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Place(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn configure(&self, name: &str, text: &str) {
+        let text = format!(
+            "node = 'dtn://{name}/'\nstorage.path = '{name}/store'\nagent.reports.delivery = true\n{text}"
+        );
+        fs::write(self.path(&format!("{name}.toml")), text).unwrap();
+    }
+
+    fn longwire(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(words).current_dir(&self.0).env_clear().stdin(Stdio::null());
+        command
+    }
+
+    /// A command that talks to a node.
+    fn ask(&self, node: &str, words: &[&str]) -> Output {
+        let config = format!("{node}.toml");
+        self.longwire(&[words, &["--config", &config]].concat()).output().unwrap()
+    }
+
+    #[track_caller]
+    fn asked(&self, node: &str, words: &[&str]) -> String {
+        let output = self.ask(node, words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Starts a node; it is up when this returns.
+    fn start(&self, name: &str) -> Running {
+        let config = format!("{name}.toml");
+        let mut child = self.longwire(&["node", "--config", &config]).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (sender, heard) = mpsc::channel();
+        thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let mut all = Vec::new();
+        loop {
+            match heard.recv_timeout(DEADLINE) {
+                Ok(line) if line.contains(" is up: ") => return Running { child, line },
+                Ok(line) => all.push(line),
+                Err(_) => panic!("{name} does not come up: {all:?}"),
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Running {
+    child: Child,
+    line: String,
+}
+
+impl Running {
+    /// SIGKILL.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that nobody has at the moment.
+fn port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Bytes that are not all the same.
+fn noise(length: usize, mut seed: u64) -> Vec<u8> {
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[test]
+fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
+    let place = Place::new("story");
+    let port = port();
+    place.configure("bob", &format!("listen = ['127.0.0.1:{port}']"));
+    place.configure("alice", &format!("[[link]]\nname = 'bob'\naddress = '127.0.0.1:{port}'"));
+    let file = noise(3_000_000, 1);
+    fs::write(place.path("photo.jpg"), &file).unwrap();
+    let alice = place.start("alice");
+    assert!(alice.line.contains("dtn://alice/ is up"), "{}", alice.line);
+    // Nobody is there yet: the node takes it all the same, and says why it is still there.
+    let id = place.asked("alice", &["send", "photo.jpg", "--to", "dtn://bob/files"]);
+    let id = id.trim().strip_prefix("the node has it: ").unwrap().to_owned();
+    let list = place.asked("alice", &["bundles"]);
+    assert!(list.starts_with(&id) && list.contains("no route"), "{list}");
+    let bob = place.start("bob");
+    let receiving =
+        place.longwire(&["recv", "got", "--config", "bob.toml"]).stdout(Stdio::piped()).spawn().unwrap();
+    let received = String::from_utf8(receiving.wait_with_output().unwrap().stdout).unwrap();
+    assert!(received.contains("photo.jpg (3.0 MB) from dtn://alice/"), "{received}");
+    assert_eq!(fs::read(place.path("got/photo.jpg")).unwrap(), file);
+    // With a receipt, a second file of that name gets a number.
+    let mut following = place
+        .longwire(&["recv", "got", "--follow", "--config", "bob.toml"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let said = place.asked("alice", &["send", "photo.jpg", "--to", "dtn://bob/files", "--wait", "--quiet"]);
+    assert!(said.starts_with("delivered, says dtn://bob/"), "{said}");
+    assert_eq!(fs::read(place.path("got/photo-2.jpg")).unwrap(), file);
+    following.kill().unwrap();
+    following.wait().unwrap();
+    let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "2", "--interval", "0"]);
+    assert!(pings.contains("2 of 2 came back"), "{pings}");
+    let links = place.asked("bob", &["links"]);
+    assert!(links.contains("peer dtn://alice/"), "{links}");
+    // Cut, nothing goes; opened again, it goes on.
+    place.asked("alice", &["links", "cut", "bob"]);
+    let id = place.asked("alice", &["send", "photo.jpg", "--to", "dtn://bob/files"]);
+    let id = id.trim().strip_prefix("the node has it: ").unwrap().to_owned();
+    let status: serde_json::Value =
+        serde_json::from_str(&place.asked("alice", &["status", "--json"])).unwrap();
+    assert_eq!(status["bundles"], 1);
+    place.asked("alice", &["bundles", "cancel", &id]);
+    assert_eq!(place.asked("alice", &["bundles"]), "no bundles\n");
+    place.asked("alice", &["links", "open", "bob"]);
+    let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "1", "--json"]);
+    let pings: serde_json::Value = serde_json::from_str(&pings).unwrap();
+    assert_eq!(pings["received"], 1);
+    bob.kill();
+    alice.kill();
+}
+
+#[test]
+fn commands_without_a_node_say_what_to_do() {
+    let place = Place::new("without");
+    fs::write(place.path("wrong.toml"), "node = 'dtn://a/'\nlistn = []").unwrap();
+    let cases: [(&[&str], i32, &str); 6] = [
+        (&["status"], 1, "hint: start one with `longwire node`"),
+        (&["node"], 2, "cannot read node.toml"),
+        (&["node", "--config", "wrong.toml"], 2, "hint: did you mean `listen`?"),
+        (&["send", "nothing", "--to", "dtn://b/c"], 1, "Nothing was sent."),
+        (&["bundles", "show", "x", "--config", "wrong.toml"], 2, "did you mean"),
+        (&["send", "wrong.toml", "--to", "dtn://b/c", "--lifetime", "5"], 2, "with its unit"),
+    ];
+    for (words, status, said) in cases {
+        let output = place.longwire(words).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {stderr}");
+        assert!(stderr.contains(said), "{words:?}: {stderr}");
+    }
+}
+
+#[test]
+fn the_winner_of_a_comparison_is_a_node_configuration() {
+    let place = Place::new("winner");
+    fs::write(place.path("letter.txt"), "Nothing accepted is ever lost.\n".repeat(40)).unwrap();
+    for link in ["cislunar", "lan"] {
+        let words = ["compare", "letter.txt", "--link", link, "--runs", "1", "--out", link];
+        let output = place.longwire(&words).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let block = text.rsplit_once("configuration").map_or(text.as_str(), |(_, block)| block);
+        let lines = block.lines().skip(1).skip_while(|line| !line.trim_start().starts_with(['#', '[']));
+        let pasted: String = lines.map(|line| format!("{}\n", line.trim_start())).collect();
+        assert!(pasted.contains("# "), "{text}");
+        fs::write(place.path("node.toml"), format!("node = 'dtn://a/'\n{pasted}")).unwrap();
+        let output = place.longwire(&["node", "--check"]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}\n{pasted}");
+    }
+}
+
+/// Sender, relay and receiver are killed in turn at random instants while files flow; every file arrives once and whole.
+#[test]
+fn nothing_is_lost_when_nodes_are_killed() {
+    let kills: u64 = std::env::var("LONGWIRE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    for version in ["3", "4"] {
+        let place = Place::new(&format!("kills-{version}"));
+        let (relay, carol) = (port(), port());
+        let tcpcl =
+            format!("[tcpcl]\nversions = '{version}'\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'");
+        place.configure(
+            "alice",
+            &format!("[[link]]\nname = 'relay'\naddress = '127.0.0.1:{relay}'\n[[route]]\nto = '*'\nvia = 'relay'\n{tcpcl}"),
+        );
+        place.configure(
+            "relay",
+            &format!("listen = ['127.0.0.1:{relay}']\n[[link]]\nname = 'carol'\naddress = '127.0.0.1:{carol}'\n{tcpcl}"),
+        );
+        place.configure("carol", &format!("listen = ['127.0.0.1:{carol}']\n{tcpcl}"));
+        kill_in_turn(&place, kills / 2, version.parse().unwrap());
+    }
+}
+
+fn kill_in_turn(place: &Place, kills: u64, seed: u64) {
+    let names = ["alice", "relay", "carol"];
+    let mut nodes: BTreeMap<&str, Running> = names.iter().map(|name| (*name, place.start(name))).collect();
+    let mut expected: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let random = noise(kills as usize * 3 + 3, seed);
+    for kill in 0..kills as usize {
+        // A file that the node has said it has is never lost; one whose sending broke off is sent again.
+        let length = [1_000, 10_000, 100_000, 1_000_000, 10_000_000][usize::from(random[kill * 3]) % 5];
+        let name = format!("file-{kill}");
+        let content = noise(length, kill as u64);
+        fs::write(place.path(&name), &content).unwrap();
+        let output = place.ask("alice", &["send", &name, "--to", "dtn://carol/files"]);
+        assert!(output.status.success(), "{output:?}");
+        expected.insert(name, content);
+        // The instant is random; what is waited for is only that it comes.
+        let wait = Duration::from_micros(u64::from(random[kill * 3 + 1]) * 300);
+        let _ = mpsc::channel::<()>().1.recv_timeout(wait);
+        let victim = names[usize::from(random[kill * 3 + 2]) % 3];
+        nodes.remove(victim).unwrap().kill();
+        nodes.insert(victim, place.start(victim));
+    }
+    collect(place, &expected);
+    for (name, node) in nodes {
+        let status: serde_json::Value =
+            serde_json::from_str(&place.asked(name, &["status", "--json"])).unwrap();
+        assert_eq!(status["store"]["damaged"], 0, "{name}");
+        drop(node);
+    }
+}
+
+/// Receives until everything is there, and some more, should anything come twice.
+fn collect(place: &Place, expected: &BTreeMap<String, Vec<u8>>) {
+    let mut receiving = place
+        .longwire(&["recv", "got", "--follow", "--config", "carol.toml"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(receiving.stdout.take().unwrap()).lines();
+    let (sender, heard) = mpsc::channel();
+    thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    let began = Instant::now();
+    for count in 0..expected.len() {
+        let left = DEADLINE.saturating_sub(began.elapsed());
+        let why = || format!("{count} of {}: {}", expected.len(), whereabouts(place));
+        heard.recv_timeout(left).unwrap_or_else(|_| panic!("{}", why()));
+    }
+    // All nodes are empty then: nothing is on its way a second time.
+    while ["alice", "relay", "carol"].iter().any(|node| place.asked(node, &["bundles"]) != "no bundles\n") {
+        assert!(began.elapsed() < DEADLINE, "{}", whereabouts(place));
+    }
+    assert!(heard.try_recv().is_err(), "something came twice");
+    receiving.kill().unwrap();
+    receiving.wait().unwrap();
+    let got: BTreeMap<String, Vec<u8>> = files(&place.path("got"));
+    assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    assert!(got == *expected, "every file is whole");
+}
+
+fn whereabouts(place: &Place) -> String {
+    ["alice", "relay", "carol"].map(|node| format!("{node}: {}", place.asked(node, &["bundles"]))).concat()
+}
+
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+    files.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}

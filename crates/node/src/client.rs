@@ -1,0 +1,78 @@
+//! An application's side of a node, in the same process. The control socket is a pump over one of these.
+
+use crate::event::{ClientId, Event};
+use crate::message::{BODY_BYTES_MAX, Message, Reply, Request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::{Semaphore, mpsc};
+
+/// Bytes of sends that may wait in the node for each application.
+pub(crate) const BUDGET_BYTES: usize = 4 << 20;
+/// What a message costs beside its body.
+pub(crate) const MESSAGE_BYTES: usize = 256;
+
+/// An application. Dropping it ends what it has begun: sends that are not whole are given up, deliveries that were not
+/// taken wait for the next registration.
+#[derive(Debug)]
+pub struct Client {
+    id: ClientId,
+    events: mpsc::UnboundedSender<Event>,
+    budget: Arc<Semaphore>,
+    replies: mpsc::UnboundedReceiver<Message<Reply>>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// The node's side of it.
+#[derive(Debug)]
+pub(crate) struct ClientEnd {
+    pub(crate) budget: Arc<Semaphore>,
+    pub(crate) replies: mpsc::UnboundedSender<Message<Reply>>,
+    /// Replies that were not read.
+    pub(crate) waiting: Arc<AtomicUsize>,
+}
+
+impl Client {
+    pub(crate) fn new(id: ClientId, events: mpsc::UnboundedSender<Event>) -> Client {
+        let (sender, replies) = mpsc::unbounded_channel();
+        let budget = Arc::new(Semaphore::new(BUDGET_BYTES));
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let end = ClientEnd { budget: budget.clone(), replies: sender, waiting: waiting.clone() };
+        let _ = events.send(Event::Client(id, end));
+        Client { id, events, budget, replies, waiting }
+    }
+
+    /// Asks the node for something. Waits while too much of what this application sends is in the node's memory; false:
+    /// the node is gone.
+    pub async fn request(&self, request: impl Into<Message<Request>>) -> bool {
+        let message = request.into();
+        assert!(message.body.len() <= BODY_BYTES_MAX, "bodies are bounded");
+        if matches!(message.head, Request::Send { .. } | Request::Piece { .. }) {
+            let cost = (message.body.len() + MESSAGE_BYTES) as u32;
+            match self.budget.acquire_many(cost).await {
+                Ok(permit) => permit.forget(),
+                Err(_) => return false,
+            }
+        }
+        self.events.send(Event::Request(self.id, message)).is_ok()
+    }
+
+    /// The next thing that the node says; none: it is gone, or has cut this application off.
+    pub async fn reply(&mut self) -> Option<Message<Reply>> {
+        let reply = self.replies.recv().await?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        Some(reply)
+    }
+
+    /// The next thing that the node has said already.
+    pub fn try_reply(&mut self) -> Option<Message<Reply>> {
+        let reply = self.replies.try_recv().ok()?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        Some(reply)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.events.send(Event::ClientGone(self.id));
+    }
+}

@@ -1,0 +1,339 @@
+//! A node's configuration: plain fields, the same in code and in TOML.
+//!
+//! ```toml
+//! node = "dtn://alice/"
+//! listen = ["[::]:4556"]
+//!
+//! [[link]]
+//! name = "bob"
+//! address = "bob.example.org:4556"
+//!
+//! [[route]]
+//! to = "dtn://carol/*"
+//! via = "bob"
+//! ```
+//!
+//! `[agent]`, `[tcpcl]` and `[tcp]` are the engines' own settings, so what an experiment finds best is pasted as it is.
+//! Lengths of time are written `"200 ms"`, `"90 s"`, `"20 min"`.
+
+mod explain;
+
+use longwire_proto::bp::{Eid, agent};
+use longwire_proto::tcp::config::Profile;
+use longwire_proto::tcpcl::{self, Tls};
+use longwire_settings::error::{Error, nearest};
+use longwire_settings::toml_text;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The configuration of a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Config {
+    /// The node id: `dtn://name/` or `ipn:N.0`. There is no default: each node needs its own. RFC 9171 4.2.5.
+    pub node: String,
+    /// Addresses on which peers may call, `host:port`; TCPCL has port 4556. Default: none. RFC 9174 8.1.
+    pub listen: Vec<String>,
+    /// The socket for applications. Default: `longwire.sock` beside the store.
+    pub control: Option<PathBuf>,
+    /// Further endpoints that this node takes bundles for, though their node id is another: groups. Default: none.
+    pub endpoints: Vec<String>,
+    /// Where DTN time comes from. Default: the system's clock.
+    pub clock: Clock,
+    /// Answer pings, at service 7 or `echo`. Default: yes.
+    pub echo: bool,
+    /// The store.
+    pub storage: Storage,
+    /// What may wait between a connection and the engines.
+    pub stream: Stream,
+    /// Neighbours that this node calls.
+    pub link: Vec<Link>,
+    /// Ways to nodes that are no neighbours.
+    pub route: Vec<Route>,
+    /// The bundle agent.
+    pub agent: agent::Config,
+    /// All TCPCL sessions.
+    pub tcpcl: tcpcl::Config,
+    /// TCP. Of these settings a kernel takes the sizes of its buffers, where they are said.
+    pub tcp: Profile,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            node: String::new(),
+            listen: Vec::new(),
+            control: None,
+            endpoints: Vec::new(),
+            clock: Clock::default(),
+            echo: true,
+            storage: Storage::default(),
+            stream: Stream::default(),
+            link: Vec::new(),
+            route: Vec::new(),
+            agent: agent::Config {
+                limits: agent::Limits { buffer_bytes_max: 8 << 20, ..agent::Limits::default() },
+                ..agent::Config::default()
+            },
+            tcpcl: tcpcl::Config::default(),
+            tcp: Profile::default(),
+        }
+    }
+}
+
+/// Where DTN time comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// The system's clock, once it is past the year 2024: a board without a battery starts in 1970.
+    #[default]
+    System,
+    /// There is none: bundles carry their age (RFC 9171 4.4.2).
+    None,
+}
+
+/// The store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Storage {
+    /// Its folder. Default: `store`, beside the configuration.
+    pub path: PathBuf,
+    /// What it is kept on. Default: disk.
+    pub kind: StorageKind,
+    /// Bytes of what was written last that stay in memory. Default 16 MiB.
+    pub cache_bytes: usize,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Storage { path: "store".into(), kind: StorageKind::Disk, cache_bytes: 16 << 20 }
+    }
+}
+
+/// What a store is kept on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StorageKind {
+    /// Disk: what is accepted survives.
+    #[default]
+    Disk,
+    /// Memory: everything is gone with the node. For measurements.
+    Memory,
+}
+
+/// What may wait between a connection and the engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Stream {
+    /// Bytes handed over and not yet with the kernel. Less keeps urgent bundles from waiting behind others. Default
+    /// 262,144.
+    pub queue_bytes: u64,
+    /// Bytes received and not yet safe; with more the peer has to wait. Default 4 MiB.
+    pub window_bytes: u64,
+    /// Sessions that peers have opened; more are turned away. Default 1,024.
+    pub callers_max: usize,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Stream { queue_bytes: 256 * 1024, window_bytes: 4 << 20, callers_max: 1024 }
+    }
+}
+
+/// A neighbour that this node calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Link {
+    /// What it is called, by routes and commands.
+    pub name: String,
+    /// Where it is: `host:port`.
+    pub address: String,
+    /// The node id that it must have. Default: any.
+    pub peer: Option<String>,
+    /// Open from the start. Default: yes.
+    pub open: bool,
+    /// Its rate in bit/s, for fitting bundles into what is left of a contact; zero: not known. Default zero.
+    pub rate_bps: u64,
+    /// Bundles longer than this are fragmented, bytes; zero: only as the peer asks. Default zero. RFC 9171 5.8.
+    pub bundle_bytes_max: u64,
+    /// Its sessions, where they differ from all others: keys of `[tcpcl]`.
+    pub tcpcl: toml::Table,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Link {
+            name: String::new(),
+            address: String::new(),
+            peer: None,
+            open: true,
+            rate_bps: 0,
+            bundle_bytes_max: 0,
+            tcpcl: toml::Table::new(),
+        }
+    }
+}
+
+/// A way to nodes that are no neighbours.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Route {
+    /// For which endpoints; a trailing `*` stands for any rest.
+    pub to: String,
+    /// Over which link, or by which node.
+    pub via: String,
+    /// The lower, the better. Default zero.
+    pub cost: u32,
+}
+
+impl Config {
+    /// Reads a file. Paths in it are meant beside it.
+    ///
+    /// # Errors
+    /// What cannot be read or makes no sense, with a hint.
+    pub fn load(path: &Path) -> Result<Config, Error> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::new(format!("cannot read {}: {error}", path.display()))
+                .hint("--config names the node's configuration")
+        })?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        Config::parse(&text, &path.display().to_string(), folder)
+    }
+
+    /// Reads a text that `place` names in errors; its paths are meant in `folder`.
+    ///
+    /// # Errors
+    /// What makes no sense, with a hint.
+    pub fn parse(text: &str, place: &str, folder: &Path) -> Result<Config, Error> {
+        let said = toml_text::durations_read(&toml_text::parse(text, place)?);
+        let mut table = toml_text::to_table(&Config::default());
+        toml_text::merge(&mut table, &said);
+        let mut config: Config = toml_text::from_table(table, place)?;
+        config.storage.path = folder.join(&config.storage.path);
+        let beside = config.storage.path.with_file_name("longwire.sock");
+        config.control = Some(config.control.map_or(beside, |path| folder.join(path)));
+        config.check().map_err(|error| Error { what: format!("{place}: {}", error.what), ..error })?;
+        Ok(config)
+    }
+
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn check(&self) -> Result<(), Error> {
+        self.node_id()?;
+        for endpoint in &self.endpoints {
+            endpoint.parse::<Eid>().map_err(|_| no_endpoint(endpoint))?;
+        }
+        for (at, link) in self.link.iter().enumerate() {
+            self.check_link(at, link)?;
+        }
+        for route in &self.route {
+            self.check_route(route)?;
+        }
+        if self.tcpcl.tls != Tls::Off {
+            return Err(Error::new("tls is not there yet").hint("leave it off"));
+        }
+        if !self.agent.links.is_empty() {
+            return Err(Error::new("`agent.links` is not for nodes")
+                .hint("say `rate-bps` and `bundle-bytes-max` in the [[link]] itself"));
+        }
+        if self.stream.queue_bytes == 0 || self.stream.window_bytes == 0 {
+            return Err(Error::new("`stream.queue-bytes` and `stream.window-bytes` are at least 1")
+                .hint("leave them out"));
+        }
+        Ok(())
+    }
+
+    /// The node id in full.
+    ///
+    /// # Errors
+    /// It is not one.
+    pub fn node_id(&self) -> Result<Eid, Error> {
+        if self.node.is_empty() {
+            return Err(
+                Error::new("`node` is missing").hint("give the node an id, such as dtn://alice/ or ipn:7.0")
+            );
+        }
+        let eid = self.node.parse::<Eid>().or_else(|_| format!("{}/", self.node).parse::<Eid>());
+        match eid {
+            Ok(eid) if eid.is_singleton() && eid.node_id() == eid => Ok(eid.detached()),
+            _ => Err(Error::new(format!("`{}` is not a node id", self.node))
+                .hint("a node id looks like dtn://alice/ or ipn:7.0")),
+        }
+    }
+
+    fn check_link(&self, at: usize, link: &Link) -> Result<(), Error> {
+        if link.name.is_empty() {
+            return Err(Error::new(format!("[[link]] number {} has no `name`", at + 1))
+                .hint("routes and commands need one"));
+        }
+        let port = link.address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+        if !matches!(port, Some(Ok(_))) {
+            let what = format!("link `{}`: `{}` is no address", link.name, link.address);
+            return Err(Error::new(what).hint("write host:port; TCPCL has port 4556"));
+        }
+        if self.link[..at].iter().any(|other| other.name == link.name) {
+            return Err(
+                Error::new(format!("two links are called `{}`", link.name)).hint("name one otherwise")
+            );
+        }
+        self.session(link).map(drop)
+    }
+
+    fn check_route(&self, route: &Route) -> Result<(), Error> {
+        if route.to.is_empty() {
+            return Err(Error::new("a [[route]] has no `to`").hint("such as to = \"dtn://carol/*\""));
+        }
+        let is_link = self.link.iter().any(|link| link.name == route.via);
+        let is_node = route.via.parse::<Eid>().is_ok_and(|eid| !eid.is_null());
+        if is_link || is_node {
+            return Ok(());
+        }
+        let names = self.link.iter().map(|link| link.name.as_str());
+        let hint = match nearest(&route.via, names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "name a [[link]] or a node id".to_owned(),
+        };
+        Err(Error::new(format!("route to {}: there is no link `{}`", route.to, route.via)).hint(hint))
+    }
+
+    /// The settings of a link's sessions.
+    ///
+    /// # Errors
+    /// Its own settings make no sense.
+    pub(crate) fn session(&self, link: &Link) -> Result<tcpcl::Config, Error> {
+        let mut table = toml_text::to_table(&self.callers());
+        toml_text::merge(&mut table, &toml_text::durations_read(&link.tcpcl));
+        let session: tcpcl::Config = toml_text::from_table(table, &format!("link `{}`: [tcpcl]", link.name))?;
+        if session.tls != Tls::Off {
+            return Err(
+                Error::new(format!("link `{}`: tls is not there yet", link.name)).hint("leave it off")
+            );
+        }
+        let peer = match &link.peer {
+            Some(peer) => Some(peer.parse::<Eid>().map_err(|_| no_endpoint(peer))?.to_string()),
+            None => None,
+        };
+        Ok(tcpcl::Config { peer_node_id: session.peer_node_id.or(peer), ..session })
+    }
+
+    /// The settings of sessions that peers open.
+    pub(crate) fn callers(&self) -> tcpcl::Config {
+        let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
+        tcpcl::Config { node_id, ..self.tcpcl.clone() }
+    }
+
+    /// The socket for applications.
+    pub fn control(&self) -> PathBuf {
+        self.control.clone().unwrap_or_else(|| self.storage.path.with_file_name("longwire.sock"))
+    }
+}
+
+fn no_endpoint(text: &str) -> Error {
+    Error::new(format!("`{text}` is not an endpoint"))
+        .hint("an endpoint looks like dtn://name/inbox or ipn:3.1")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+use super::*;
+use longwire_proto::tcpcl::Versions;
+use longwire_proto::time::Duration;
+
+fn parse(text: &str) -> Result<Config, Error> {
+    Config::parse(text, "node.toml", Path::new("/etc/longwire"))
+}
+
+#[test]
+fn a_configuration_is_short_and_its_paths_are_beside_it() {
+    let text = "node = 'dtn://alice/'\n[[link]]\nname = 'bob'\naddress = 'bob:4556'\n[link.tcpcl]\nversions = '3'\n\
+                keepalive = '15 s'\n[[route]]\nto = 'dtn://carol/*'\nvia = 'bob'";
+    let config = parse(text).expect("it makes sense");
+    assert_eq!(config.storage.path, Path::new("/etc/longwire/store"));
+    assert_eq!(config.control(), Path::new("/etc/longwire/longwire.sock"));
+    let session = config.session(&config.link[0]).expect("it makes sense");
+    assert_eq!((session.versions, session.keepalive), (Versions::Three, Duration::from_secs(15)));
+    assert_eq!(session.node_id, "dtn://alice/");
+    assert_eq!(session.segment_bytes, config.tcpcl.segment_bytes, "the rest is as in all others");
+    assert_eq!(config.agent.limits.buffer_bytes_max, 8 << 20, "a node's own default");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_hint() {
+    let refused = |text: &str| parse(text).expect_err(text).to_string();
+    let cases = [
+        ("listen = []", "`node` is missing", "give the node an id"),
+        ("node = 'alice'", "is not a node id", "dtn://alice/"),
+        ("node = 'dtn://a/b'", "is not a node id", "dtn://alice/"),
+        ("node = 'dtn://a/'\nlistn = []", "unknown field `listn`", "did you mean `listen`?"),
+        ("node = 'dtn://a/'\n[agent]\nlimit = 1", "unknown field `limit`", "did you mean `limits`?"),
+        ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b'", "is no address", "host:port"),
+        ("node = 'dtn://a/'\n[[route]]\nto = '*'\nvia = 'b'", "there is no link `b`", "name a [[link]]"),
+        ("node = 'dtn://a/'\n[tcpcl]\ntls = 'require'", "tls", "off"),
+    ];
+    for (text, what, hint) in cases {
+        let said = refused(text);
+        assert!(said.contains(what) && said.contains("hint: ") && said.contains(hint), "{text}: {said}");
+        assert!(said.starts_with("node.toml"), "{said}");
+    }
+    let link = "node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b:1'\n[link.tcpcl]\nkeepalve = '1 s'";
+    assert!(refused(link).contains("did you mean `keepalive`?"));
+}
+
+#[test]
+fn it_is_explained_in_words() {
+    let config =
+        parse("node = 'ipn:7.0'\nlisten = ['[::]:4556']\n[tcp]\nmaximum-segment-bytes = 536").expect("fine");
+    let words = config.explain();
+    for part in
+        ["This node is ipn:7.0.", "at [::]:4556", "/etc/longwire/store", "newcomers are refused", "[tcp]"]
+    {
+        assert!(words.contains(part), "{words}");
+    }
+}

@@ -1,0 +1,92 @@
+//! An application's side of the control socket, for programs without an event loop.
+
+use crate::control::{decode, encode};
+use crate::message::{Message, Reply, Request};
+use bytes::BytesMut;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// A connection to a node. What it says is read by a thread, so that neither side ever waits for the other to read.
+#[derive(Debug)]
+pub struct Connection {
+    stream: UnixStream,
+    replies: mpsc::Receiver<io::Result<Message<Reply>>>,
+    out: BytesMut,
+}
+
+impl Connection {
+    /// Connects to the node whose control socket this is.
+    ///
+    /// # Errors
+    /// No node answers there.
+    pub fn open(path: &Path) -> io::Result<Connection> {
+        let stream = UnixStream::connect(path)?;
+        let reading = stream.try_clone()?;
+        // A few: who does not read them slows the node's side down, and no memory fills.
+        let (sender, replies) = mpsc::sync_channel(256);
+        thread::Builder::new().name("replies".into()).spawn(move || read(reading, &sender))?;
+        Ok(Connection { stream, replies, out: BytesMut::new() })
+    }
+
+    /// Says something to the node.
+    ///
+    /// # Errors
+    /// The node is gone.
+    pub fn say(&mut self, request: impl Into<Message<Request>>) -> io::Result<()> {
+        self.out.clear();
+        encode(&request.into(), &mut self.out);
+        self.stream.write_all(&self.out)
+    }
+
+    /// The next thing that the node says; none: not in time.
+    ///
+    /// # Errors
+    /// The node is gone.
+    pub fn hear(&mut self, patience: Duration) -> io::Result<Option<Message<Reply>>> {
+        match self.replies.recv_timeout(patience) {
+            Ok(reply) => reply.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(gone()),
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the node has ended, or has ended the connection")
+}
+
+fn read(mut stream: UnixStream, sender: &mpsc::SyncSender<io::Result<Message<Reply>>>) {
+    let mut input = BytesMut::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match decode(&mut input) {
+            Ok(Some(message)) => {
+                if sender.send(Ok(message)).is_err() {
+                    return;
+                }
+                continue;
+            }
+            Ok(None) => {}
+            Err(what) => {
+                let _ = sender.send(Err(io::Error::new(io::ErrorKind::InvalidData, what)));
+                return;
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) => return drop(sender.send(Err(gone()))),
+            Ok(some) => input.extend_from_slice(&buffer[..some]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return drop(sender.send(Err(error))),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The control socket: applications on this machine, one connection each. A pump over a [`Client`](crate::Client).
+
+use crate::client::Client;
+use crate::message::{BODY_BYTES_MAX, HEAD_BYTES_MAX, Message, Reply, Request};
+use crate::node::Reception;
+use bytes::{BufMut, Bytes, BytesMut};
+use longwire_settings::error::Error;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Runtime;
+
+/// Bytes of replies that one write takes.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// Listens for applications. A socket that a crash left behind is taken over; one that is answered is not.
+pub(crate) fn listen(path: &Path, reception: Reception, runtime: &Runtime) -> Result<(), Error> {
+    let bound = bind(path).map_err(|error| {
+        Error::new(format!("cannot make the control socket {}: {error}", path.display()))
+            .hint("`control` names a path that this user may write to, shorter than 108 bytes")
+    })?;
+    runtime.spawn(async move {
+        loop {
+            match bound.accept().await {
+                Ok((stream, _)) => drop(tokio::spawn(serve(stream, reception.client()))),
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
+            }
+        }
+    });
+    Ok(())
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)?;
+    }
+    if path.exists() {
+        if std::os::unix::net::UnixStream::connect(path).is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another node answers there"));
+        }
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    // Whoever may write to it commands the node.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
+    Ok(listener)
+}
+
+/// Serves one application until either side has enough.
+async fn serve(stream: UnixStream, mut client: Client) {
+    let (mut read, mut write) = stream.into_split();
+    let mut input = BytesMut::new();
+    let mut out = BytesMut::new();
+    loop {
+        tokio::select! {
+            biased;
+            reply = client.reply() => {
+                let Some(reply) = reply else { return };
+                encode(&reply, &mut out);
+                while out.len() < WRITE_BYTES && let Some(reply) = client.try_reply() {
+                    encode(&reply, &mut out);
+                }
+                if write.write_all(&out).await.is_err() {
+                    return;
+                }
+                out.clear();
+            }
+            some = read.read_buf(&mut input) => {
+                if !matches!(some, Ok(1..)) {
+                    return;
+                }
+                if !hear(&mut input, &client, &mut write).await {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Carries out all requests that are whole; false: it is over.
+async fn hear(input: &mut BytesMut, client: &Client, write: &mut (impl AsyncWriteExt + Unpin)) -> bool {
+    loop {
+        let message: Message<Request> = match decode(input) {
+            Ok(Some(message)) => message,
+            Ok(None) => return true,
+            Err(what) => {
+                let mut out = BytesMut::new();
+                encode(&Reply::error(what, None).into(), &mut out);
+                let _ = write.write_all(&out).await;
+                return false;
+            }
+        };
+        if !client.request(message).await {
+            return false;
+        }
+    }
+}
+
+/// Puts a message behind others.
+pub(crate) fn encode<T: serde::Serialize>(message: &Message<T>, out: &mut BytesMut) {
+    let start = out.len();
+    out.put_u64(0);
+    serde_json::to_writer(out.writer(), &message.head).expect("heads are JSON");
+    let head_bytes = (out.len() - start - 8) as u32;
+    out[start..start + 4].copy_from_slice(&head_bytes.to_be_bytes());
+    out[start + 4..start + 8].copy_from_slice(&(message.body.len() as u32).to_be_bytes());
+    out.extend_from_slice(&message.body);
+}
+
+/// Takes the next message from the front of `input`; none: it is not whole.
+pub(crate) fn decode<T: serde::de::DeserializeOwned>(
+    input: &mut BytesMut,
+) -> Result<Option<Message<T>>, String> {
+    let Some((lengths, rest)) = input.split_first_chunk::<8>() else { return Ok(None) };
+    let head_bytes = u32::from_be_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
+    let body_bytes = u32::from_be_bytes([lengths[4], lengths[5], lengths[6], lengths[7]]) as usize;
+    if head_bytes > HEAD_BYTES_MAX || body_bytes > BODY_BYTES_MAX {
+        return Err(format!("a message of {head_bytes} and {body_bytes} bytes is too long"));
+    }
+    if rest.len() < head_bytes + body_bytes {
+        input.reserve(head_bytes + body_bytes);
+        return Ok(None);
+    }
+    let mut whole = input.split_to(8 + head_bytes + body_bytes).freeze();
+    let body: Bytes = whole.split_off(8 + head_bytes);
+    let head = serde_json::from_slice(&whole[8..]).map_err(|error| format!("not a message: {error}"))?;
+    Ok(Some(Message { head, body }))
+}

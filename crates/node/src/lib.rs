@@ -1,0 +1,42 @@
+//! The daemon as a library: sockets, disk and clock around the engines.
+//!
+//! ```text
+//!    applications (control socket, or in this process)
+//!         |  message                                              operators
+//!      Client  ---------------->  Task: Desk, engines, operate  <----'
+//!                                   |                   |
+//!                             storage::Drive       stream::pump, one a connection
+//!                                   |                   |
+//!                            threads: Log, reader    TCP, or a pipe in memory
+//! ```
+//!
+//! A [`Node`] runs on a thread of its own with one event queue: the engines' task and the pumps share it, so nothing is
+//! handed from core to core but what goes to the disk. Everything that waits anywhere has a limit: what goes out by the
+//! room that the engines are told, what comes in by the window of its connection, what applications send by their budget.
+
+#![cfg(unix)]
+
+mod client;
+pub mod config;
+mod connection;
+mod control;
+mod desk;
+mod echo;
+pub mod envelope;
+mod event;
+pub mod inbox;
+mod links;
+pub mod message;
+mod node;
+mod operate;
+mod setup;
+pub mod storage;
+pub mod stream;
+mod task;
+
+pub use client::Client;
+pub use config::Config;
+pub use connection::Connection;
+pub use echo::service as echo_service;
+pub use node::Node;
+pub use setup::{Calling, Connector, Setup, WallClock, system_dtn_ms};

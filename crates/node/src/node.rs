@@ -1,0 +1,276 @@
+//! A running node.
+
+use crate::client::Client;
+use crate::config::StorageKind;
+use crate::control;
+use crate::echo;
+use crate::event::{ClientId, Event};
+use crate::links::{self, Links};
+use crate::setup::{Setup, prepare, set_buffers};
+use crate::storage::{Drive, Log, Opened, random_u64};
+use crate::stream::Wire;
+use crate::task::{Parts, Task};
+use longwire_proto::bp::agent::{self, Agent};
+use longwire_proto::joint::{Beside, Stack, Through};
+use longwire_proto::rng::Rng;
+use longwire_settings::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// A running node, on a thread of its own. Dropping it ends it as a crash would.
+#[derive(Debug)]
+pub struct Node {
+    events: mpsc::UnboundedSender<Event>,
+    next_client: Arc<AtomicU64>,
+    addresses: Vec<SocketAddr>,
+    opened: Opened,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Makes applications' ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Reception {
+    events: mpsc::UnboundedSender<Event>,
+    next_client: Arc<AtomicU64>,
+}
+
+impl Reception {
+    pub(crate) fn client(&self) -> Client {
+        let id = ClientId(self.next_client.fetch_add(1, Ordering::Relaxed));
+        Client::new(id, self.events.clone())
+    }
+}
+
+impl Node {
+    /// Starts a node: opens its store, listens, calls. It is there when this returns.
+    ///
+    /// # Errors
+    /// The store cannot be opened, or an address is taken.
+    pub fn start(setup: Setup) -> Result<Node, Error> {
+        setup.config.check()?;
+        let (tell, events) = mpsc::unbounded_channel();
+        let (store, opened) = open_store(&setup, &tell)?;
+        let links = Arc::new(Mutex::new(Links::new(&setup.config)?));
+        let rng = Rng::new(random_u64());
+        let agent = Agent::new(agent_config(&setup), rng.fork("agent"))
+            .map_err(|error| Error::new(format!("`{}` is not a node id: {error}", setup.config.node)))?;
+        let sessions = links::sessions(links.clone(), rng.fork("tcpcl"));
+        let engines = Stack::new(agent, Beside { first: Through::new(), second: sessions });
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Error::new(format!("the system gives no event queue: {error}")))?;
+        let reception = Reception { events: tell.clone(), next_client: Arc::new(AtomicU64::new(0)) };
+        let addresses = {
+            let _inside = runtime.enter();
+            if setup.config.echo {
+                runtime.spawn(echo::serve(reception.client(), setup.config.node.starts_with("ipn:")));
+            }
+            if setup.signals {
+                heed_signals(&tell, &runtime)?;
+            }
+            let addresses = listen(&setup, &tell, &runtime)?;
+            if let Some(path) = &setup.config.control {
+                control::listen(path, reception.clone(), &runtime)?;
+            }
+            addresses
+        };
+        let parts = Parts { engines, setup, links, store, opened, events, tell: tell.clone() };
+        let thread = std::thread::Builder::new()
+            .name("node".into())
+            .spawn(move || runtime.block_on(async { Task::new(parts).run().await }))
+            .map_err(|error| Error::new(format!("the system gives no thread: {error}")))?;
+        let next_client = reception.next_client;
+        Ok(Node { events: tell, next_client, addresses, opened, thread: Some(thread) })
+    }
+
+    /// A new application.
+    pub fn client(&self) -> Client {
+        Reception { events: self.events.clone(), next_client: self.next_client.clone() }.client()
+    }
+
+    /// Where peers may call: the configured addresses, with the ports that the system chose for port 0.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What opening the store met.
+    pub fn opened(&self) -> Opened {
+        self.opened
+    }
+
+    /// A peer calls, over this.
+    pub fn call(&self, wire: impl Wire, from: &str) {
+        let _ = self.events.send(Event::Caller(Box::new(wire), from.to_owned()));
+    }
+
+    /// The wall clock has jumped.
+    pub fn clock_jumped(&self) {
+        let _ = self.events.send(Event::Clock);
+    }
+
+    /// Reads the configuration again: links and routes change without a restart.
+    pub fn reload(&self) {
+        let _ = self.events.send(Event::Reload);
+    }
+
+    /// Ends it in good order.
+    pub fn stop(mut self) {
+        self.end(false);
+    }
+
+    /// Waits until it ends.
+    pub fn wait(mut self) {
+        self.join();
+    }
+
+    /// Something that ends it in good order, from elsewhere.
+    pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
+        let events = self.events.clone();
+        move || drop(events.send(Event::Stop { at_once: false }))
+    }
+
+    /// Something that makes it read its configuration again, from elsewhere.
+    pub fn reloader(&self) -> impl Fn() + Send + Sync + 'static {
+        let events = self.events.clone();
+        move || drop(events.send(Event::Reload))
+    }
+
+    fn end(&mut self, at_once: bool) {
+        let _ = self.events.send(Event::Stop { at_once });
+        self.join();
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take()
+            && let Err(panic) = thread.join()
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.end(true);
+        }
+    }
+}
+
+fn agent_config(setup: &Setup) -> agent::Config {
+    let mut config = setup.config.agent.clone();
+    config.node = setup.config.node_id().map(|eid| eid.to_string()).unwrap_or_default();
+    // Links have their ids in the order of the configuration, from 1.
+    let special = setup.config.link.iter().zip(1..).map(|(link, id)| agent::LinkConfig {
+        link: longwire_proto::service::LinkId(id),
+        rate_bps: link.rate_bps,
+        bundle_bytes_max: link.bundle_bytes_max,
+        ..agent::LinkConfig::default()
+    });
+    config.links = special.collect();
+    config
+}
+
+fn open_store(setup: &Setup, tell: &mpsc::UnboundedSender<Event>) -> Result<(Drive, Opened), Error> {
+    let storage = &setup.config.storage;
+    let tell = tell.clone();
+    let tell = Box::new(move |said| drop(tell.send(Event::Storage(said))));
+    let failed = |error: std::io::Error| {
+        Error::new(format!("cannot open the store {}: {error}", storage.path.display())).hint(
+            "`storage.path` names a folder that this user may write to, and one node at a time may use it",
+        )
+    };
+    if let Some(forgetful) = &setup.forgetful {
+        let drive = Drive::start(forgetful.open(), storage.cache_bytes, tell).map_err(failed)?;
+        return Ok((drive, Opened::default()));
+    }
+    match storage.kind {
+        StorageKind::Memory => Ok((Drive::memory(), Opened::default())),
+        StorageKind::Disk => {
+            let (log, opened) = Log::open(&storage.path).map_err(failed)?;
+            Ok((Drive::start(log, storage.cache_bytes, tell).map_err(failed)?, opened))
+        }
+    }
+}
+
+fn listen(
+    setup: &Setup,
+    tell: &mpsc::UnboundedSender<Event>,
+    runtime: &runtime::Runtime,
+) -> Result<Vec<SocketAddr>, Error> {
+    let mut addresses = Vec::new();
+    for text in &setup.config.listen {
+        let listener = bind(text, setup).map_err(|error| {
+            Error::new(format!("cannot listen on {text}: {error}"))
+                .hint("another program may have the port; `listen` takes host:port, TCPCL has 4556")
+        })?;
+        addresses.extend(listener.local_addr());
+        runtime.spawn(accept(listener, tell.clone()));
+    }
+    Ok(addresses)
+}
+
+fn bind(text: &str, setup: &Setup) -> std::io::Result<TcpListener> {
+    let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "no such address");
+    for address in std::net::ToSocketAddrs::to_socket_addrs(text)? {
+        let bound = (|| {
+            let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+            socket.set_reuseaddr(true)?;
+            set_buffers(&socket, &setup.config)?;
+            socket.bind(address)?;
+            socket.listen(1024)
+        })();
+        match bound {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Hang-up reads the configuration again; interrupt and terminate end the node in good order, and a second time at once.
+fn heed_signals(tell: &mpsc::UnboundedSender<Event>, runtime: &runtime::Runtime) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::new(format!("the system gives no signals: {error}"));
+    let mut hang_up = signal(SignalKind::hangup()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let tell = tell.clone();
+    runtime.spawn(async move {
+        loop {
+            let event = tokio::select! {
+                _ = hang_up.recv() => Event::Reload,
+                _ = interrupt.recv() => Event::Stop { at_once: false },
+                _ = terminate.recv() => Event::Stop { at_once: false },
+            };
+            if tell.send(event).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+async fn accept(listener: TcpListener, tell: mpsc::UnboundedSender<Event>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                if prepare(&stream).is_ok()
+                    && tell.send(Event::Caller(Box::new(stream), from.to_string())).is_err()
+                {
+                    return;
+                }
+            }
+            // Out of descriptors, most likely: others have to end first.
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
+        }
+    }
+}

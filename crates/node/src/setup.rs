@@ -1,0 +1,101 @@
+//! What a node is started with.
+
+use crate::config::{Clock, Config};
+use crate::storage::Forgetful;
+use crate::stream::Wire;
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
+
+/// Milliseconds from the Unix epoch to the DTN epoch, 2000-01-01 (RFC 9171 4.2.6).
+const DTN_EPOCH_MS: u64 = 946_684_800_000;
+/// 2024-01-01 in DTN time: a clock that is before it has not been set.
+const PLAUSIBLE_DTN_MS: u64 = 757_382_400_000;
+
+/// DTN time now, milliseconds; none: there is no clock.
+pub type WallClock = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
+/// A call under way.
+pub type Calling = Pin<Box<dyn Future<Output = io::Result<Box<dyn Wire>>> + Send>>;
+/// How links are called.
+pub type Connector = Arc<dyn Fn(String, &Config) -> Calling + Send + Sync>;
+
+/// What a node is started with: its configuration, and what tests exchange.
+#[derive(Clone)]
+pub struct Setup {
+    /// The configuration.
+    pub config: Config,
+    /// Its file, for reading it again.
+    pub path: Option<PathBuf>,
+    /// The wall clock.
+    pub wall_clock: WallClock,
+    /// How links are called. By TCP.
+    pub connector: Connector,
+    /// Whether the process's signals are the node's: hang-up reads the configuration again, interrupt and terminate end
+    /// it in good order.
+    pub signals: bool,
+    /// A store that forgets what was not synced, instead of the configured one.
+    pub forgetful: Option<Forgetful>,
+}
+
+impl Setup {
+    /// With this configuration, and the world as it is.
+    pub fn new(config: Config) -> Self {
+        let wall_clock: WallClock = match config.clock {
+            Clock::System => Arc::new(system_dtn_ms),
+            Clock::None => Arc::new(|| None),
+        };
+        Setup {
+            config,
+            path: None,
+            wall_clock,
+            connector: Arc::new(|to, config| Box::pin(call(to, config.clone()))),
+            signals: false,
+            forgetful: None,
+        }
+    }
+}
+
+/// DTN time by the system's clock, if that has been set.
+pub fn system_dtn_ms() -> Option<u64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    let dtn_ms = u64::try_from(since.as_millis()).ok()?.checked_sub(DTN_EPOCH_MS)?;
+    (dtn_ms >= PLAUSIBLE_DTN_MS).then_some(dtn_ms)
+}
+
+/// Calls by TCP, one address of the host after the other.
+async fn call(to: String, config: Config) -> io::Result<Box<dyn Wire>> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in lookup_host(&to).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        set_buffers(&socket, &config)?;
+        match socket.connect(address).await {
+            Ok(stream) => {
+                prepare(&stream)?;
+                return Ok(Box::new(stream));
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Sets the sizes of the kernel's buffers, where the configuration says them.
+pub(crate) fn set_buffers(socket: &TcpSocket, config: &Config) -> io::Result<()> {
+    let plain = longwire_proto::tcp::config::Profile::default();
+    if config.tcp.send_buffer_bytes != plain.send_buffer_bytes {
+        socket.set_send_buffer_size(config.tcp.send_buffer_bytes)?;
+    }
+    if config.tcp.receive_buffer_bytes != plain.receive_buffer_bytes {
+        socket.set_recv_buffer_size(config.tcp.receive_buffer_bytes)?;
+    }
+    Ok(())
+}
+
+/// Small messages are not to wait for others: the engines put together what belongs together.
+pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)
+}

@@ -1,0 +1,64 @@
+//! What a store of records has to be able to do: the small face behind which databases can be exchanged.
+
+use bytes::Bytes;
+use longwire_proto::service::{RecordId, StorageFailure};
+
+/// One change of a batch.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// Data at the end of a record; the first makes it.
+    Append {
+        /// The record.
+        record: RecordId,
+        /// Where the data begin: the record's length so far.
+        offset: u64,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// The record goes.
+    Remove {
+        /// The record.
+        record: RecordId,
+    },
+}
+
+/// Why a batch was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no space for its data. What it removes is removed.
+    Full,
+    /// The device failed. Nothing of it counts.
+    Device,
+}
+
+/// A store of records, written by one thread.
+pub trait Backend: Send + 'static {
+    /// All records, each with its durable length in bytes, in order.
+    fn list(&mut self) -> Vec<(RecordId, u64)>;
+
+    /// Makes a batch durable, as far as there is space. Returns when it is.
+    ///
+    /// # Errors
+    /// The batch was not kept.
+    fn write(&mut self, batch: &[Write]) -> Result<(), Refusal>;
+
+    /// Does some of what can wait; true: there is more.
+    fn tend(&mut self) -> bool {
+        false
+    }
+
+    /// Reads beside the writer.
+    fn reader(&self) -> Box<dyn Reader>;
+}
+
+/// Reads what is durable, on a thread of its own.
+pub trait Reader: Send {
+    /// The durable length of a record; none: there is no such record.
+    fn length(&self, record: RecordId) -> Option<u64>;
+
+    /// A range of a record, shorter at its end.
+    ///
+    /// # Errors
+    /// The record is missing or damaged, or the device fails.
+    fn read(&self, record: RecordId, offset: u64, length: u32) -> Result<Bytes, StorageFailure>;
+}

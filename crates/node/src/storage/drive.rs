@@ -1,0 +1,379 @@
+//! Drives a [`Backend`] on two threads, and answers from memory what it can.
+
+use super::backend::{Backend, Reader, Refusal, Write};
+use super::recent::Recent;
+use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+/// Bytes of data that one batch takes at the most; what is over waits for the next.
+const BATCH_BYTES_MAX: usize = 32 << 20;
+/// What a thread tells the engines' task with.
+pub(crate) type Tell = Box<dyn Fn(Vec<StorageIndication>) + Send + Sync>;
+
+enum Job {
+    Write(Write),
+    Read { record: RecordId, offset: u64, length: u32 },
+    List,
+}
+
+/// Where the reads of a record go: all that are under way go the same way, so that they are answered in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Writer,
+    Reader,
+}
+
+/// The storage as the engines' task has it.
+pub(crate) struct Drive {
+    store: Store,
+    answers: VecDeque<StorageIndication>,
+}
+
+enum Store {
+    /// All of it in memory, and gone with the process.
+    Memory(Recent),
+    Disk(Disk),
+}
+
+struct Disk {
+    recent: Recent,
+    jobs: Vec<Job>,
+    reads: Vec<Job>,
+    reading: BTreeMap<RecordId, (Way, usize)>,
+    lengths: Box<dyn Reader>,
+    writer: Option<mpsc::Sender<Vec<Job>>>,
+    reader: Option<mpsc::Sender<Vec<Job>>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Drive {
+    /// A store in memory: nothing survives the process.
+    pub(crate) fn memory() -> Self {
+        Drive { store: Store::Memory(Recent::new(usize::MAX)), answers: VecDeque::new() }
+    }
+
+    /// A store over a back end, which says what it has done with `tell`.
+    pub(crate) fn start(backend: impl Backend, cache_bytes: usize, tell: Tell) -> std::io::Result<Self> {
+        let (lengths, reader) = (backend.reader(), backend.reader());
+        let tell = std::sync::Arc::new(tell);
+        let told = tell.clone();
+        let (writer, jobs) = mpsc::channel();
+        let writing = thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || Writer::new(backend).run(&jobs, &told))?;
+        let (read, reads) = mpsc::channel();
+        let reading = thread::Builder::new()
+            .name("store-reader".into())
+            .spawn(move || run_reader(&*reader, &reads, &**tell))?;
+        let disk = Disk {
+            recent: Recent::new(cache_bytes),
+            jobs: Vec::new(),
+            reads: Vec::new(),
+            reading: BTreeMap::new(),
+            lengths,
+            writer: Some(writer),
+            reader: Some(read),
+            threads: vec![writing, reading],
+        };
+        Ok(Drive { store: Store::Disk(disk), answers: VecDeque::new() })
+    }
+
+    /// Hears a request of the engines.
+    pub(crate) fn request(&mut self, request: StorageRequest) {
+        match &mut self.store {
+            Store::Memory(records) => self.answers.push_back(in_memory(records, request)),
+            Store::Disk(disk) => self.answers.extend(disk.request(request)),
+        }
+    }
+
+    /// Hears what a thread said, before the engines hear it.
+    pub(crate) fn heard(&mut self, indication: &StorageIndication) {
+        if let Store::Disk(disk) = &mut self.store {
+            disk.heard(indication);
+        }
+    }
+
+    /// What can be said at once.
+    pub(crate) fn answer(&mut self) -> Option<StorageIndication> {
+        self.answers.pop_front()
+    }
+
+    /// Hands everything that was asked to the threads.
+    pub(crate) fn flush(&mut self) {
+        if let Store::Disk(disk) = &mut self.store {
+            disk.flush();
+        }
+    }
+}
+
+fn in_memory(records: &mut Recent, request: StorageRequest) -> StorageIndication {
+    match request {
+        StorageRequest::Append { record, data } => {
+            let offset = records.length(record).unwrap_or(0);
+            let up_to = offset + data.len() as u64;
+            records.append(record, offset, data);
+            StorageIndication::Stored { record, up_to }
+        }
+        StorageRequest::Read { record, offset, length } => match records.read(record, offset, length) {
+            Some(data) => StorageIndication::Data { record, offset, data },
+            None => StorageIndication::Failed { record, failure: StorageFailure::Missing },
+        },
+        StorageRequest::Remove { record } => {
+            records.forget(record);
+            StorageIndication::Removed { record }
+        }
+        StorageRequest::List => StorageIndication::Listed { records: Vec::new() },
+    }
+}
+
+impl Disk {
+    fn request(&mut self, request: StorageRequest) -> Option<StorageIndication> {
+        match request {
+            StorageRequest::Append { record, data } => {
+                let known = self.recent.length(record).or_else(|| self.lengths.length(record));
+                let offset = known.unwrap_or(0);
+                self.recent.append(record, offset, data.clone());
+                self.jobs.push(Job::Write(Write::Append { record, offset, data }));
+                None
+            }
+            StorageRequest::Remove { record } => {
+                self.recent.forget(record);
+                self.jobs.push(Job::Write(Write::Remove { record }));
+                None
+            }
+            StorageRequest::Read { record, offset, length } => self.read(record, offset, length),
+            StorageRequest::List => {
+                self.jobs.push(Job::List);
+                None
+            }
+        }
+    }
+
+    fn read(&mut self, record: RecordId, offset: u64, length: u32) -> Option<StorageIndication> {
+        let under_way = self.reading.get(&record).map(|(way, _)| *way);
+        if under_way.is_none()
+            && let Some(data) = self.recent.read(record, offset, length)
+        {
+            return Some(StorageIndication::Data { record, offset, data });
+        }
+        // Behind what is being written, if that is what is wanted.
+        let way = match under_way {
+            Some(way) => way,
+            None if self.recent.is_pending(record) => Way::Writer,
+            None => Way::Reader,
+        };
+        self.reading.entry(record).or_insert((way, 0)).1 += 1;
+        let job = Job::Read { record, offset, length };
+        match way {
+            Way::Writer => self.jobs.push(job),
+            Way::Reader => self.reads.push(job),
+        }
+        None
+    }
+
+    fn heard(&mut self, indication: &StorageIndication) {
+        match indication {
+            StorageIndication::Stored { record, up_to } => self.recent.durable(*record, *up_to),
+            StorageIndication::Full { record } => self.recent.refuse(*record),
+            StorageIndication::Data { record, .. } => self.answered(*record),
+            StorageIndication::Failed { record, .. } => {
+                if self.reading.contains_key(record) {
+                    self.answered(*record);
+                } else {
+                    self.recent.refuse(*record);
+                }
+            }
+            StorageIndication::Removed { .. } | StorageIndication::Listed { .. } => {}
+        }
+    }
+
+    fn answered(&mut self, record: RecordId) {
+        if let Some((_, left)) = self.reading.get_mut(&record) {
+            *left -= 1;
+            if *left == 0 {
+                self.reading.remove(&record);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        self.recent.trim();
+        for (jobs, thread) in [(&mut self.jobs, &self.writer), (&mut self.reads, &self.reader)] {
+            if !jobs.is_empty()
+                && let Some(thread) = thread
+            {
+                // A thread that is gone has panicked, and the panic is passed on at the end.
+                let _ = thread.send(std::mem::take(jobs));
+            }
+        }
+    }
+}
+
+impl Drop for Disk {
+    /// Everything that was handed over is carried out first.
+    fn drop(&mut self) {
+        self.flush();
+        self.writer = None;
+        self.reader = None;
+        for thread in self.threads.drain(..) {
+            if let Err(panic) = thread.join()
+                && !thread::panicking()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+fn run_reader(reader: &dyn Reader, reads: &mpsc::Receiver<Vec<Job>>, tell: &dyn Fn(Vec<StorageIndication>)) {
+    while let Ok(jobs) = reads.recv() {
+        let answers = jobs.into_iter().filter_map(|job| match job {
+            Job::Read { record, offset, length } => Some(read(reader, record, offset, length)),
+            Job::Write(_) | Job::List => None,
+        });
+        tell(answers.collect());
+    }
+}
+
+fn read(reader: &dyn Reader, record: RecordId, offset: u64, length: u32) -> StorageIndication {
+    match reader.read(record, offset, length) {
+        Ok(data) => StorageIndication::Data { record, offset, data },
+        Err(failure) => StorageIndication::Failed { record, failure },
+    }
+}
+
+/// The thread that writes.
+struct Writer<B> {
+    backend: B,
+    reader: Box<dyn Reader>,
+    waiting: VecDeque<Job>,
+    /// Records whose appends are dropped until they begin again where the durable part ends.
+    refused: BTreeSet<RecordId>,
+}
+
+impl<B: Backend> Writer<B> {
+    fn new(backend: B) -> Self {
+        let reader = backend.reader();
+        Writer { backend, reader, waiting: VecDeque::new(), refused: BTreeSet::new() }
+    }
+
+    fn run(mut self, jobs: &mpsc::Receiver<Vec<Job>>, tell: &Tell) {
+        loop {
+            if self.waiting.is_empty() {
+                match jobs.recv() {
+                    Ok(more) => self.waiting.extend(more),
+                    Err(mpsc::RecvError) => return,
+                }
+            }
+            while let Ok(more) = jobs.try_recv() {
+                self.waiting.extend(more);
+            }
+            let answers = self.step();
+            if !answers.is_empty() {
+                tell(answers);
+            }
+            self.backend.tend();
+        }
+    }
+
+    /// Carries out what waits: all writes up to the next read or listing, as one batch, or that.
+    fn step(&mut self) -> Vec<StorageIndication> {
+        match self.waiting.front() {
+            Some(Job::Write(_)) => self.write(),
+            Some(Job::Read { .. } | Job::List) => {
+                let answer = match self.waiting.pop_front() {
+                    Some(Job::Read { record, offset, length }) => read(&*self.reader, record, offset, length),
+                    _ => StorageIndication::Listed { records: self.backend.list() },
+                };
+                vec![answer]
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn write(&mut self) -> Vec<StorageIndication> {
+        let mut batch: Vec<Write> = Vec::new();
+        let mut bytes = 0;
+        while bytes < BATCH_BYTES_MAX
+            && let Some(Job::Write(_)) = self.waiting.front()
+        {
+            let Some(Job::Write(write)) = self.waiting.pop_front() else { unreachable!("it was just seen") };
+            if self.drops(&write) {
+                continue;
+            }
+            if let Write::Append { data, .. } = &write {
+                bytes += data.len();
+            }
+            put(&mut batch, write);
+        }
+        match self.backend.write(&batch) {
+            Ok(()) => batch.iter().map(done).collect(),
+            Err(refusal) => batch.iter().filter_map(|write| self.refuse(write, refusal)).collect(),
+        }
+    }
+
+    /// True for appends behind one that was not kept.
+    fn drops(&mut self, write: &Write) -> bool {
+        match write {
+            Write::Append { record, offset, .. } if self.refused.contains(record) => {
+                let goes_on = *offset == self.reader.length(*record).unwrap_or(0);
+                if goes_on {
+                    self.refused.remove(record);
+                }
+                !goes_on
+            }
+            Write::Remove { record } => {
+                self.refused.remove(record);
+                false
+            }
+            Write::Append { .. } => false,
+        }
+    }
+
+    fn refuse(&mut self, write: &Write, refusal: Refusal) -> Option<StorageIndication> {
+        match (write, refusal) {
+            (Write::Append { record, .. }, _) => {
+                // Said once, whatever else of it was in the batch.
+                let first = self.refused.insert(*record);
+                first.then_some(match refusal {
+                    Refusal::Full => StorageIndication::Full { record: *record },
+                    Refusal::Device => {
+                        StorageIndication::Failed { record: *record, failure: StorageFailure::Device }
+                    }
+                })
+            }
+            (Write::Remove { record }, Refusal::Full) => Some(StorageIndication::Removed { record: *record }),
+            (Write::Remove { record }, Refusal::Device) => {
+                Some(StorageIndication::Failed { record: *record, failure: StorageFailure::Device })
+            }
+        }
+    }
+}
+
+/// Short appends to the same record become one.
+fn put(batch: &mut Vec<Write>, write: Write) {
+    const MERGED_BYTES_MAX: usize = 16 * 1024;
+    if let (Some(Write::Append { record, data, .. }), Write::Append { record: next, data: more, .. }) =
+        (batch.last_mut(), &write)
+        && record == next
+        && data.len() + more.len() <= MERGED_BYTES_MAX
+    {
+        let mut merged = bytes::BytesMut::with_capacity(data.len() + more.len());
+        merged.extend_from_slice(data);
+        merged.extend_from_slice(more);
+        *data = merged.freeze();
+        return;
+    }
+    batch.push(write);
+}
+
+fn done(write: &Write) -> StorageIndication {
+    match write {
+        Write::Append { record, offset, data } => {
+            StorageIndication::Stored { record: *record, up_to: offset + data.len() as u64 }
+        }
+        Write::Remove { record } => StorageIndication::Removed { record: *record },
+    }
+}

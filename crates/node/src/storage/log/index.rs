@@ -1,0 +1,138 @@
+//! Where everything lies: records, their chunks, and the segments that hold them.
+
+use super::frame::{HEADER_BYTES, Header, PREAMBLE_BYTES};
+use longwire_proto::service::RecordId;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
+
+/// A part of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chunk {
+    /// Where it begins in the record.
+    pub(super) offset: u64,
+    pub(super) length: u32,
+    pub(super) data_crc: u32,
+    pub(super) segment: u32,
+    /// Where its data begin in the segment.
+    pub(super) at: u32,
+}
+
+impl Chunk {
+    pub(super) fn end(&self) -> u64 {
+        self.offset + u64::from(self.length)
+    }
+
+    /// Bytes that it takes in its segment.
+    fn bytes(&self) -> u64 {
+        u64::from(self.length) + HEADER_BYTES as u64
+    }
+}
+
+/// A record.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    /// In order.
+    pub(super) chunks: Vec<Chunk>,
+}
+
+impl Record {
+    /// Its length in bytes: where the last chunk ends.
+    pub(super) fn length(&self) -> u64 {
+        self.chunks.last().map_or(0, Chunk::end)
+    }
+}
+
+/// A segment file.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) file: Arc<File>,
+    /// Its length in bytes.
+    pub(super) bytes: u64,
+    /// Bytes of entries that still count.
+    pub(super) live: u64,
+}
+
+/// All of it.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub(super) records: BTreeMap<RecordId, Record>,
+    pub(super) segments: BTreeMap<u32, Segment>,
+}
+
+impl Index {
+    pub(super) fn add_segment(&mut self, number: u32, file: Arc<File>) {
+        let segment = Segment { file, bytes: PREAMBLE_BYTES as u64, live: 0 };
+        self.segments.insert(number, segment);
+    }
+
+    /// A chunk is durable: the next one of its record, or a copy of one that is there.
+    pub(super) fn add(&mut self, record: RecordId, chunk: Chunk) {
+        self.segments.get_mut(&chunk.segment).expect("chunks lie in segments").live += chunk.bytes();
+        let chunks = &mut self.records.entry(record).or_default().chunks;
+        let at = chunks.partition_point(|other| other.offset < chunk.offset);
+        match chunks.get_mut(at) {
+            Some(old) if old.offset == chunk.offset => {
+                let old = core::mem::replace(old, chunk);
+                self.kill(&old);
+            }
+            _ => chunks.insert(at, chunk),
+        }
+    }
+
+    /// A record is gone; false: there was none.
+    pub(super) fn remove(&mut self, record: RecordId) -> bool {
+        let Some(gone) = self.records.remove(&record) else { return false };
+        for chunk in &gone.chunks {
+            self.kill(chunk);
+        }
+        true
+    }
+
+    /// A chunk is given up: its record has a gap from now on.
+    pub(super) fn give_up(&mut self, record: RecordId, chunk: &Chunk) {
+        if let Some(found) = self.records.get_mut(&record) {
+            found.chunks.retain(|other| other != chunk);
+            self.kill(chunk);
+        }
+    }
+
+    fn kill(&mut self, chunk: &Chunk) {
+        if let Some(segment) = self.segments.get_mut(&chunk.segment) {
+            segment.live -= chunk.bytes();
+        }
+    }
+
+    /// The oldest segment, unless it is the only one.
+    pub(super) fn oldest(&self) -> Option<(u32, &Segment)> {
+        let (number, segment) = self.segments.first_key_value()?;
+        (self.segments.len() > 1).then_some((*number, segment))
+    }
+
+    /// Bytes of all segments, and bytes in them that still count.
+    pub(super) fn totals(&self) -> (u64, u64) {
+        let sum = |total: (u64, u64), segment: &Segment| (total.0 + segment.bytes, total.1 + segment.live);
+        self.segments.values().fold((0, 0), sum)
+    }
+
+    /// Some of the chunks in a segment, and whose they are: so many bytes or a little more.
+    pub(super) fn chunks_in(&self, segment: u32, bytes_max: u64) -> Vec<(RecordId, Chunk)> {
+        let mut left = bytes_max;
+        let all = self
+            .records
+            .iter()
+            .flat_map(|(id, record)| record.chunks.iter().map(move |chunk| (*id, *chunk)))
+            .filter(|(_, chunk)| chunk.segment == segment);
+        all.take_while(|(_, chunk)| {
+            let wanted = left > 0;
+            left = left.saturating_sub(chunk.bytes());
+            wanted
+        })
+        .collect()
+    }
+}
+
+/// The entry with this header whose data begin at `at`.
+pub(super) fn chunk_of(header: &Header, segment: u32, at: u32) -> Chunk {
+    Chunk { offset: header.offset, length: header.length, data_crc: header.data_crc, segment, at }
+}

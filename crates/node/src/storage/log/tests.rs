@@ -1,0 +1,175 @@
+use super::*;
+use std::collections::BTreeMap;
+
+/// A folder of its own, gone at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("longwire-log-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Place(path)
+    }
+
+    fn open(&self) -> (Log, Opened) {
+        Log::open(&self.0).expect("the store opens")
+    }
+
+    fn last_segment(&self) -> PathBuf {
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
+        paths.sort();
+        paths.pop().expect("there is a segment")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn append(record: u64, offset: u64, data: impl Into<Bytes>) -> Write {
+    Write::Append { record: RecordId(record), offset, data: data.into() }
+}
+
+fn remove(record: u64) -> Write {
+    Write::Remove { record: RecordId(record) }
+}
+
+fn content(log: &mut Log) -> BTreeMap<u64, Bytes> {
+    let reader = log.reader();
+    let read =
+        |(id, length): (RecordId, u64)| (id.0, reader.read(id, 0, length as u32).expect("it is whole"));
+    log.list().into_iter().map(read).collect()
+}
+
+#[test]
+fn what_was_written_is_found_again_and_what_was_removed_is_not() {
+    let place = Place::new("again");
+    let (mut log, opened) = place.open();
+    assert_eq!(opened, Opened::default());
+    log.write(&[append(1, 0, "one "), append(2, 0, "two"), append(1, 4, "and more")]).unwrap();
+    log.write(&[append(3, 0, vec![7; 300_000]), remove(2)]).unwrap();
+    let before = content(&mut log);
+    assert_eq!(before[&1], "one and more");
+    assert_eq!(before[&3].len(), 300_000);
+    assert_eq!(log.reader().read(RecordId(3), 131_000, 200).unwrap(), vec![7; 200], "across entries");
+    assert_eq!(log.reader().read(RecordId(1), 4, 3).unwrap(), "and");
+    assert_eq!(log.reader().read(RecordId(1), 90, 3).unwrap(), "", "behind the end");
+    assert_eq!(log.reader().read(RecordId(2), 0, 3), Err(StorageFailure::Missing));
+    drop(log);
+    let (mut log, opened) = place.open();
+    assert_eq!(opened, Opened { records: 2, torn_bytes: 0, damaged: 0 });
+    assert_eq!(content(&mut log), before);
+}
+
+#[test]
+fn only_one_at_a_time() {
+    let place = Place::new("alone");
+    let (_log, _) = place.open();
+    assert_eq!(Log::open(&place.0).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
+    let place = Place::new("torn");
+    let (mut log, _) = place.open();
+    log.write(&[append(1, 0, "kept")]).unwrap();
+    let whole = fs::metadata(place.last_segment()).unwrap().len();
+    log.write(&[append(2, 0, "first"), append(2, 5, "second"), append(3, 0, vec![1; 5000])]).unwrap();
+    drop(log);
+    let path = place.last_segment();
+    let bytes = fs::read(&path).unwrap();
+    for cut in (whole as usize..bytes.len()).step_by(43) {
+        fs::write(&path, &bytes[..cut]).unwrap();
+        let (mut log, opened) = place.open();
+        let found = content(&mut log);
+        assert_eq!(found[&1], "kept");
+        assert!(!found.contains_key(&3));
+        assert!(found.get(&2).is_none_or(|two| two == "first" || two == "firstsecond"), "cut at {cut}");
+        assert_eq!(opened.damaged, 0);
+        // The segment made by this opening is in the way of the next cut.
+        drop(log);
+        fs::remove_file(place.last_segment()).unwrap();
+    }
+    for at in (whole as usize..bytes.len()).step_by(211) {
+        let mut torn = bytes.clone();
+        torn[at..].fill(0);
+        fs::write(&path, &torn).unwrap();
+        let (mut log, _) = place.open();
+        assert_eq!(content(&mut log)[&1], "kept", "zeros from {at}");
+        drop(log);
+        fs::remove_file(place.last_segment()).unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_entry_takes_no_other_with_it() {
+    let place = Place::new("damage");
+    let (mut log, _) = place.open();
+    for record in 0..20 {
+        log.write(&[append(record, 0, vec![record as u8; 500])]).unwrap();
+    }
+    let end = fs::metadata(place.last_segment()).unwrap().len() as usize;
+    drop(log);
+    let path = place.last_segment();
+    let bytes = fs::read(&path).unwrap();
+    let mut met = 0;
+    for at in (0..end).step_by(193) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        fs::write(&path, &damaged).unwrap();
+        let (mut log, opened) = place.open();
+        let reader = log.reader();
+        let whole =
+            log.list().iter().filter(|(id, length)| reader.read(*id, 0, *length as u32).is_ok()).count();
+        assert!(whole >= 19, "only {whole} of 20 after damage at {at}");
+        met += opened.damaged;
+        drop(log);
+        fs::remove_file(place.last_segment()).unwrap();
+    }
+    assert!(met > 0, "damaged headers are noticed");
+}
+
+#[test]
+fn payload_cannot_pass_for_an_entry() {
+    let place = Place::new("forged");
+    let (mut log, _) = place.open();
+    let mut forged = Vec::new();
+    Header::remove(RecordId(1)).encode(Secret(0), &mut forged);
+    log.write(&[append(1, 0, "kept")]).unwrap();
+    log.write(&[append(2, 0, forged)]).unwrap();
+    log.write(&[append(3, 0, "kept, too")]).unwrap();
+    drop(log);
+    let path = place.last_segment();
+    let mut bytes = fs::read(&path).unwrap();
+    // The header of the second record's entry is damaged: what is behind it is searched.
+    let at = bytes.windows(4).enumerate().filter(|(_, window)| window == b"LWE1").nth(3).unwrap().0;
+    bytes[at + 10] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let (mut log, opened) = place.open();
+    let found = content(&mut log);
+    assert_eq!(found.keys().copied().collect::<Vec<_>>(), [1, 3]);
+    assert_eq!(opened.damaged, 1);
+}
+
+#[test]
+fn space_comes_back_and_what_counts_is_moved() {
+    let place = Place::new("space");
+    let (mut log, _) = place.open();
+    log.write(&[append(1, 0, "an old one that stays")]).unwrap();
+    let piece = Bytes::from(vec![9; 1 << 20]);
+    for record in 2..600 {
+        log.write(&[append(record, 0, piece.clone())]).unwrap();
+        log.write(&[remove(record)]).unwrap();
+        while log.tend() {}
+    }
+    let (total, live) = log.totals();
+    assert!(total < 4 * SEGMENT_BYTES, "{total} bytes for {live}");
+    assert_eq!(content(&mut log)[&1], "an old one that stays");
+    drop(log);
+    let (mut log, _) = place.open();
+    assert_eq!(content(&mut log).len(), 1);
+}

@@ -1,0 +1,115 @@
+//! A store that forgets what was not synced: what a power cut leaves, for tests.
+
+use super::backend::{Backend, Reader, Refusal, Write};
+use bytes::{Bytes, BytesMut};
+use longwire_proto::service::{RecordId, StorageFailure};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+/// A disk in memory that survives its node. Each node that opens it ends the time of the one before: what that one still
+/// writes is lost, as after a power cut.
+#[derive(Clone, Debug, Default)]
+pub struct Forgetful {
+    disk: Arc<Disk>,
+    /// Which opening this is.
+    age: u64,
+}
+
+#[derive(Debug, Default)]
+struct Disk {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    records: BTreeMap<RecordId, BytesMut>,
+    age: u64,
+    /// No sync ends as long as this is so.
+    held: bool,
+    syncs: u64,
+    bytes_max: Option<u64>,
+}
+
+impl Forgetful {
+    /// Power comes back: a store over what is durable. What the one before has not synced is lost.
+    pub fn open(&self) -> Forgetful {
+        let mut state = self.lock();
+        state.age += 1;
+        self.disk.changed.notify_all();
+        Forgetful { disk: self.disk.clone(), age: state.age }
+    }
+
+    /// From now on no sync ends, until it is let go.
+    pub fn hold(&self, held: bool) {
+        self.lock().held = held;
+        self.disk.changed.notify_all();
+    }
+
+    /// The disk is so large from now on; none: without limit.
+    pub fn set_size(&self, bytes_max: Option<u64>) {
+        self.lock().bytes_max = bytes_max;
+    }
+
+    /// How many batches were made durable.
+    pub fn syncs(&self) -> u64 {
+        self.lock().syncs
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.disk.state.lock().expect("no thread panics while it has the disk")
+    }
+}
+
+impl Backend for Forgetful {
+    fn list(&mut self) -> Vec<(RecordId, u64)> {
+        self.lock().records.iter().map(|(id, data)| (*id, data.len() as u64)).collect()
+    }
+
+    fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
+        let state = self.lock();
+        let age = self.age;
+        let waits = |state: &mut State| state.held && state.age == age;
+        let mut state = self.disk.changed.wait_while(state, waits).expect("no thread panics with the disk");
+        if state.age != age {
+            return Err(Refusal::Device);
+        }
+        let used: u64 = state.records.values().map(|data| data.len() as u64).sum();
+        let more: u64 = batch
+            .iter()
+            .map(|write| if let Write::Append { data, .. } = write { data.len() as u64 } else { 0 })
+            .sum();
+        let full = state.bytes_max.is_some_and(|most| used + more > most);
+        for write in batch {
+            match write {
+                Write::Append { record, offset, data } if !full => {
+                    let found = state.records.entry(*record).or_default();
+                    assert_eq!(found.len() as u64, *offset, "appends follow each other");
+                    found.extend_from_slice(data);
+                }
+                Write::Append { .. } => {}
+                Write::Remove { record } => drop(state.records.remove(record)),
+            }
+        }
+        state.syncs += 1;
+        if full { Err(Refusal::Full) } else { Ok(()) }
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(self.clone())
+    }
+}
+
+impl Reader for Forgetful {
+    fn length(&self, record: RecordId) -> Option<u64> {
+        self.lock().records.get(&record).map(|data| data.len() as u64)
+    }
+
+    fn read(&self, record: RecordId, offset: u64, length: u32) -> Result<Bytes, StorageFailure> {
+        let state = self.lock();
+        let data = state.records.get(&record).ok_or(StorageFailure::Missing)?;
+        let from = offset.min(data.len() as u64) as usize;
+        let to = offset.saturating_add(u64::from(length)).min(data.len() as u64) as usize;
+        Ok(Bytes::copy_from_slice(&data[from..to]))
+    }
+}

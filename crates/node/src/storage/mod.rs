@@ -1,0 +1,33 @@
+//! The storage of a node: the [`Storage`](longwire_proto::service::Storage) service over a [`Backend`].
+//!
+//! ```text
+//!    engines' task            writer thread                    reader thread
+//!   --------------   batch   ---------------   index          ---------------
+//!     Drive  ------------->  write, sync once  <------------  read beside it
+//!       ^                        |                                |
+//!       '----- Stored, Removed --'------------- Data -------------'
+//! ```
+//!
+//! **Group commit.** While a batch is written and synced, what comes in waits for the next, which takes all of it.
+//! `Stored` and `Removed` are said only after the sync. What was written last is read from memory
+//! ([`Recent`](recent::Recent)); what is older, from the disk, beside the writer.
+//!
+//! The face behind which stores can be exchanged is [`Backend`]. The one in use, [`Log`], is made for this pattern:
+//! appends, few reads, and removal soon after.
+
+mod backend;
+mod drive;
+mod log;
+mod memory;
+mod recent;
+
+pub use backend::{Backend, Reader, Refusal, Write};
+pub(crate) use drive::Drive;
+pub use log::{Log, Opened};
+pub use memory::Forgetful;
+
+/// A number that nobody can guess, for what is not a key: the standard library seeds its hashers with one.
+pub(crate) fn random_u64() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}

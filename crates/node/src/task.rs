@@ -1,0 +1,432 @@
+//! The engines' task: it owns the engines, hears all that happens, and tells everyone what the engines say.
+//!
+//! ```text
+//!      applications            Desk
+//!     ----------------------------------------------------
+//!      engines      Agent over (storage, Fan of Session)
+//!     ----------------------------------------------------
+//!      threads      Drive            pumps, one a connection
+//! ```
+//!
+//! Events come in batches; the engines hear all of a batch and are drained once. Engine time is the time since the node's
+//! start, by a clock that never jumps; the wall clock is told again every few seconds, so that a jump is noticed.
+
+use crate::desk::Desk;
+use crate::event::{ClientId, ConnectionId, Event};
+use crate::links::{Sessions, Shared};
+use crate::message::{Message, Reply, Request};
+use crate::setup::{Setup, WallClock};
+use crate::storage::Drive;
+use crate::stream::{Order, Said, Wire, pump};
+use longwire_proto::bp::agent::Agent;
+use longwire_proto::engine::Engine;
+use longwire_proto::joint::{Beside, Stack, Through};
+use longwire_proto::service::{
+    AppIndication, AppRequest, CloseReason, DownReason, LinkId, NextHop, Port, Storage, StreamIndication,
+    StreamRequest,
+};
+use longwire_proto::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use tokio::sync::mpsc;
+
+/// How often the wall clock is told.
+const CLOCK_EVERY: Duration = Duration::from_secs(5);
+/// Events that are heard before the engines are drained.
+const BATCH_EVENTS: usize = 256;
+
+/// All engines of a node.
+pub(crate) type Engines = Stack<Agent, Beside<Through<Storage>, Sessions>>;
+
+/// A connection of a link.
+#[derive(Debug)]
+struct Connection {
+    id: ConnectionId,
+    orders: mpsc::UnboundedSender<Order>,
+    /// Bytes handed over and not yet with the kernel.
+    queued: u64,
+    stands: bool,
+    /// Where the other end is.
+    address: String,
+}
+
+/// What is known of a link, for people.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) up: bool,
+    pub(crate) peer: Option<String>,
+    pub(crate) down: Option<DownReason>,
+    pub(crate) since: Instant,
+}
+
+/// See the [module](self).
+pub(crate) struct Task {
+    pub(crate) engines: Engines,
+    pub(crate) setup: Setup,
+    pub(crate) links: Shared,
+    pub(crate) desk: Desk,
+    pub(crate) seen: BTreeMap<LinkId, Seen>,
+    pub(crate) turned_away: u64,
+    pub(crate) opened: crate::storage::Opened,
+    started: tokio::time::Instant,
+    wall_clock: WallClock,
+    store: Drive,
+    events: mpsc::UnboundedReceiver<Event>,
+    tell: mpsc::UnboundedSender<Event>,
+    connections: BTreeMap<LinkId, Connection>,
+    by_id: BTreeMap<ConnectionId, LinkId>,
+    next_connection: u64,
+    /// Connections whose room has changed.
+    roomier: BTreeSet<LinkId>,
+}
+
+/// What a task is made of.
+pub(crate) struct Parts {
+    pub(crate) engines: Engines,
+    pub(crate) setup: Setup,
+    pub(crate) links: Shared,
+    pub(crate) store: Drive,
+    pub(crate) opened: crate::storage::Opened,
+    pub(crate) events: mpsc::UnboundedReceiver<Event>,
+    pub(crate) tell: mpsc::UnboundedSender<Event>,
+}
+
+impl Task {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { engines, setup, links, store, opened, events, tell } = parts;
+        let node = engines.upper.node().to_string();
+        Task {
+            engines,
+            wall_clock: setup.wall_clock.clone(),
+            setup,
+            links,
+            desk: Desk::new(node),
+            seen: BTreeMap::new(),
+            turned_away: 0,
+            opened,
+            started: tokio::time::Instant::now(),
+            store,
+            events,
+            tell,
+            connections: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            next_connection: 0,
+            roomier: BTreeSet::new(),
+        }
+    }
+
+    /// Engine time.
+    pub(crate) fn now(&self) -> Instant {
+        let nanos = self.started.elapsed().as_nanos();
+        Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// DTN time by the wall clock.
+    pub(crate) fn dtn_ms(&self) -> Option<u64> {
+        (self.wall_clock)()
+    }
+
+    /// Runs until the node is stopped.
+    pub(crate) async fn run(mut self) {
+        let now = self.now();
+        self.set_up(now);
+        self.drain(now);
+        let mut batch = Vec::with_capacity(BATCH_EVENTS);
+        let mut clock_at = now + CLOCK_EVERY;
+        let sleep = tokio::time::sleep_until(self.started);
+        tokio::pin!(sleep);
+        loop {
+            let wake = self.engines.poll_timeout().map_or(clock_at, |at| at.min(clock_at));
+            let wake = self.started + Duration::from_nanos(wake.as_nanos());
+            if sleep.deadline() != wake {
+                sleep.as_mut().reset(wake);
+            }
+            tokio::select! {
+                biased;
+                count = self.events.recv_many(&mut batch, BATCH_EVENTS) => debug_assert!(count > 0),
+                () = &mut sleep => {}
+            }
+            let now = self.now();
+            for event in batch.drain(..) {
+                if let Event::Stop { at_once } = event {
+                    return self.stop(now, at_once).await;
+                }
+                self.hear(now, event);
+            }
+            if clock_at <= now {
+                clock_at = now + CLOCK_EVERY;
+                self.tell_time(now);
+            }
+            self.tell_rooms(now);
+            if self.engines.poll_timeout().is_some_and(|at| at <= now) {
+                self.engines.handle_timeout(now);
+            }
+            self.drain(now);
+        }
+    }
+
+    /// Ends sessions in good order, waits for them a little, and lets the store finish.
+    async fn stop(mut self, now: Instant, at_once: bool) {
+        if at_once {
+            return;
+        }
+        let open: Vec<LinkId> = self.connections.keys().copied().collect();
+        for link in open {
+            self.engines.handle_request(now, AppRequest::CloseLink { link });
+        }
+        self.drain(now);
+        let limit = tokio::time::sleep(Duration::from_secs(2));
+        tokio::pin!(limit);
+        while !self.connections.is_empty() {
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Some(Event::Stop { .. }) | None => return,
+                    Some(event) => {
+                        let now = self.now();
+                        self.hear(now, event);
+                        self.tell_rooms(now);
+                        self.drain(now);
+                    }
+                },
+                () = &mut limit => return,
+            }
+        }
+    }
+
+    fn set_up(&mut self, now: Instant) {
+        self.tell_time(now);
+        for endpoint in self.setup.config.endpoints.clone() {
+            self.ask(now, AppRequest::Register { endpoint });
+        }
+        for route in self.setup.config.route.clone() {
+            if let Some(request) = self.route(&route) {
+                self.ask(now, request);
+            }
+        }
+        let open: Vec<LinkId> = {
+            let links = self.links.lock().expect("no thread panics while it has the links");
+            links.iter().filter(|(_, known)| known.link.open).map(|(id, _)| id).collect()
+        };
+        for link in open {
+            self.ask(now, AppRequest::OpenLink { link });
+        }
+    }
+
+    /// A route as the agent has it.
+    pub(crate) fn route(&self, route: &crate::config::Route) -> Option<AppRequest> {
+        Some(AppRequest::SetRoute { pattern: route.to.clone(), via: self.hop(&route.via)?, cost: route.cost })
+    }
+
+    /// A link by its name, or a node.
+    pub(crate) fn hop(&self, via: &str) -> Option<NextHop> {
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        match links.named(via) {
+            Some(link) => Some(NextHop::Link(link)),
+            None => via.contains(':').then(|| NextHop::Node(via.to_owned())),
+        }
+    }
+
+    /// Asks the agent for something.
+    pub(crate) fn ask(&mut self, now: Instant, request: AppRequest) {
+        self.engines.handle_request(now, request);
+    }
+
+    fn tell_time(&mut self, now: Instant) {
+        let dtn_ms = self.dtn_ms();
+        self.ask(now, AppRequest::SetClock { dtn_ms });
+    }
+
+    fn hear(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Storage(said) => {
+                for indication in said {
+                    self.store.heard(&indication);
+                    self.engines.handle_indication(now, Port::First(indication));
+                }
+            }
+            Event::Stream(id, said) => self.hear_stream(now, id, said),
+            Event::Caller(wire, address) => self.hear_caller(wire, address),
+            Event::Client(id, end) => self.desk.arrive(id, end),
+            Event::Request(id, message) => self.hear_application(now, id, message),
+            Event::ClientGone(id) => self.desk.leave(id),
+            Event::Clock => self.tell_time(now),
+            Event::Reload => drop(self.reload(now)),
+            Event::Stop { .. } => {}
+        }
+    }
+
+    fn hear_application(&mut self, now: Instant, id: ClientId, message: Message<Request>) {
+        // What the desk was asked before is carried out before.
+        if let Some(request) = self.desk.request(id, message) {
+            self.drain(now);
+            let reply = self.operate(now, request);
+            self.desk.answer(id, reply);
+        }
+    }
+
+    // -- Streams ------------------------------------------------------------------------------------------------
+
+    fn hear_stream(&mut self, now: Instant, id: ConnectionId, said: Said) {
+        let Some(link) = self.by_id.get(&id).copied() else { return };
+        let connection = self.connections.get_mut(&link).expect("both maps agree");
+        let indication = match said {
+            Said::Connected => {
+                connection.stands = true;
+                self.roomier.insert(link);
+                StreamIndication::Connected
+            }
+            Said::Data(data) => StreamIndication::Data(data),
+            Said::Written(bytes) => {
+                connection.queued -= bytes;
+                self.roomier.insert(link);
+                return;
+            }
+            Said::PeerClosed => StreamIndication::PeerClosed,
+            Said::Closed(reason) => {
+                self.forget(link);
+                StreamIndication::Closed(reason)
+            }
+        };
+        self.engines.handle_indication(now, Port::Second((link, indication)));
+    }
+
+    /// Says how much more each connection takes, once a batch.
+    fn tell_rooms(&mut self, now: Instant) {
+        let most = self.setup.config.stream.queue_bytes;
+        for link in std::mem::take(&mut self.roomier) {
+            let Some(connection) = self.connections.get(&link).filter(|connection| connection.stands) else {
+                continue;
+            };
+            let room = StreamIndication::Room(most.saturating_sub(connection.queued));
+            self.engines.handle_indication(now, Port::Second((link, room)));
+        }
+    }
+
+    fn forget(&mut self, link: LinkId) {
+        if let Some(gone) = self.connections.remove(&link) {
+            self.by_id.remove(&gone.id);
+        }
+    }
+
+    fn hear_caller(&mut self, wire: Box<dyn Wire>, address: String) {
+        let callers = self.connections.range(LinkId(LinkId::FIRST_INCOMING)..).count();
+        if callers >= self.setup.config.stream.callers_max {
+            self.turned_away += 1;
+            return;
+        }
+        let link = self.links.lock().expect("no thread panics while it has the links").next_caller();
+        let (id, orders, tell) = self.connection(link, address);
+        tokio::spawn(pump(wire, orders, self.setup.config.stream.window_bytes, tell));
+        debug_assert!(self.by_id.contains_key(&id));
+    }
+
+    /// Enters a new connection.
+    fn connection(
+        &mut self,
+        link: LinkId,
+        address: String,
+    ) -> (ConnectionId, mpsc::UnboundedReceiver<Order>, impl Fn(Said) + Unpin + Send + 'static) {
+        self.forget(link);
+        self.next_connection += 1;
+        let id = ConnectionId(self.next_connection);
+        let (sender, orders) = mpsc::unbounded_channel();
+        let connection = Connection { id, orders: sender, queued: 0, stands: false, address };
+        self.connections.insert(link, connection);
+        self.by_id.insert(id, link);
+        let tell = self.tell.clone();
+        (id, orders, move |said| drop(tell.send(Event::Stream(id, said))))
+    }
+
+    fn stream_request(&mut self, link: LinkId, request: StreamRequest) {
+        let order = match request {
+            StreamRequest::Connect => return self.connect(link),
+            StreamRequest::Write(bytes) => {
+                if let Some(connection) = self.connections.get_mut(&link) {
+                    connection.queued += bytes.len() as u64;
+                }
+                Order::Write(bytes)
+            }
+            StreamRequest::Release(bytes) => Order::Release(bytes),
+            StreamRequest::Close => Order::Close,
+            // Configurations that ask for TLS are refused: a peer cannot bring it about.
+            StreamRequest::Secure { .. } | StreamRequest::Abort => Order::Abort,
+        };
+        if let Some(connection) = self.connections.get(&link) {
+            // A pump that is over has said so, and is heard soon.
+            let _ = connection.orders.send(order);
+        }
+    }
+
+    fn connect(&mut self, link: LinkId) {
+        let address = {
+            let links = self.links.lock().expect("no thread panics while it has the links");
+            links.get(link).map(|known| known.link.address.clone()).unwrap_or_default()
+        };
+        let (_, mut orders, tell) = self.connection(link, address.clone());
+        let calling = (self.setup.connector)(address, &self.setup.config);
+        let window = self.setup.config.stream.window_bytes;
+        tokio::spawn(async move {
+            tokio::pin!(calling);
+            let wire = tokio::select! {
+                wire = &mut calling => wire,
+                // Nothing but the end of it is asked of a connection that does not stand.
+                _ = orders.recv() => return tell(Said::Closed(CloseReason::Aborted)),
+            };
+            match wire {
+                Ok(wire) => pump(wire, orders, window, tell).await,
+                Err(error) => tell(Said::Closed(crate::stream::reason_of(&error))),
+            }
+        });
+    }
+
+    /// Where the other end of a link's connection is.
+    pub(crate) fn address(&self, link: LinkId) -> Option<&str> {
+        self.connections.get(&link).map(|connection| connection.address.as_str())
+    }
+
+    // -- Engines ------------------------------------------------------------------------------------------------
+
+    /// Carries everything that the engines say to those it is for, until nobody has anything to say.
+    pub(crate) fn drain(&mut self, now: Instant) {
+        loop {
+            while let Some(indication) = self.engines.poll_indication() {
+                self.see(now, &indication);
+                self.desk.indication(indication);
+            }
+            match self.engines.poll_request(now) {
+                Some(Port::First(request)) => self.store.request(request),
+                Some(Port::Second((link, request))) => self.stream_request(link, request),
+                None => {
+                    if let Some(answer) = self.store.answer() {
+                        self.engines.handle_indication(now, Port::First(answer));
+                    } else if let Some(request) = self.desk.next_request() {
+                        self.engines.handle_request(now, request);
+                    } else {
+                        break;
+                    }
+                }
+            }
+        }
+        self.store.flush();
+    }
+
+    fn see(&mut self, now: Instant, indication: &AppIndication) {
+        let AppIndication::Link { link, peer, down } = indication else { return };
+        if link.is_incoming() && down.is_some() {
+            self.seen.remove(link);
+            return;
+        }
+        let seen = Seen { up: down.is_none(), peer: peer.clone(), down: *down, since: now };
+        self.seen.insert(*link, seen);
+    }
+
+    /// Reads the configuration again, as far as there is a file; links and routes follow it.
+    pub(crate) fn reload(&mut self, now: Instant) -> Reply {
+        let Some(path) = self.setup.path.clone() else {
+            return Reply::error("this node has no configuration file", None);
+        };
+        match crate::config::Config::load(&path) {
+            Ok(config) => self.apply(now, config),
+            Err(error) => Reply::Error { what: error.what, hint: error.hint },
+        }
+    }
+}

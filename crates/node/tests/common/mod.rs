@@ -1,0 +1,178 @@
+//! Nodes in this process, and applications that wait for what they expect, with a deadline.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use bytes::{Bytes, BytesMut};
+use longwire_node::message::{BODY_BYTES_MAX, Message, Options, Reply, Request};
+use longwire_node::{Client, Config, Node, Setup};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Nothing in these tests takes longer.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A folder of its own, gone at the end.
+pub(crate) struct Place(pub(crate) PathBuf);
+
+impl Place {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("longwire-node-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A configuration from its text; a node in memory that applications reach in this process only.
+pub(crate) fn config(text: &str) -> Config {
+    let mut config = Config::parse(text, "test", Path::new("/nowhere")).expect("it makes sense");
+    config.control = None;
+    config
+}
+
+pub(crate) fn start(config: Config) -> Node {
+    Node::start(Setup::new(config)).expect("it starts")
+}
+
+/// An application in a test.
+pub(crate) struct App {
+    runtime: tokio::runtime::Runtime,
+    pub(crate) client: Client,
+    next: u64,
+}
+
+impl App {
+    pub(crate) fn new(node: &Node) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        App { runtime, client: node.client(), next: 0 }
+    }
+
+    pub(crate) fn ask(&mut self, request: impl Into<Message<Request>>) {
+        let asked = self.runtime.block_on(self.client.request(request));
+        assert!(asked, "the node is there");
+    }
+
+    /// The next thing the node says; fails at the deadline.
+    #[track_caller]
+    pub(crate) fn hear(&mut self) -> Message<Reply> {
+        let reply =
+            self.runtime.block_on(async { tokio::time::timeout(DEADLINE, self.client.reply()).await });
+        reply.expect("the node says something in time").expect("the node is there")
+    }
+
+    /// Skips what is said until `wanted` finds what it wants.
+    #[track_caller]
+    pub(crate) fn wait<T>(&mut self, mut wanted: impl FnMut(Message<Reply>) -> Option<T>) -> T {
+        loop {
+            let said = self.hear();
+            if let Reply::Error { what, .. } = &said.head {
+                panic!("the node says: {what}");
+            }
+            if let Some(found) = wanted(said) {
+                return found;
+            }
+        }
+    }
+
+    pub(crate) fn register(&mut self, endpoint: &str, inline_bytes: u32) {
+        self.ask(Request::Register { endpoint: endpoint.to_owned(), inline_bytes });
+        self.wait(|said| matches!(said.head, Reply::Registered { .. }).then_some(()));
+    }
+
+    /// Hands a payload over, whole; its number.
+    pub(crate) fn send(&mut self, to: &str, payload: &Bytes, options: Options) -> u64 {
+        self.next += 1;
+        let send = self.next;
+        let length = payload.len() as u64;
+        self.ask(Request::Send { send, to: to.to_owned(), length, options });
+        let mut left = payload.clone();
+        while !left.is_empty() {
+            let body = left.split_to(left.len().min(BODY_BYTES_MAX));
+            self.ask(Message { head: Request::Piece { send }, body });
+        }
+        send
+    }
+
+    pub(crate) fn wait_sent(&mut self, number: u64) {
+        self.wait(|said| match said.head {
+            Reply::Sent { send } if send == number => Some(()),
+            Reply::Failed { send, reason } if send == number => panic!("send {send} failed: {reason}"),
+            _ => None,
+        });
+    }
+
+    pub(crate) fn wait_accepted(&mut self, number: u64) -> (u64, u64) {
+        self.wait(|said| match said.head {
+            Reply::Accepted { send, created, .. } if send == number => Some(created),
+            Reply::Failed { send, reason } if send == number => panic!("send {send} failed: {reason}"),
+            _ => None,
+        })
+    }
+
+    /// The next delivery, read in parts if it did not come with its payload, and not taken.
+    pub(crate) fn receive(&mut self) -> (u64, Bytes) {
+        let (delivery, length, body) = self.wait(|said| match said.head {
+            Reply::Delivered { delivery, length, .. } => Some((delivery, length, said.body)),
+            _ => None,
+        });
+        if body.len() as u64 == length {
+            return (delivery, body);
+        }
+        let mut whole = BytesMut::new();
+        while (whole.len() as u64) < length {
+            let at = whole.len() as u64;
+            self.ask(Request::Read { delivery, offset: at, length: 65_536 });
+            let data = self.wait(|said| match said.head {
+                Reply::Data { delivery: of, offset } if of == delivery && offset == at => Some(said.body),
+                _ => None,
+            });
+            whole.extend_from_slice(&data);
+        }
+        (delivery, whole.freeze())
+    }
+
+    pub(crate) fn take(&mut self, number: u64) {
+        self.ask(Request::Taken { delivery: number });
+        self.wait(|said| match said.head {
+            Reply::Gone { delivery, taken } if delivery == number => {
+                assert!(taken, "it was taken");
+                Some(())
+            }
+            _ => None,
+        });
+    }
+
+    pub(crate) fn status(&mut self) -> serde_json::Value {
+        self.ask(Request::Status);
+        self.wait(|said| match said.head {
+            Reply::Status { status } => Some(status),
+            _ => None,
+        })
+    }
+
+    /// Asks for the status until it is as wished.
+    pub(crate) fn wait_status(&mut self, wished: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+        let began = std::time::Instant::now();
+        loop {
+            let status = self.status();
+            if wished(&status) {
+                return status;
+            }
+            assert!(began.elapsed() < DEADLINE, "not in time: {status:#}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Bytes that are not all the same.
+pub(crate) fn payload(length: usize, seed: u64) -> Bytes {
+    let mut bytes = vec![0; length];
+    longwire_proto::rng::Rng::new(seed).fill(&mut bytes);
+    bytes.into()
+}

@@ -1,0 +1,168 @@
+//! Bundles between nodes, over real TCP and over pipes in memory.
+
+mod common;
+
+use common::{App, Place, config, payload, start};
+use longwire_node::message::{Options, Reply, Request};
+use longwire_node::{Calling, Node, Setup};
+use std::sync::{Arc, Mutex};
+
+fn bob() -> Node {
+    start(config(
+        "node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'\n[agent.reports]\ndelivery = true",
+    ))
+}
+
+fn alice(bob: &Node, tcpcl: &str) -> Node {
+    let text = format!(
+        "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[agent.reports]\ndelivery = true\n[[link]]\nname = 'bob'\naddress = '{}'\n{tcpcl}",
+        bob.addresses()[0]
+    );
+    start(config(&text))
+}
+
+fn both_ways(alice: &Node, bob: &Node) {
+    let (mut here, mut there) = (App::new(alice), App::new(bob));
+    here.register("inbox", 1000);
+    there.register("inbox", 1000);
+    for (seed, length) in [0, 1, 1000, 1001, 3_000_000].into_iter().enumerate() {
+        let file = payload(length, seed as u64);
+        let sent = here.send("dtn://bob/inbox", &file, Options::default());
+        let (delivery, got) = there.receive();
+        assert_eq!(got, file);
+        there.take(delivery);
+        here.wait_sent(sent);
+        let back = there.send("dtn://alice/inbox", &file, Options::default());
+        let (delivery, got) = here.receive();
+        assert_eq!(got, file);
+        here.take(delivery);
+        there.wait_sent(back);
+    }
+}
+
+#[test]
+fn files_go_both_ways_in_version_4() {
+    let bob = bob();
+    both_ways(&alice(&bob, "[link.tcpcl]\nversions = '4'"), &bob);
+}
+
+#[test]
+fn files_go_both_ways_in_version_3() {
+    let bob = bob();
+    let alice = alice(&bob, "[link.tcpcl]\nversions = '3'");
+    both_ways(&alice, &bob);
+    let status = App::new(&alice).status();
+    assert_eq!(status["links"][0]["tcpcl"], 3, "{status:#}");
+}
+
+#[test]
+fn pipes_in_memory_do_as_well() {
+    let bob = Arc::new(Mutex::new(bob()));
+    let config = config(
+        "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[[link]]\nname = 'bob'\naddress = 'pipe:0'",
+    );
+    let called = bob.clone();
+    let connector = move |_: String, _: &longwire_node::Config| -> Calling {
+        let (here, there) = tokio::io::duplex(10_000);
+        called.lock().expect("nobody panics").call(there, "a pipe");
+        Box::pin(async move { Ok(Box::new(here) as Box<_>) })
+    };
+    let alice =
+        Node::start(Setup { connector: Arc::new(connector), ..Setup::new(config) }).expect("it starts");
+    both_ways(&alice, &bob.lock().expect("nobody panics"));
+}
+
+#[test]
+fn a_receipt_comes_back_over_a_relay() {
+    let carol = start(config(
+        "node = 'dtn://carol/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'\n[agent.reports]\ndelivery = true\n\
+         [[route]]\nto = '*'\nvia = 'ipn:2.0'",
+    ));
+    let relay = start(config(&format!(
+        "node = 'ipn:2.0'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'\n[[link]]\nname = 'carol'\naddress = '{}'",
+        carol.addresses()[0]
+    )));
+    let alice = start(config(&format!(
+        "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[[link]]\nname = 'relay'\naddress = '{}'\n\
+         [[route]]\nto = 'dtn://carol/*'\nvia = 'relay'",
+        relay.addresses()[0]
+    )));
+    let mut there = App::new(&carol);
+    there.register("inbox", 0);
+    let mut here = App::new(&alice);
+    let file = payload(500_000, 5);
+    let sent = here.send("dtn://carol/inbox", &file, Options { report_delivery: true, ..Options::default() });
+    let (delivery, got) = there.receive();
+    assert_eq!(got, file);
+    here.wait_sent(sent);
+    there.take(delivery);
+    let reporter = here.wait(|said| match said.head {
+        Reply::Report { send, status, reporter, .. } if send == sent => {
+            assert_eq!(status, "delivered");
+            Some(reporter)
+        }
+        _ => None,
+    });
+    assert_eq!(reporter, "dtn://carol/");
+}
+
+#[test]
+fn a_bundle_says_why_it_is_still_here_and_goes_when_told_to() {
+    let bob = bob();
+    let mut app = App::new(&bob);
+    let send = app.send("dtn://nowhere/inbox", &payload(44, 1), Options::default());
+    let created = app.wait_accepted(send);
+    app.ask(Request::Bundles { limit: 10 });
+    let why = app.wait(|said| match said.head {
+        Reply::Bundles { bundles, total: 1 } => bundles[0]["why"].as_str().map(str::to_owned),
+        _ => None,
+    });
+    assert!(why.contains("no route"), "{why}");
+    app.ask(Request::Delete { source: "dtn://bob/".into(), created });
+    let reason = app.wait(|said| match said.head {
+        Reply::Failed { send: of, reason } if of == send => Some(reason),
+        _ => None,
+    });
+    assert!(reason.contains("cancelled"), "{reason}");
+    assert_eq!(app.status()["bundles"], 0);
+}
+
+#[test]
+fn a_ping_comes_back() {
+    let bob = bob();
+    let alice = alice(&bob, "");
+    let mut here = App::new(&alice);
+    here.register("pinger", 100);
+    for length in [0, 64] {
+        let options = Options { source: Some("pinger".into()), ..Options::default() };
+        here.send("dtn://bob/echo", &payload(length, 1), options);
+        let (delivery, got) = here.receive();
+        assert_eq!(got, payload(length, 1));
+        here.take(delivery);
+    }
+}
+
+#[test]
+fn what_waits_survives_a_stop_and_is_delivered_after_the_start() {
+    let place = Place::new("survives");
+    let text = format!("node = 'dtn://alice/'\n[storage]\npath = '{}'", place.0.join("store").display());
+    let file = payload(200_000, 3);
+    {
+        let alice = start(config(&text));
+        let mut here = App::new(&alice);
+        let send = here.send("dtn://alice/inbox", &file, Options::default());
+        here.wait_accepted(send);
+        alice.stop();
+    }
+    let alice = start(config(&text));
+    let mut here = App::new(&alice);
+    here.register("inbox", 0);
+    let (delivery, got) = here.receive();
+    assert_eq!(got, file);
+    here.take(delivery);
+    drop(here);
+    drop(alice);
+    let alice = start(config(&text));
+    let status = App::new(&alice).wait_status(|status| status["ready"] == true);
+    assert_eq!(status["bundles"], 0, "{status:#}");
+}
