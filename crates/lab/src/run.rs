@@ -305,6 +305,7 @@ impl<'a> Stage<'a> {
                 position,
                 names: setup.scenario.nodes.clone(),
                 mtus: setup.links.iter().map(|link| link.mtu_bytes as u16).collect(),
+                announced_outages: setup.announced_outages(position),
                 bundles: bundles.clone(),
                 tally: tally.clone(),
             };
@@ -448,6 +449,20 @@ impl<'a> Stage<'a> {
 }
 
 impl Setup {
+    /// The outages of a hop that everybody knows beforehand.
+    fn announced_outages(&self, hop: usize) -> Vec<(f64, f64)> {
+        let known = self.scenario.outage.iter().filter(|outage| {
+            outage.announced
+                && outage.hop == hop + 1
+                && outage.from == OutageFrom::Run
+                && outage.length_s > 0.0
+        });
+        let mut outages: Vec<(f64, f64)> =
+            known.map(|outage| (outage.after_s, outage.after_s + outage.length_s)).collect();
+        outages.sort_by(|a, b| a.0.total_cmp(&b.0));
+        outages
+    }
+
     /// The outages of a hop: those of the schedule and those that waited for data.
     fn outages_of(&self, hop: usize, begun: &[(usize, Instant, Instant)]) -> Vec<(f64, f64)> {
         let scheduled = self.scenario.outage.iter().filter(|outage| {

@@ -231,6 +231,11 @@ impl Scenario {
             if !(1..=hops).contains(&outage.hop) {
                 return wrong(format!("there is no hop {}; hops are numbered from 1 to {hops}", outage.hop));
             }
+            if outage.announced && outage.from == OutageFrom::Data {
+                return wrong(
+                    "an outage that waits for data cannot be announced; say `from = \"run\"`".into(),
+                );
+            }
             let sensible = |seconds: f64| (0.0..=1e9).contains(&seconds);
             if !sensible(outage.after_s) || !sensible(outage.length_s) {
                 return wrong("an outage's `after-s` and `length-s` must be from 0 to 1e9".into());
@@ -411,6 +416,7 @@ mod tests {
             "nodes = ['tx', 'r/x']",
             "runs = 0",
             "[[outage]]\nhop = 2",
+            "[[outage]]\nannounced = true\nfrom = 'data'",
             "nodes = ['a', 'b', 'c', 'd']\n[[link]]\n[[link]]",
             "duration-limit-s = 0",
         ] {

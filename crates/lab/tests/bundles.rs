@@ -44,3 +44,27 @@ fn an_outage_costs_no_byte_that_was_acknowledged() {
         }
     }
 }
+
+#[test]
+fn an_announced_outage_is_waited_for_and_costs_little_more_than_its_length() {
+    for stack in STACKS {
+        let text = |announced: bool, length: u32| {
+            format!(
+                "stack = '{stack}'\n[[link]]\nprofile = 'cislunar'\nber = 0\ndelay-ms = 2000\n\
+                 [[outage]]\nafter-s = 50\nlength-s = {length}\nannounced = {announced}"
+            )
+        };
+        let seconds = |announced, length| {
+            let outcome = play(&text(announced, length), 0);
+            assert!(outcome.delivered, "{stack}");
+            assert_eq!(outcome.hops[0].acknowledged_again_bytes, 0, "{stack}");
+            outcome.transfer_s.unwrap()
+        };
+        let (without, known, unknown) = (seconds(true, 0), seconds(true, 600), seconds(false, 600));
+        assert!(
+            (600.0..660.0).contains(&(known - without)),
+            "{stack}: {without} s, with the outage {known} s"
+        );
+        assert!(known <= unknown, "{stack}: {known} s announced, {unknown} s not");
+    }
+}

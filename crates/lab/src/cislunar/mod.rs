@@ -35,6 +35,8 @@ pub const DELAY_MS: i64 = 2000;
 pub const OUTAGE_S: i64 = 120;
 /// The published bit-error rates.
 pub const BERS: [f64; 3] = [0.0, 1e-6, 1e-5];
+/// When an outage on a schedule begins, seconds since the start: in the midst of the second hop's data.
+const ANNOUNCED_AT_S: i64 = 118;
 /// How many times more runs are made where the paper states a goodput.
 const MORE_RUNS: u32 = 4;
 /// How long connections are watched after the transfer, s: DTN2 closes an idle connection after 30 s.
@@ -115,6 +117,7 @@ pub(crate) struct Reproduction {
     pub(crate) grid: Vec<Played>,
     pub(crate) second_hop: Vec<Played>,
     pub(crate) kernels: Vec<Played>,
+    pub(crate) announced: Vec<Played>,
     pub(crate) variants: Vec<(Variant, Vec<Played>)>,
     pub(crate) outage_starts: Vec<Played>,
     pub(crate) alone: Vec<Played>,
@@ -135,6 +138,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
         plan.grid()?,
         plan.second_hop()?,
         plan.kernels()?,
+        plan.announced()?,
         plan.variants(&variants)?,
         plan.outage_starts()?,
         plan.alone()?,
@@ -145,7 +149,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
     let played = batches.into_iter().zip(outcomes);
     let mut played =
         played.map(|(batch, outcomes)| Played { series: batch.series, params: batch.params, outcomes });
-    let [grid, second_hop, kernels, varied, outage_starts, alone] =
+    let [grid, second_hop, kernels, announced, varied, outage_starts, alone] =
         sizes.map(|size| played.by_ref().take(size).collect::<Vec<Played>>());
     let traced = plan.traced(options.threads, progress)?;
     let mut varied = varied.into_iter();
@@ -160,6 +164,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
         grid,
         second_hop,
         kernels,
+        announced,
         variants,
         outage_starts,
         alone,
@@ -207,16 +212,22 @@ impl Plan<'_> {
         self.scenario.points(&[])?.into_iter().map(batch).collect()
     }
 
+    /// The scenario with bits flipped on the second hop alone.
+    fn second_hop_at(&self, delay_ms: i64, ber: f64) -> Scenario {
+        let mut scenario = self.at(delay_ms, 0.0, 0);
+        let mut second = scenario.link[0].clone();
+        second.insert("ber".into(), ber.into());
+        scenario.link.push(second);
+        scenario
+    }
+
     /// The grid without outages, bits flipped between mx and rx alone.
     fn second_hop(&self) -> Result<Vec<Batch>, Error> {
         let delays = self.scenario.sweep["link.delay-ms"].as_array().cloned().unwrap_or_default();
         let points =
             delays.iter().filter_map(toml::Value::as_integer).flat_map(|delay| BERS.map(|ber| (delay, ber)));
         let batch = |(delay_ms, ber): (i64, f64)| {
-            let mut scenario = self.at(delay_ms, 0.0, 0);
-            let mut second = scenario.link[0].clone();
-            second.insert("ber".into(), ber.into());
-            scenario.link.push(second);
+            let scenario = self.second_hop_at(delay_ms, ber);
             let runs = self.scenario.runs * if delay_ms == DELAY_MS { MORE_RUNS } else { 1 };
             Ok(Batch::new(SECOND_HOP, Self::params(delay_ms, ber, 0), self.setup(scenario)?, runs))
         };
@@ -233,6 +244,23 @@ impl Plan<'_> {
             Ok(Batch::new("tcpcl3/dtn2 over linux-6", params, self.setup(scenario)?, runs))
         };
         BERS.into_iter().map(batch).collect()
+    }
+
+    /// The longest outage, announced and not, with errors on the second hop only: its data then begin at the same moment
+    /// in every run, so that the outage may be on a schedule.
+    fn announced(&self) -> Result<Vec<Batch>, Error> {
+        let batch = |(ber, announced): (f64, bool)| {
+            let mut scenario = self.second_hop_at(DELAY_MS, ber);
+            scenario.outage[0].from = OutageFrom::Run;
+            scenario.outage[0].after_s = ANNOUNCED_AT_S as f64;
+            scenario.outage[0].length_s = OUTAGE_S as f64;
+            scenario.outage[0].announced = announced;
+            let params = Self::params(DELAY_MS, ber, OUTAGE_S)
+                .with("outage_at_s", ANNOUNCED_AT_S)
+                .with("announced", if announced { "yes" } else { "no" });
+            Ok(Batch::new(SECOND_HOP, params, self.setup(scenario)?, self.scenario.runs))
+        };
+        BERS.into_iter().flat_map(|ber| [(ber, false), (ber, true)]).map(batch).collect()
     }
 
     fn variants(&self, variants: &[Variant]) -> Result<Vec<Batch>, Error> {
@@ -308,7 +336,8 @@ impl Reproduction {
     fn experiment(&self) -> Experiment {
         let mut experiment =
             Experiment { experiment: "cislunar".into(), seed: self.scenario.seed, ..Experiment::default() };
-        let groups = [&self.grid, &self.second_hop, &self.kernels, &self.outage_starts, &self.alone];
+        let groups =
+            [&self.grid, &self.second_hop, &self.kernels, &self.announced, &self.outage_starts, &self.alone];
         let varied = self.variants.iter().flat_map(|(_, played)| played);
         for played in groups.into_iter().flatten().chain(varied) {
             let records = finding::records_of(&played.series, &played.params, &played.all());

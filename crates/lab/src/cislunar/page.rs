@@ -67,6 +67,7 @@ pub(super) fn report(reproduction: &Reproduction, experiment: &Experiment) -> Re
         reproduction.outage_section(),
         reproduction.trace_section(OUTAGE_S, "Figure 6: the same with an outage of 120 s"),
         reproduction.outage_start_section(),
+        reproduction.announced_section(),
         reproduction.alone_section(),
     ];
     sections.push(reproduction.assumption_section());
@@ -394,6 +395,36 @@ impl Reproduction {
             plot.with(PlotSeries::new(format!("bit-error rate {}", number(ber)), points.collect()))
         });
         Section::new("When the outage begins").with(self.outage_start_words()).with(plot)
+    }
+
+    fn announced_section(&self) -> Section {
+        let columns = [
+            Column::number("bit-error rate", ""),
+            Column::text("announced"),
+            Column::number("transfer time", "s"),
+            Column::number("goodput", "byte/s"),
+            Column::number("x limit", ""),
+        ];
+        let title = "An outage of 120 s on a schedule, at 2000 ms, errors on the second hop only";
+        let mut table = Table::new(title, columns);
+        for played in &self.announced {
+            let summary = |metric: &str| played.record(metric).map(|record| Cell::summary(&record.summary()));
+            let ratio = played.record("transfer_s").and_then(|record| record.ratio);
+            table.row([
+                Cell::text(number(played.param("ber"))),
+                Cell::text(played.params.get("announced").map(ToString::to_string).unwrap_or_default()),
+                summary("transfer_s").unwrap_or_else(Cell::empty),
+                summary("goodput_byte_per_s").unwrap_or_else(Cell::empty),
+                ratio.map_or_else(Cell::empty, |ratio| Cell::precise(ratio, 2)),
+            ]);
+        }
+        Section::new("Announced or not")
+            .with(
+                "Everywhere else on this page outages are not announced, as in the paper. Here is what a contact plan is \
+                 worth: both ends know when the link goes and comes back, send nothing into the outage, and begin again \
+                 when it ends. What the channels need includes the outage.",
+            )
+            .with(table)
     }
 
     /// The relative difference between the best and the worst beginning, for each error rate.

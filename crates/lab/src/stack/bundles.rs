@@ -11,7 +11,7 @@ use crate::workload::bundles::FilesOverBundles;
 use longwire_proto::bp::agent::{self, Agent};
 use longwire_proto::joint::{Beside, Fan, Origin, Stack, Through};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{AppRequest, LinkId, NextHop, SendOptions, Storage};
+use longwire_proto::service::{AppRequest, Contact, LinkId, NextHop, SendOptions, Storage};
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{self, Session, Versions};
 use longwire_proto::time::Duration;
@@ -120,7 +120,20 @@ fn setup(place: &Place, dtn_ms: Option<u64>) -> Vec<AppRequest> {
     let pattern = format!("{}*", place.node_id(place.names.len() - 1));
     said.push(AppRequest::SetRoute { pattern, via: NextHop::Link(ONWARD_LINK), cost: 1 });
     said.push(AppRequest::OpenLink { link: ONWARD_LINK });
+    if let Some(now_dtn_ms) = dtn_ms.filter(|_| !place.announced_outages.is_empty()) {
+        let contacts = contacts(now_dtn_ms, &place.announced_outages);
+        said.push(AppRequest::SetContacts { link: ONWARD_LINK, contacts });
+    }
     said
+}
+
+/// The times between outages, for a clock that showed `began_dtn_ms` when the run began.
+fn contacts(began_dtn_ms: u64, outages: &[(f64, f64)]) -> Vec<Contact> {
+    let at = |seconds: f64| began_dtn_ms + (seconds * 1e3) as u64;
+    let starts = [began_dtn_ms].into_iter().chain(outages.iter().map(|(_, end)| at(*end)));
+    let ends = outages.iter().map(|(begin, _)| at(*begin)).chain([at(NEVER.as_secs_f64())]);
+    let window = |(start_dtn_ms, end_dtn_ms)| Contact { start_dtn_ms, end_dtn_ms };
+    starts.zip(ends).filter(|(start, end)| start < end).map(window).collect()
 }
 
 fn sessions(config: &tcpcl::Config, place: &Place, rng: Rng) -> Counted<Sessions> {
@@ -164,6 +177,15 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contacts_are_what_outages_leave() {
+        let window = |start_dtn_ms, end_dtn_ms| Contact { start_dtn_ms, end_dtn_ms };
+        let end = 1000 + NEVER.as_millis() as u64;
+        let expected = [window(1000, 6000), window(8000, 9000), window(11_500, end)];
+        assert_eq!(contacts(1000, &[(5.0, 7.0), (8.0, 10.5)]), expected);
+        assert_eq!(contacts(1000, &[(0.0, 7.0)]), [window(8000, end)]);
+    }
 
     #[test]
     fn settings_survive_being_a_table() {

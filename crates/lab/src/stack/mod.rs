@@ -155,6 +155,9 @@ pub struct Place {
     pub names: Vec<String>,
     /// The MTU of each hop, bytes.
     pub mtus: Vec<u16>,
+    /// When its hop towards the destination is out and everybody knows it beforehand: beginning and end, seconds since
+    /// the run began, in order.
+    pub announced_outages: Vec<(f64, f64)>,
     /// Where its witness writes.
     pub bundles: witness::Record,
     /// Where its counts go when it ends.
