@@ -99,6 +99,8 @@ pub(crate) struct Applications {
     messages: Vec<Message>,
     /// Attempts that an agent has said to be durable.
     accepted: BTreeSet<Attempt>,
+    /// Attempts that an application has said to have. A crash leaves it open whether the agent still knows.
+    received: BTreeSet<Attempt>,
     /// Attempts of which the taking is durable.
     taken: BTreeSet<Attempt>,
     sends: u64,
@@ -127,6 +129,7 @@ impl Applications {
             starts: vec![0; count],
             messages,
             accepted: BTreeSet::new(),
+            received: BTreeSet::new(),
             taken: BTreeSet::new(),
             sends: 0,
             actions: BTreeMap::new(),
@@ -297,6 +300,8 @@ impl Applications {
         if let Some(reading) = self.nodes[node].deliveries.get_mut(&delivery)
             && !core::mem::replace(&mut reading.taken, true)
         {
+            let payload = reading.read.clone();
+            self.received.insert(self.recognise(node, &payload));
             self.ask(node, AppRequest::Taken { delivery });
         }
     }
@@ -440,13 +445,13 @@ impl Users<App> for Applications {
         for (number, message) in self.messages.iter().enumerate().filter(|(_, message)| !message.cancelled) {
             let (from, to) = (message.from, message.to);
             let accepted = self.accepted.iter().filter(|attempt| attempt.0 == number);
-            let mut open = accepted.filter(|attempt| !self.taken.contains(attempt));
+            let mut open = accepted.filter(|attempt| !self.received.contains(attempt));
             if let Some((_, attempt)) = open.next() {
                 return Some(format!(
                     "message {number}, attempt {attempt}, from {from} to {to} was accepted and is not taken"
                 ));
             }
-            if !self.taken.iter().any(|attempt| attempt.0 == number) {
+            if !self.received.iter().any(|attempt| attempt.0 == number) {
                 return Some(format!("message {number} from {from} to {to} is not taken"));
             }
         }
