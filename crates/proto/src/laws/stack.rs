@@ -81,8 +81,9 @@ fn world(replay: &Replay) -> Trace {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
     let calm_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(200));
-    // Half-open connections are found by keep-alives alone.
-    let keepalive = draw.between(5, 60);
+    // Half-open connections are found by keep-alives alone; two intervals have to be longer than a handshake over
+    // the slowest link and an interval.
+    let keepalive = draw.between(10, 60);
     let window = Duration::from_secs(3_600);
     // Two sessions a link at the most; each message is a frame or two and a few timers on both sides.
     let messages = 2 * 2 * 2 * (window.as_secs() / keepalive + 1);
