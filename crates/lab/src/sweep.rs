@@ -41,11 +41,19 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     scenario.runs = options.runs.unwrap_or(scenario.runs);
     scenario.seed = options.seed.unwrap_or(scenario.seed);
     let base = options.scenario.parent().unwrap_or(Path::new("."));
-    let mut batches = Vec::new();
+    let mut batches: Vec<Batch> = Vec::new();
     for point in scenario.points(&options.sweeps)? {
         let series = point.scenario.stack.clone();
         let runs = point.scenario.runs;
-        let setup = Setup::new(point.scenario, base)?;
+        // Points with the same workload share its files.
+        let before = batches.last().map(|batch| &batch.setup).filter(|before| {
+            let (ours, theirs) = (&point.scenario, &before.scenario);
+            (&ours.workload, ours.seed) == (&theirs.workload, theirs.seed)
+        });
+        let setup = match before.map(|before| before.files.clone()) {
+            Some(files) => Setup::with_files(point.scenario, base, files)?,
+            None => Setup::new(point.scenario, base)?,
+        };
         batches.push(Batch::new(series, point.params, setup, runs));
     }
     let outcomes = batch::play(&batches, options.threads, options.shard, progress);

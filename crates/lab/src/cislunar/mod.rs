@@ -23,6 +23,9 @@ use crate::run::{Outcome, Setup, Wanted};
 use crate::scenario::{OutageFrom, Scenario};
 use crate::spread::{Shard, spread};
 use crate::stats::Line;
+use bytes::Bytes;
+use longwire_proto::tcp::wire::Flags;
+use longwire_proto::time::Instant;
 use std::path::Path;
 pub use variants::Variant;
 
@@ -53,6 +56,7 @@ const GOODPUT_WITH_KEEPALIVES: [f64; 3] = [3000.0, 2260.0, 700.0];
 const SLOPE_PERCENT: [f64; 3] = [8.0, 20.0, 60.0];
 const RETRANSMISSIONS: [f64; 3] = [0.0, 8.0, 80.0];
 const RETRIES: f64 = 5.0;
+const SYNS: f64 = 6.0;
 
 /// Times that a Linux kernel took for a megabyte over one error-free hop: one-way delay (ms) and seconds.
 const KERNEL: [(i64, f64); 4] = [(1280, 78.1), (2000, 91.4), (3500, 155.9), (5000, 220.4)];
@@ -132,7 +136,8 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
     let mut scenario = Scenario::parse(SCENARIO, "scenarios/cislunar.toml")?;
     scenario.runs = options.runs.unwrap_or(scenario.runs).max(1);
     scenario.seed = options.seed.unwrap_or(scenario.seed);
-    let plan = Plan { scenario: &scenario };
+    let files = scenario.workload.contents(Path::new("."), scenario.seed)?;
+    let plan = Plan { scenario: &scenario, files };
     let variants = variants::all();
     let groups = [
         plan.grid()?,
@@ -176,11 +181,13 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
 /// What is to be played.
 struct Plan<'a> {
     scenario: &'a Scenario,
+    /// The file, shared by all runs.
+    files: Vec<Bytes>,
 }
 
 impl Plan<'_> {
     fn setup(&self, scenario: Scenario) -> Result<Setup, Error> {
-        Setup::new(scenario, Path::new("."))
+        Setup::with_files(scenario, Path::new("."), self.files.clone())
     }
 
     /// The scenario at one point.
@@ -347,7 +354,7 @@ impl Reproduction {
         }
         experiment.records.extend(self.slopes());
         experiment.records.extend(self.retransmissions());
-        experiment.records.extend(self.retries());
+        experiment.records.extend(self.retries().into_iter().flatten());
         experiment
     }
 
@@ -396,21 +403,27 @@ impl Reproduction {
         BERS.into_iter().enumerate().filter_map(at).collect()
     }
 
-    /// How often mx repeats the last segment before an outage until it gives the connection up.
-    fn retries(&self) -> Option<Record> {
+    /// What mx does in an outage: repeats its last segment until it gives the connection up, then calls.
+    fn retries(&self) -> Option<[Record; 2]> {
         let traced = self.traced.iter().find(|traced| traced.ber == 0.0 && traced.outage_s == OUTAGE_S)?;
         let hop = traced.outcome.hops.last()?;
         let (begin, _) = *hop.outages.first()?;
-        let given_up =
-            hop.seen.changes.iter().find(|(at, down)| at.as_secs_f64() > begin && down.is_some())?;
+        let after = |at: Instant| at.as_secs_f64() >= begin;
+        let given_up = hop.seen.changes.iter().find(|(at, down)| after(*at) && down.is_some())?.0;
+        let again = hop.seen.changes.iter().find(|(at, down)| *at > given_up && down.is_none())?.0;
         let conversation = page::mx_to_rx(&traced.outcome.frames)?;
-        let again = conversation.sent.iter().filter(|sent| {
-            sent.again && sent.data_bytes > 0 && sent.at.as_secs_f64() >= begin && sent.at < given_up.0
-        });
-        let params = Plan::params(DELAY_MS, 0.0, OUTAGE_S);
-        let samples = [again.count() as f64];
-        let record = Record::of(MAIN, params, "retries_before_giving_up", "retries", &samples);
-        Some(record.with_reference(RETRIES, "section III.B"))
+        let sent = || conversation.sent.iter().filter(|sent| after(sent.at) && sent.at < again);
+        let retries = sent().filter(|sent| sent.again && sent.data_bytes > 0 && sent.at < given_up).count();
+        let calls = sent().filter(|sent| sent.flags.contains(Flags::SYN)).count();
+        let record = |metric: &str, unit: &str, count: usize, published: f64| {
+            let params = Plan::params(DELAY_MS, 0.0, OUTAGE_S);
+            Record::of(MAIN, params, metric, unit, &[count as f64])
+                .with_reference(published, "section III.B, Fig. 6")
+        };
+        Some([
+            record("retries_before_giving_up", "segments", retries, RETRIES),
+            record("syns_in_a_cluster", "segments", calls, SYNS),
+        ])
     }
 
     fn traces(&self) -> Vec<Trace> {

@@ -15,6 +15,12 @@ use crate::trace::conversation::{Conversation, conversations};
 /// A change of the goodput by less than this is not called a move, as a share.
 const MOVE: f64 = 0.05;
 
+/// What is to be seen in an outage.
+const OUTAGE_WORDS: &str = "What mx sends into the outage it repeats at growing intervals, until 30 s of silence make TCPCL give the session \
+     up; then it calls again and again, each call one SYN and up to five more at growing intervals, as in the paper. The \
+     paper counts about five repetitions of the last segment: a Linux kernel goes on with a connection that its program \
+     has closed, while here it is aborted, so there are fewer.";
+
 /// What mx said to rx.
 pub(super) fn mx_to_rx(frames: &[CapturedFrame]) -> Option<Conversation> {
     conversations(frames)
@@ -366,6 +372,7 @@ impl Reproduction {
         let section = Section::new(heading).with(
             "The first run of each point, as seen at mx. Keep-alives of TCPCL go before and after the data.",
         );
+        let section = if outage_s == 0 { section } else { section.with(OUTAGE_WORDS) };
         let traced = self.traced.iter().filter(|traced| traced.outage_s == outage_s);
         traced.fold(section, |section, traced| self.trace(section, traced))
     }
