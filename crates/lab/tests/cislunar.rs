@@ -112,6 +112,8 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     let (first, second) = (bytes(&one), bytes(&two));
     assert!(first.1.len() > 1_000_000, "frames are captured");
     assert!(first == second, "one thread and two differ");
+    let calls = one.experiment.records.iter().find(|record| record.metric == "syns_in_a_cluster").unwrap();
+    assert_eq!(calls.mean, 6.0, "a call is one SYN and five more");
     let is = |record: &&Record, ber: f64| {
         record.reference.is_some() && record.params.get("ber").and_then(Value::as_f64) == Some(ber)
     };
