@@ -28,7 +28,8 @@ pub(crate) struct Measure {
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
     /// The seed of all randomness: the same seed gives the same bytes
-    #[arg(long, value_name = "N")]
+    // A scenario holds it, and TOML's numbers end there.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub(crate) seed: Option<u64>,
     /// How many runs, each with its own noise
     #[arg(long, value_name = "N")]

@@ -74,6 +74,10 @@ impl Contender {
         finding::samples(&self.arrived(), "transfer_s")
     }
 
+    fn why_missed(&self) -> String {
+        finding::why_missed(&self.outcomes.iter().collect::<Vec<_>>())
+    }
+
     /// Who always arrives comes first, then who is faster.
     fn order(&self, other: &Contender) -> Ordering {
         let missing = |contender: &Contender| contender.outcomes.len() - contender.times().len();
@@ -188,8 +192,8 @@ impl Comparison<'_> {
 
     fn lead(&self) -> String {
         let what = match &self.options.files[..] {
-            [one] => format!("`{}` ({} bytes)", one.display(), figure(self.bytes as f64)),
-            many => format!("{} files ({} bytes)", many.len(), figure(self.bytes as f64)),
+            [one] => format!("`{}` ({})", one.display(), bytes_in_words(self.bytes)),
+            many => format!("{} files ({})", many.len(), bytes_in_words(self.bytes)),
         };
         let best = &self.contenders[0];
         if best.times().is_empty() {
@@ -215,7 +219,7 @@ impl Comparison<'_> {
             if best.len() == times.len() && !best.is_empty() {
                 let paired = Summary::of_differences(&times, &best);
                 if best == times {
-                    said.push(format!("`{}` takes exactly as long.", second.name));
+                    said.push(self.tie());
                 } else if !paired.is_significant() && paired.ci95.is_some() {
                     said.push(format!(
                         "The lead over `{}` is {} s: not significant with {} runs.",
@@ -235,6 +239,20 @@ impl Comparison<'_> {
         said
     }
 
+    /// Who takes exactly as long as the best, in every run.
+    fn tie(&self) -> String {
+        let times = self.contenders[0].times();
+        let equals = self.contenders[1..].iter().take_while(|contender| contender.times() == times);
+        let names: Vec<String> = equals.map(|contender| format!("`{}`", contender.name)).collect();
+        match &names[..] {
+            [one] => format!("It is a tie: {one} takes exactly as long."),
+            [rest @ .., last] => {
+                format!("It is a tie: {} and {last} take exactly as long.", rest.join(", "))
+            }
+            [] => String::new(),
+        }
+    }
+
     fn ranking(&self) -> Table {
         let columns = [
             Column::number("rank", ""),
@@ -246,16 +264,20 @@ impl Comparison<'_> {
             Column::number("silent", "s"),
             Column::text("arrived"),
         ];
+        let missed = self.contenders.iter().any(|contender| !contender.why_missed().is_empty());
+        let columns = columns.into_iter().chain(missed.then(|| Column::text("why not")));
         let caption = format!(
-            "{} bytes over {}, {} runs each, 95 % intervals; the limit is {} s",
-            figure(self.bytes as f64),
+            "{} over {}, {} runs each, 95 % intervals; the limit is {} s",
+            bytes_in_words(self.bytes),
             self.options.link,
             self.runs,
             figure(self.limit_s())
         );
         let mut table = Table::new(caption, columns);
         for (rank, contender) in self.contenders.iter().enumerate() {
-            table.row(self.row(rank, contender));
+            let mut cells = self.row(rank, contender);
+            cells.extend(missed.then(|| Cell::text(contender.why_missed())));
+            table.row(cells);
         }
         table
     }
@@ -335,12 +357,13 @@ impl Comparison<'_> {
     }
 
     fn command(&self) -> String {
-        let files: Vec<String> = self.options.files.iter().map(|path| path.display().to_string()).collect();
+        let files: Vec<String> =
+            self.options.files.iter().map(|path| quoted(&path.display().to_string())).collect();
         let runs = self.options.runs.map_or(String::new(), |runs| format!(" --runs {runs}"));
         format!(
             "longwire compare {} --link {} --seed {}{runs}",
             files.join(" "),
-            self.options.link,
+            quoted(&self.options.link),
             self.options.seed
         )
     }
@@ -393,6 +416,19 @@ impl Comparison<'_> {
     }
 }
 
+fn bytes_in_words(bytes: u64) -> String {
+    if bytes == 1 { "1 byte".into() } else { format!("{} bytes", figure(bytes as f64)) }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "-_./+,:@%".contains(letter);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 fn file_names(paths: &[PathBuf]) -> String {
     match paths {
         [one] => {
@@ -429,4 +465,34 @@ fn assumptions() -> Vec<Assumption> {
             "what a user waits for; the sender hears of it a round trip later at best",
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Missed, Wanted};
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_part_them() {
+        for (word, expected) in
+            [("a/b-1.bin", "a/b-1.bin"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''"), ("$x", "'$x'")]
+        {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+
+    #[test]
+    fn a_link_that_lets_nothing_through_says_why() {
+        let missed = |stack: &str| {
+            let text = format!(
+                "stack = '{stack}'\nduration-limit-s = 3000\n[workload]\nbytes = 10\n[[link]]\nber = 0.5"
+            );
+            let scenario = Scenario::parse(&text, "test").expect("a scenario");
+            let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from_static(b"0123456789")]);
+            setup.expect("a setup").run(0, Wanted::default()).missed
+        };
+        assert_eq!(missed("tcpcl4"), Some(Missed::Time(3000.0)));
+        let text = missed("tcp/tuned").expect("nothing arrives").to_string();
+        assert!(text.starts_with("given up after 10 tries") || text == "not done after 3,000 s", "{text}");
+    }
 }

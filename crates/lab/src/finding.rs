@@ -105,6 +105,18 @@ pub fn records_of(series: &str, params: &Params, outcomes: &[&Outcome]) -> Vec<R
     METRICS.iter().filter_map(|(name, ..)| record_of(series, params, outcomes, name)).collect()
 }
 
+/// Why runs did not deliver, each reason once; empty if all did.
+pub fn why_missed(outcomes: &[&Outcome]) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for missed in outcomes.iter().filter_map(|outcome| outcome.missed) {
+        let reason = missed.to_string();
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons.join("; ")
+}
+
 /// The means of a hop's ledger over runs, towards the destination (0) or back (1), seconds.
 pub fn mean_ledger(outcomes: &[&Outcome], hop: usize, way: usize) -> Vec<f64> {
     let entry = |index: usize| {

@@ -154,8 +154,13 @@ impl LinkProfile {
     fn check(&self, place: &str) -> Result<(), Error> {
         let wrong = |key: &str, rule: &str| Err(Error::new(format!("{place}: `{key}` {rule}")));
         let probability = |ber: f64| (0.0..=0.5).contains(&ber);
-        if self.rate_bps == 0 || self.back_rate_bps == Some(0) {
-            return wrong("rate-bps", "must be above zero");
+        // The clock counts nanoseconds; much faster, and frames would take no time.
+        let rate = |rate: u64| (1..=1_000_000_000_000).contains(&rate);
+        if !rate(self.rate_bps) {
+            return wrong("rate-bps", "must be from 1 to 1e12");
+        }
+        if !self.back_rate_bps.is_none_or(rate) {
+            return wrong("back-rate-bps", "must be from 1 to 1e12");
         }
         if !(64..=65_535).contains(&self.mtu_bytes) {
             return wrong("mtu-bytes", "must be from 64 to 65535");
@@ -166,6 +171,20 @@ impl LinkProfile {
         let delays = [self.delay_ms, self.back_delay_ms.unwrap_or(0.0)];
         if !delays.into_iter().chain(self.delay_schedule.iter().map(|point| point.delay_ms)).all(is_time) {
             return wrong("delay-ms", "must be from 0 to 1e9");
+        }
+        if !self.delay_schedule.iter().all(|point| (0.0..=1e9).contains(&point.at_s))
+            || !self.delay_schedule.is_sorted_by(|a, b| a.at_s < b.at_s)
+        {
+            return wrong("delay-schedule", "needs points in order of time, `at-s` from 0 to 1e9");
+        }
+        if let Some(bursts) = self.bursts {
+            if !probability(bursts.good_ber) || !probability(bursts.bad_ber) {
+                return wrong("bursts", "needs `good-ber` and `bad-ber` from 0 to 0.5");
+            }
+            let length = |bits: f64| (1.0..=1e18).contains(&bits);
+            if !length(bursts.good_bits) || !length(bursts.bad_bits) {
+                return wrong("bursts", "needs `good-bits` and `bad-bits` from 1 to 1e18");
+            }
         }
         if self.queue_bytes < u64::from(self.mtu_bytes) {
             return wrong("queue-bytes", "must hold at least one frame of mtu-bytes");
@@ -274,7 +293,20 @@ mod tests {
 
     #[test]
     fn senseless_values_are_refused() {
-        for wrong in ["rate-bps = 0", "ber = 0.7", "mtu-bytes = 10", "delay-ms = -1", "queue-bytes = 100"] {
+        for wrong in [
+            "rate-bps = 0",
+            "rate-bps = 9223372036854775807",
+            "back-rate-bps = 0",
+            "ber = 0.7",
+            "ber = nan",
+            "mtu-bytes = 10",
+            "delay-ms = -1",
+            "queue-bytes = 100",
+            "delay-schedule = [{ at-s = 5, delay-ms = 1 }, { at-s = 1, delay-ms = 1 }]",
+            "delay-schedule = [{ at-s = -1, delay-ms = 1 }]",
+            "bursts = { good-ber = 0, bad-ber = 2, good-bits = 10, bad-bits = 10 }",
+            "bursts = { good-ber = 0, bad-ber = 0.1, good-bits = 0, bad-bits = 10 }",
+        ] {
             let said: Table = toml::from_str(wrong).expect("TOML");
             LinkProfile::resolve(&said, Path::new(".")).expect_err(wrong);
         }

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::ledger::{Ledger, Way};
 use crate::limit::{self, Limit};
 use crate::link::{FrameCheck, LinkProfile};
+use crate::report::figure;
 use crate::scenario::{OutageFrom, Scenario};
 use crate::stack::{self, Assembly, Place, Tally};
 use crate::trace::CapturedFrame;
@@ -19,7 +20,7 @@ use longwire_proto::service::InterfaceId;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
     ChannelConfig, ChannelId, ClockConfig, Delay, DelayPoint, Direction, DiskConfig, Errors, Fate, Fault,
-    Fcs, FrameRecord, GilbertElliott, LineConfig, NodeId, Simulation, Window,
+    Fcs, FrameRecord, GilbertElliott, LineConfig, NodeId, Pause, Simulation, Window,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -56,6 +57,8 @@ pub struct Outcome {
     pub file_bytes: u64,
     /// What the channel itself would have needed, on this run's outages.
     pub limit: Limit,
+    /// Why it was not delivered, if it was not.
+    pub missed: Option<Missed>,
     /// Tries that failed at the source, in order.
     pub failures: Vec<Failure>,
     /// What each hop did.
@@ -68,6 +71,36 @@ pub struct Outcome {
     pub events: u64,
     /// Every frame, if they were asked for.
     pub frames: Vec<CapturedFrame>,
+}
+
+/// Why a run did not deliver every file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Missed {
+    /// What arrived is not what was sent.
+    Changed,
+    /// The source gave a file up, after so many failures; the last one was this.
+    GivenUp(usize, Failure),
+    /// The run was ended after so many seconds.
+    Time(f64),
+    /// Nobody had anything to do any more.
+    Silence,
+}
+
+impl std::fmt::Display for Missed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Missed::Changed => f.write_str("what arrived is not what was sent"),
+            Missed::GivenUp(tries, why) => {
+                write!(
+                    f,
+                    "given up after {tries} {}, the last: {why}",
+                    if *tries == 1 { "try" } else { "tries" }
+                )
+            }
+            Missed::Time(limit_s) => write!(f, "not done after {} s", figure(*limit_s)),
+            Missed::Silence => f.write_str("both ends fell silent"),
+        }
+    }
 }
 
 /// What one hop did in a run.
@@ -288,6 +321,7 @@ struct Stage<'a> {
     outages: Vec<(usize, Instant, Instant)>,
     missing: usize,
     intact: bool,
+    missed: Option<Missed>,
     failures: Vec<Failure>,
     /// Airtime until the end of the transfer.
     ledgers: Vec<[Ledger; 2]>,
@@ -337,6 +371,7 @@ impl<'a> Stage<'a> {
             outages: Vec::new(),
             missing: setup.files.len(),
             intact: true,
+            missed: None,
             failures: Vec::new(),
             ledgers: Vec::new(),
             done_at: None,
@@ -355,7 +390,8 @@ impl<'a> Stage<'a> {
         let (mut begun, mut done_at) = (Vec::new(), None);
         let bundles = self.bundles.clone();
         let channels = self.channels.clone();
-        self.simulation.run_while(limit, |simulation| {
+        let mut given_up = false;
+        let pause = self.simulation.run_while(limit, |simulation| {
             waiting.retain(|outage| {
                 let hop = outage.hop - 1;
                 let stream = !self.setup.assembly.carries_bundles;
@@ -379,6 +415,7 @@ impl<'a> Stage<'a> {
                     TaskIndication::Failed { why, for_good, .. } => {
                         failures.push(why);
                         if for_good {
+                            given_up = true;
                             return false;
                         }
                     }
@@ -387,6 +424,12 @@ impl<'a> Stage<'a> {
             }
             missing > 0
         });
+        self.missed = match (missing, failures.last()) {
+            (0, _) => (!intact).then_some(Missed::Changed),
+            (_, Some(why)) if given_up => Some(Missed::GivenUp(failures.len(), *why)),
+            _ if pause == Pause::Quiet => Some(Missed::Silence),
+            _ => Some(Missed::Time(self.setup.scenario.duration_limit_s)),
+        };
         (self.missing, self.intact, self.failures) = (missing, intact, failures);
         (self.outages, self.done_at) = (begun, done_at);
         self.close_ledgers();
@@ -438,6 +481,7 @@ impl<'a> Stage<'a> {
             transfer_s: elapsed,
             file_bytes,
             limit: limit::limit(&path, file_bytes),
+            missed: self.missed,
             failures: self.failures,
             hops,
             tally,

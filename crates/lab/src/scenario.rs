@@ -37,6 +37,8 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
+/// The longest file of random bytes.
+const BYTES_MAX: u64 = 1 << 32;
 /// The most points a grid may have.
 const POINTS_MAX: usize = 100_000;
 
@@ -95,7 +97,7 @@ impl Default for Scenario {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Workload {
-    /// The length of one file of random bytes, where no files are named. Default 1,000,000.
+    /// The length of one file of random bytes, where no files are named; up to 2^32. Default 1,000,000.
     pub bytes: u64,
     /// Files, relative to the scenario file.
     pub files: Vec<PathBuf>,
@@ -227,6 +229,9 @@ impl Scenario {
         if !(self.duration_limit_s > 0.0 && self.duration_limit_s <= 1e9) {
             return wrong("`duration-limit-s` must be above 0 and at most 1e9".into());
         }
+        if self.workload.bytes > BYTES_MAX {
+            return wrong(format!("`workload.bytes` must be at most {BYTES_MAX}"));
+        }
         for outage in &self.outage {
             if !(1..=hops).contains(&outage.hop) {
                 return wrong(format!("there is no hop {}; hops are numbered from 1 to {hops}", outage.hop));
@@ -239,6 +244,17 @@ impl Scenario {
             let sensible = |seconds: f64| (0.0..=1e9).contains(&seconds);
             if !sensible(outage.after_s) || !sensible(outage.length_s) {
                 return wrong("an outage's `after-s` and `length-s` must be from 0 to 1e9".into());
+            }
+        }
+        let lasting = |outage: &&Outage| outage.length_s > 0.0;
+        for (at, a) in self.outage.iter().enumerate().filter(|(_, outage)| lasting(outage)) {
+            let meets = |b: &&Outage| {
+                (a.hop, a.from) == (b.hop, b.from)
+                    && a.after_s < b.after_s + b.length_s
+                    && b.after_s < a.after_s + a.length_s
+            };
+            if self.outage[at + 1..].iter().filter(lasting).any(|b| meets(&b)) {
+                return wrong(format!("two outages of hop {} overlap: make them one", a.hop));
             }
         }
         Ok(())
@@ -417,6 +433,8 @@ mod tests {
             "runs = 0",
             "[[outage]]\nhop = 2",
             "[[outage]]\nannounced = true\nfrom = 'data'",
+            "[[outage]]\nlength-s = 9\n[[outage]]\nafter-s = 5\nlength-s = 9",
+            "[workload]\nbytes = 1000000000000000",
             "nodes = ['a', 'b', 'c', 'd']\n[[link]]\n[[link]]",
             "duration-limit-s = 0",
         ] {

@@ -115,8 +115,10 @@ impl Sweep<'_> {
             self.points().flat_map(|(_, outcomes)| outcomes).filter(|outcome| outcome.delivered).count();
         let title = if self.scenario.title.is_empty() { "Scenario" } else { &self.scenario.title };
         format!(
-            "{title}: {} points, {runs} runs, {arrived} of which delivered every byte.",
-            self.points().count()
+            "{title}: {} {}, {runs} {}, {arrived} of which delivered every byte.",
+            self.points().count(),
+            if self.points().count() == 1 { "point" } else { "points" },
+            if runs == 1 { "run" } else { "runs" },
         )
     }
 
@@ -125,6 +127,7 @@ impl Sweep<'_> {
             Some(batch) => batch.params.iter().map(|(name, _)| name.to_owned()).collect(),
             None => Vec::new(),
         };
+        let missed = self.points().any(|(_, outcomes)| !finding::why_missed(&outcomes).is_empty());
         let columns = names.iter().map(|name| Column::number(name, "")).chain([
             Column::text("protocol/settings"),
             Column::number("runs", ""),
@@ -133,6 +136,7 @@ impl Sweep<'_> {
             Column::number("x limit", ""),
             Column::text("arrived"),
         ]);
+        let columns = columns.chain(missed.then(|| Column::text("why not")));
         let mut table = Table::new("Transfer time and goodput, 95 % intervals", columns);
         for (batch, outcomes) in self.points() {
             let value = |value: &Value| match value.as_f64() {
@@ -142,6 +146,7 @@ impl Sweep<'_> {
             let mut cells: Vec<Cell> = batch.params.iter().map(|(_, v)| value(v)).collect();
             cells.extend([Cell::text(&batch.series), Cell::number(outcomes.len() as f64)]);
             cells.extend(figures(&outcomes));
+            cells.extend(missed.then(|| Cell::text(finding::why_missed(&outcomes))));
             table.row(cells);
         }
         table

@@ -4,7 +4,8 @@
 //! on the seed alone, never on what is sent: two protocols on the same line meet the same noise at the same time.
 //!
 //! * **Even** noise: each slot is wrong with probability p. The gaps are geometric, one draw for each error; the
-//!   axis is cut into blocks with a generator each, so that a line that was idle for a month costs nothing.
+//!   axis is cut into blocks with a generator each, so that a line that was idle for a month costs nothing; blocks
+//!   are the shorter the more errors there are, so that a block is soon passed over.
 //! * **Bursts** (Gilbert 1960, Elliott 1963): the line is good or bad; how long it stays so is geometric in bits,
 //!   and each state has its own error rate. The line goes on changing while nothing is sent.
 
@@ -64,13 +65,17 @@ impl Gaps {
     }
 }
 
-/// Slots in a block: 2^20.
-const BLOCK_BITS: u32 = 20;
+/// Slots in a block at most: 2^20.
+const BLOCK_BITS_MAX: u32 = 20;
+/// Errors in a block on average, at most.
+const BLOCK_ERRORS_MAX: f64 = 512.0;
 
 /// Independent errors at one rate.
 #[derive(Debug)]
 pub(crate) struct Even {
     gaps: Gaps,
+    /// The logarithm of a block's slots.
+    block_bits: u32,
     seed: u64,
     rng: Rng,
     /// The next error; or, if not `drawn`, the beginning of a block that has not been looked into.
@@ -81,7 +86,8 @@ pub(crate) struct Even {
 impl Even {
     fn new(rate: f64, rng: &Rng) -> Self {
         let seed = rng.fork("even noise").next_u64();
-        Even { gaps: Gaps::new(rate), seed, rng: Rng::new(seed), at: 0, drawn: false }
+        let block_bits = ((BLOCK_ERRORS_MAX / rate) as u64).ilog2().min(BLOCK_BITS_MAX);
+        Even { gaps: Gaps::new(rate), block_bits, seed, rng: Rng::new(seed), at: 0, drawn: false }
     }
 
     fn find(&mut self, from: u64, to: u64) -> Option<u64> {
@@ -89,14 +95,14 @@ impl Even {
             if self.drawn && self.at >= from {
                 return Some(self.at);
             }
-            let block = from.max(self.at) >> BLOCK_BITS;
-            let candidate = if self.drawn && block == self.at >> BLOCK_BITS {
+            let block = from.max(self.at) >> self.block_bits;
+            let candidate = if self.drawn && block == self.at >> self.block_bits {
                 (self.at + 1).saturating_add(self.gaps.draw(&mut self.rng))
             } else {
                 self.rng = Rng::new(self.seed.wrapping_add(block.wrapping_mul(0xd134_2543_de82_ef95)));
-                (block << BLOCK_BITS).saturating_add(self.gaps.draw(&mut self.rng))
+                (block << self.block_bits).saturating_add(self.gaps.draw(&mut self.rng))
             };
-            let block_end = (block + 1) << BLOCK_BITS;
+            let block_end = (block + 1) << self.block_bits;
             self.drawn = candidate < block_end;
             self.at = candidate.min(block_end);
         }
@@ -276,6 +282,16 @@ mod tests {
             "{close} of {} errors follow another within 100 bits",
             found.len()
         );
+    }
+
+    #[test]
+    fn errors_without_end_are_passed_over() {
+        // A frame every second day: what lies between would take years to draw.
+        let mut loud = noise(Errors::Ber(0.5), 1);
+        for frame in 0..1000u64 {
+            let from = frame * 1_000_000_000_000;
+            assert!(loud.find(from, from + 1000).is_some_and(|slot| slot < from + 1000));
+        }
     }
 
     #[test]

@@ -36,6 +36,10 @@ pub struct RankRow {
 const WIDTH: f64 = 760.0;
 const RIGHT: f64 = 640.0;
 const ROW: f64 = 32.0;
+/// Between a bar and its figure.
+const GAP: f64 = 9.0;
+/// A letter of the figure, about.
+const LETTER: f64 = 8.4;
 const THICK: f64 = 18.0;
 const TOP: f64 = 26.0;
 
@@ -45,7 +49,10 @@ impl RankChart {
         let ends = self.rows.iter().map(|row| row.summary.interval().1);
         let most = ends.chain(self.limit).fold(0.0, f64::max);
         let left = left_of(self.rows.iter().map(|row| row.name.as_str()));
-        let scale = if most > 0.0 { (RIGHT - left) / most } else { 0.0 };
+        // The figure stands behind the bar or its interval, whichever is longer.
+        let longest = self.rows.iter().map(|row| self.label(row).chars().count()).max().unwrap_or(0);
+        let right = RIGHT.min(WIDTH - GAP - LETTER * longest as f64);
+        let scale = if most > 0.0 { (right - left) / most } else { 0.0 };
         let height = TOP + ROW * self.rows.len() as f64 + 6.0;
         let mut out = String::new();
         let _ = writeln!(
@@ -71,6 +78,10 @@ impl RankChart {
         }
         out.push_str("</svg>\n");
         out
+    }
+
+    fn label(&self, row: &RankRow) -> String {
+        format!("{} {}", with_error(&row.summary), self.unit)
     }
 
     fn row(&self, out: &mut String, row: &RankRow, index: usize, left: f64, scale: f64) {
@@ -99,11 +110,10 @@ impl RankChart {
         }
         let _ = writeln!(
             out,
-            "<text class=\"total\" x=\"{:.1}\" y=\"{:.1}\">{} {}</text></g>",
-            left + high * scale + 9.0,
+            "<text class=\"total\" x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
+            left + high.max(row.summary.mean) * scale + GAP,
             middle + 4.5,
-            with_error(&row.summary),
-            escape(&self.unit)
+            escape(&self.label(row))
         );
     }
 

@@ -89,3 +89,26 @@ pub enum Failure {
     /// The agent could not send it.
     Bundle(SendFailure),
 }
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Failure::Stream(CloseReason::Finished) => "the connection was closed early",
+            Failure::Stream(CloseReason::Aborted) => "the connection was aborted",
+            Failure::Stream(CloseReason::Reset) => "the connection was reset",
+            Failure::Stream(CloseReason::Refused) => "the connection was refused",
+            Failure::Stream(CloseReason::TimedOut) => "the connection timed out",
+            Failure::Stream(CloseReason::Unreachable) => "no way to the destination",
+            Failure::Stream(CloseReason::Insecure) => "TLS failed",
+            Failure::Stream(CloseReason::Limit) | Failure::Bundle(SendFailure::Limit) => {
+                "a limit was reached"
+            }
+            Failure::Bundle(SendFailure::BadEndpoint) => "not an endpoint",
+            Failure::Bundle(SendFailure::Full) => "the store was full",
+            Failure::Bundle(SendFailure::Expired) => "the bundle expired",
+            Failure::Bundle(SendFailure::Cancelled) => "the bundle was cancelled",
+            Failure::Bundle(SendFailure::Storage) => "the store failed",
+            Failure::Bundle(SendFailure::Refused(_)) => "the bundle was refused",
+        })
+    }
+}
