@@ -22,6 +22,8 @@ const PIECE_BYTES_MAX: u64 = 64 * 1024;
 struct Reading {
     length: u64,
     at: u64,
+    /// How far it has been asked for; a read may be answered in pieces.
+    asked: u64,
     /// The expected files that it may still be.
     candidates: Vec<usize>,
 }
@@ -101,14 +103,19 @@ impl FilesOverBundles {
         }
         let fits = |&file: &usize| self.expected[file].len() as u64 == length;
         let candidates = (0..self.expected.len()).filter(fits).collect();
-        self.reading.insert(delivery, Reading { length, at: 0, candidates });
+        self.reading.insert(delivery, Reading { length, at: 0, asked: 0, candidates });
         self.read_on(delivery);
     }
 
-    /// Asks for the next part of a delivery, or ends it.
+    /// Asks for the next part of a delivery once the part before is there, or ends it.
     fn read_on(&mut self, delivery: DeliveryId) {
-        let reading = &self.reading[&delivery];
+        let Some(reading) = self.reading.get_mut(&delivery) else { return };
+        if reading.at < reading.asked {
+            // The rest of the answer is on its way.
+            return;
+        }
         if reading.at < reading.length {
+            reading.asked = reading.length.min(reading.at + u64::from(READ_BYTES));
             self.down.push_back(AppRequest::Read { delivery, offset: reading.at, length: READ_BYTES });
             return;
         }
@@ -230,7 +237,8 @@ mod tests {
         assert_eq!(heard, [TaskIndication::Started { file: 0 }, TaskIndication::Started { file: 1 }]);
     }
 
-    /// Delivers `content` in answers of at most 300 bytes and returns what the destination says.
+    /// Delivers `content`, each read answered in pieces of at most 300 bytes, and returns what the destination says.
+    /// Every byte is asked for once.
     fn deliver(engine: &mut FilesOverBundles, delivery: DeliveryId, content: &Bytes) -> Vec<TaskIndication> {
         let mut heard = Vec::new();
         let begin = AppIndication::Delivered {
@@ -242,7 +250,7 @@ mod tests {
         };
         engine.handle_indication(NOW, begin.clone());
         engine.handle_indication(NOW, begin);
-        let mut taken = false;
+        let (mut taken, mut asked) = (false, 0);
         loop {
             let down = quiet(engine, &mut heard);
             if down.is_empty() {
@@ -251,10 +259,14 @@ mod tests {
             for request in down {
                 match request {
                     AppRequest::Read { delivery, offset, length } => {
-                        let from = offset as usize;
-                        let to = content.len().min(from + (length as usize).min(300));
-                        let data = content.slice(from..to);
-                        engine.handle_indication(NOW, AppIndication::Data { delivery, offset, data });
+                        assert_eq!(offset, asked, "every byte is asked for once");
+                        let (from, to) =
+                            (offset as usize, content.len().min((offset + u64::from(length)) as usize));
+                        asked = to as u64;
+                        for at in (from..to).step_by(300) {
+                            let (offset, data) = (at as u64, content.slice(at..to.min(at + 300)));
+                            engine.handle_indication(NOW, AppIndication::Data { delivery, offset, data });
+                        }
                     }
                     AppRequest::Taken { .. } => taken = true,
                     other => panic!("a destination never says {other:?}"),
@@ -277,5 +289,16 @@ mod tests {
         wrong[650] ^= 1;
         let told = deliver(&mut engine, DeliveryId(3), &wrong.into());
         assert_eq!(told, [TaskIndication::Done { file: 0, intact: false }]);
+    }
+
+    #[test]
+    fn a_read_that_is_answered_in_pieces_is_not_asked_for_again() {
+        let content = Bytes::from(vec![7; 2 * READ_BYTES as usize + 100]);
+        let mut engine = FilesOverBundles::new(Vec::new(), String::new(), SendOptions::default());
+        engine.handle_request(NOW, TaskRequest::Expect { files: vec![content.clone()] });
+        assert_eq!(
+            deliver(&mut engine, DeliveryId(1), &content),
+            [TaskIndication::Done { file: 0, intact: true }]
+        );
     }
 }
