@@ -627,7 +627,8 @@ pub enum AppRequest {
         /// The send.
         send: SendId,
     },
-    /// Reads the payload of a delivery. At its end and behind it there is nothing to read, and no answer.
+    /// Reads the payload of a delivery. At its end and behind it there is nothing to read, and no answer; nor is
+    /// there one while as many reads of it wait as the agent's `reads-max` allows.
     Read {
         /// The delivery.
         delivery: DeliveryId,

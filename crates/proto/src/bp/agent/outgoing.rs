@@ -518,12 +518,9 @@ impl Agent {
         }
     }
 
-    /// A bundle waits before it is tried again, longer each time.
+    /// What is left of a bundle waits before it is tried again, longer each time. Parts that are on their way go on.
     fn rest(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get(&record) else { return };
-        if !held.flights.is_empty() {
-            return;
-        }
         let doubled = self.config.backoff_min.saturating_mul(1 << held.refusals.min(20));
         let wait = doubled.min(self.config.backoff_max).mul_f64(0.75 + self.rng.unit() / 2.0);
         self.unroute(record);

@@ -80,6 +80,11 @@ impl Routing {
         self.routes.len()
     }
 
+    /// True if there is such a route.
+    fn contains(&self, pattern: &str, hop: &Hop) -> bool {
+        self.routes.contains_key(&(Pattern { text: pattern.to_owned() }, hop.clone()))
+    }
+
     /// Adds a route or gives it another cost.
     pub(super) fn set(&mut self, pattern: String, hop: Hop, cost: u32) {
         self.routes.insert((Pattern { text: pattern }, hop), cost);
@@ -214,7 +219,8 @@ impl Agent {
             self.counters.ignored += 1;
             return;
         };
-        if self.routing.len() >= self.config.limits.routes_max {
+        let full = self.routing.len() >= self.config.limits.routes_max;
+        if full && !self.routing.contains(&pattern, &hop) {
             self.counters.ignored += 1;
             return;
         }
@@ -270,7 +276,9 @@ impl Agent {
         held.stage = Stage::Forwarding(class);
         if !held.all_handed_out() {
             self.routing.enqueue(class, rank);
-            self.evictable.insert(rank);
+            if held.flights.is_empty() {
+                self.evictable.insert(rank);
+            }
         }
         self.wake_links_of(class);
     }

@@ -2,6 +2,7 @@
 
 mod chaos;
 mod delivering;
+mod device;
 mod forwarding;
 mod parts;
 mod world;
