@@ -1,5 +1,7 @@
 //! How many events a second the loop passes on one core. Prints; the aim is 2 million.
 
+#![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark measures real time")]
+
 use bytes::Bytes;
 use longwire_proto::engine::{Engine, Service};
 use longwire_proto::joint::{Beside, Through};

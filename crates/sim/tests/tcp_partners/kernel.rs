@@ -3,6 +3,8 @@
 //! Needs the right to make both; where it is missing the test says so on the terminal and passes. One thread drives
 //! everything and waits only in `poll`, with a deadline.
 
+#![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "the kernel lives in real time")]
+
 use crate::near::{FAR, NEAR, Near, PORT, pattern};
 use bytes::Bytes;
 use longwire_proto::rng::Rng;

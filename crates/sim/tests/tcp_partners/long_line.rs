@@ -1,6 +1,8 @@
 //! How long the Linux kernel takes over a long line in real time, and how long this project's profile of it takes: to
 //! be run by hand, `cargo test -p longwire-sim --test tcp_partners -- --ignored --nocapture long_line`.
 
+#![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "the kernel lives in real time")]
+
 use crate::kernel::{Far, own_network};
 use crate::near::{Near, pattern};
 use bytes::Bytes;
