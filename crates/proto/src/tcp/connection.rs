@@ -223,6 +223,9 @@ pub(super) struct Connection {
     pub(super) unanswered: u64,
     pub(super) quick_acks: u32,
     pub(super) ack_delay: Duration,
+    /// Data left within the wait after data came: the user answers, and its next answer may carry the
+    /// acknowledgement (Linux calls it ping-pong).
+    pub(super) answering: bool,
     pub(super) last_data: Option<Instant>,
     pub(super) last_heard: Instant,
     pub(super) keep_alives: u32,
@@ -257,6 +260,7 @@ impl Connection {
             receiver: Receiver::new(buffer, parts_max),
             quick_acks: profile.quick_acks,
             ack_delay: profile.delayed_ack_minimum,
+            answering: false,
             profile,
             tuple,
             state: State::SynSent,
@@ -453,7 +457,7 @@ impl Connection {
         }
         if self.timers.expire(Timer::DelayedAck as usize, now) {
             self.owed.acknowledgement = true;
-            self.inflate_ack_delay();
+            self.delayed_ack_expired();
         }
         if self.timers.expire(Timer::Persist as usize, now) {
             self.persist_timeout();

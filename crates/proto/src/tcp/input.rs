@@ -577,7 +577,8 @@ impl Connection {
         self.follow_gaps(now);
         self.unanswered += arrived;
         let enough = u64::from(self.profile.acknowledge_every_segments) * self.segment_received;
-        if self.quick_acks > 0 || self.profile.delayed_ack_maximum.is_zero() || self.unanswered >= enough {
+        let quick = self.quick_acks > 0 && !self.answering;
+        if quick || self.profile.delayed_ack_maximum.is_zero() || self.unanswered >= enough {
             self.quick_acks = self.quick_acks.saturating_sub(1);
             self.owed.acknowledgement = true;
         } else if self.timers.get(Timer::DelayedAck as usize).is_none() {
@@ -606,10 +607,24 @@ impl Connection {
         }
     }
 
-    /// The wait was too short for a second segment to come.
-    pub(super) fn inflate_ack_delay(&mut self) {
-        if self.profile.delayed_ack_minimum < self.profile.delayed_ack_maximum {
-            self.ack_delay = (self.ack_delay * 2).min(self.rtt.timeout());
+    /// The wait was too short for a second segment, or for an answer, to come: as in Linux, it doubles for the next
+    /// segment, but where the user seemed to answer and did not, it starts from the bottom again.
+    pub(super) fn delayed_ack_expired(&mut self) {
+        if self.profile.delayed_ack_minimum >= self.profile.delayed_ack_maximum {
+            return;
+        }
+        self.ack_delay = if core::mem::take(&mut self.answering) {
+            self.profile.delayed_ack_minimum
+        } else {
+            (self.ack_delay * 2).min(self.rtt.timeout())
+        };
+    }
+
+    /// Data leave; soon after data came, they are an answer.
+    pub(super) fn note_answer(&mut self, now: Instant) {
+        let adaptive = self.profile.delayed_ack_minimum < self.profile.delayed_ack_maximum;
+        if adaptive && self.last_data.is_some_and(|at| now.saturating_since(at) < self.ack_delay) {
+            self.answering = true;
         }
     }
 }

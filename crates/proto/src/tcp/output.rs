@@ -156,6 +156,9 @@ impl Connection {
                 options.sack.push(self.peer_wire(start), self.peer_wire(end));
             }
         }
+        if !payload.is_empty() {
+            self.note_answer(now);
+        }
         self.owed.acknowledgement = false;
         self.unanswered = 0;
         self.acknowledged = self.receiver.next();

@@ -125,6 +125,27 @@ fn quick_acknowledgements_come_first() {
 }
 
 #[test]
+fn the_wait_for_an_acknowledgement_doubles_in_vain_and_starts_anew_where_the_user_answers() {
+    for (answers, waits_ms) in [(false, [40, 80, 160, 200]), (true, [40, 1, 80, 40])] {
+        let mut world = connected(&Profile { quick_acks: 0, nagle: Nagle::Off, ..Profile::linux_6() });
+        for (round, wait_ms) in waits_ms.into_iter().enumerate() {
+            let arrival = world.now + DELAY;
+            world.write(0, pattern(10));
+            world.run_until(arrival + Duration::from_millis(1));
+            world.timeline.clear();
+            if answers && round == 1 {
+                world.write(1, pattern(10));
+            }
+            world.run_until(arrival + Duration::from_secs(1));
+            let acknowledged = arrival + Duration::from_millis(wait_ms);
+            let expected = format!("{:7.3} <-", acknowledged.as_secs_f64());
+            let line = world.timeline.iter().find(|line| line.contains("<-"));
+            assert!(line.is_some_and(|line| line.starts_with(&expected)), "{round}: {expected} {line:?}");
+        }
+    }
+}
+
+#[test]
 fn small_writes_wait_by_nagle_only() {
     for (nagle, frames) in [(Nagle::Off, 3), (Nagle::Rfc9293, 2), (Nagle::Minshall, 2)] {
         let mut world = connected(&Profile { nagle, ..Profile::rfc5681() });
