@@ -19,7 +19,8 @@ pub fn parse(text: &str, place: &str) -> Result<Table, Error> {
 /// Unknown keys (with the nearest known one) and values of the wrong kind.
 pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, Error> {
     Value::Table(durations_read(&table)).try_into().map_err(|error: toml::de::Error| {
-        let message = error.to_string();
+        // Serde knows the type's name; people know what it is for.
+        let message = error.to_string().replace("struct Duration", "a length of time");
         let plain = Error::new(format!("{place}: {}", message.trim_end()));
         match hint_of(error.message()) {
             Some(hint) => plain.hint(hint),
@@ -104,8 +105,12 @@ pub fn to_table(value: &impl Serialize) -> Table {
     Table::try_from(value).expect("a configuration is a TOML table")
 }
 
-/// Serde says `unknown field `a`, expected one of `b`, `c``: the nearest of those.
+/// Serde says `unknown field `a`, expected one of `b`, `c``: the nearest of those. Or it says that it wants a
+/// duration: how one is written.
 fn hint_of(message: &str) -> Option<String> {
+    if message.contains("struct Duration") {
+        return Some(r#"write it as "200 ms", "5 s" or "2 min""#.to_owned());
+    }
     let (_, rest) = message.split_once("unknown ")?;
     let mut quoted = rest.split('`').skip(1).step_by(2);
     let wrong = quoted.next()?;
@@ -219,6 +224,19 @@ mod tests {
         assert_eq!(read, table(expected));
         let back = table("a = '200 ms'\nb = '1500 ms'\n[t]\nc = ['90 s', 'tuned', '20 min']");
         assert_eq!(durations_written(&read), back);
+    }
+
+    #[test]
+    fn what_is_no_length_of_time_is_refused_with_the_way_to_write_one() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Timer {
+            #[expect(dead_code, reason = "only whether it can be read matters")]
+            after: std::time::Duration,
+        }
+        for wrong in ["after = '-5 s'", "after = 5", "after = 'soon'"] {
+            let error = from_table::<Timer>(table(wrong), "test").expect_err(wrong).to_string();
+            assert!(error.contains("expected a length of time") && error.contains("\"200 ms\""), "{error}");
+        }
     }
 
     #[test]
