@@ -5,7 +5,7 @@ mod common;
 use common::{App, Place, config, payload, start};
 use longwire_node::message::{Options, Reply, Request};
 use longwire_node::{Calling, Node, Setup};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 fn bob() -> Node {
     start(config(
@@ -57,19 +57,19 @@ fn files_go_both_ways_in_version_3() {
 
 #[test]
 fn pipes_in_memory_do_as_well() {
-    let bob = Arc::new(Mutex::new(bob()));
+    let bob = Arc::new(bob());
     let config = config(
         "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[[link]]\nname = 'bob'\naddress = 'pipe:0'",
     );
     let called = bob.clone();
     let connector = move |_: String, _: &longwire_node::Config| -> Calling {
         let (here, there) = tokio::io::duplex(10_000);
-        called.lock().expect("nobody panics").call(there, "a pipe");
+        called.call(there, "a pipe");
         Box::pin(async move { Ok(Box::new(here) as Box<_>) })
     };
     let alice =
         Node::start(Setup { connector: Arc::new(connector), ..Setup::new(config) }).expect("it starts");
-    both_ways(&alice, &bob.lock().expect("nobody panics"));
+    both_ways(&alice, &bob);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use bytes::{Bytes, BytesMut};
 use longwire_node::message::{BODY_BYTES_MAX, Message, Options, Reply, Request};
 use longwire_node::{Client, Config, Node, Setup};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,12 +46,14 @@ pub(crate) struct App {
     runtime: tokio::runtime::Runtime,
     pub(crate) client: Client,
     next: u64,
+    /// Deliveries that were said while something else was waited for.
+    waiting: VecDeque<Message<Reply>>,
 }
 
 impl App {
     pub(crate) fn new(node: &Node) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        App { runtime, client: node.client(), next: 0 }
+        App { runtime, client: node.client(), next: 0, waiting: VecDeque::new() }
     }
 
     pub(crate) fn ask(&mut self, request: impl Into<Message<Request>>) {
@@ -74,9 +77,11 @@ impl App {
             if let Reply::Error { what, .. } = &said.head {
                 panic!("the node says: {what}");
             }
+            let delivery = matches!(said.head, Reply::Delivered { .. }).then(|| said.clone());
             if let Some(found) = wanted(said) {
                 return found;
             }
+            self.waiting.extend(delivery);
         }
     }
 
@@ -117,10 +122,12 @@ impl App {
 
     /// The next delivery, read in parts if it did not come with its payload, and not taken.
     pub(crate) fn receive(&mut self) -> (u64, Bytes) {
-        let (delivery, length, body) = self.wait(|said| match said.head {
+        let delivered = |said: Message<Reply>| match said.head {
             Reply::Delivered { delivery, length, .. } => Some((delivery, length, said.body)),
             _ => None,
-        });
+        };
+        let waited = self.waiting.pop_front().and_then(delivered);
+        let (delivery, length, body) = waited.unwrap_or_else(|| self.wait(delivered));
         if body.len() as u64 == length {
             return (delivery, body);
         }

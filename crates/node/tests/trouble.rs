@@ -1,0 +1,321 @@
+//! Power cuts, cut links, full stores, peers that do not read, clocks that jump: what was accepted is still there.
+
+mod common;
+
+use common::{App, DEADLINE, config, payload, start};
+use longwire_node::message::{Message, Options, Reply, Request};
+use longwire_node::storage::Forgetful;
+use longwire_node::{Node, Setup};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const QUICK: &str = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'\n";
+
+fn on(disk: &Forgetful, text: &str) -> Node {
+    let setup = Setup { forgetful: Some(disk.clone()), ..Setup::new(config(text)) };
+    Node::start(setup).expect("it starts")
+}
+
+#[test]
+fn nothing_is_accepted_before_it_is_synced() {
+    let disk = Forgetful::default();
+    let alice = on(&disk, "node = 'dtn://alice/'");
+    let mut app = App::new(&alice);
+    let first = app.send("dtn://alice/inbox", &payload(1000, 1), Options::default());
+    app.wait_accepted(first);
+    disk.hold(true);
+    app.send("dtn://alice/inbox", &payload(2000, 2), Options::default());
+    // Everything but the disk has been asked and has answered.
+    let status = app.wait_status(|status| status["bundles"] == 2);
+    assert_eq!(status["counters"]["sent-here"], 1, "one is accepted, one is not");
+    // The power goes, and comes back: the second was never promised.
+    let alice = {
+        disk.open();
+        disk.hold(false);
+        drop(alice);
+        on(&disk, "node = 'dtn://alice/'")
+    };
+    let mut app = App::new(&alice);
+    app.register("inbox", 5000);
+    let (_, got) = app.receive();
+    assert_eq!(got, payload(1000, 1));
+    assert_eq!(app.wait_status(|status| status["ready"] == true)["bundles"], 1);
+}
+
+/// Sender, relay and receiver lose their power in turn while bundles flow.
+#[test]
+fn power_cuts_lose_nothing_that_was_accepted() {
+    let cuts: u64 = std::env::var("LONGWIRE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
+    let ports: Vec<u16> =
+        (0..2).map(|_| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()).collect();
+    let texts = [
+        format!(
+            "node = 'dtn://alice/'\n[[link]]\nname = 'relay'\naddress = '127.0.0.1:{}'\n[[route]]\nto = '*'\nvia = 'relay'\n{QUICK}",
+            ports[0]
+        ),
+        format!(
+            "node = 'dtn://relay/'\nlisten = ['127.0.0.1:{}']\n[[link]]\nname = 'carol'\naddress = '127.0.0.1:{}'\n{QUICK}",
+            ports[0], ports[1]
+        ),
+        format!("node = 'dtn://carol/'\nlisten = ['127.0.0.1:{}']\n{QUICK}", ports[1]),
+    ];
+    let disks = [(); 3].map(|()| Forgetful::default());
+    let mut nodes: Vec<Option<Node>> = (0..3).map(|at| Some(on(&disks[at], &texts[at]))).collect();
+    let mut rng = longwire_proto::rng::Rng::new(9);
+    for cut in 0..cuts {
+        let mut app = App::new(nodes[0].as_ref().expect("it runs"));
+        let length = [1000, 100_000, 1_000_000][rng.below(3) as usize];
+        let send = app.send("dtn://carol/inbox", &payload(length, cut), Options::default());
+        app.wait_accepted(send);
+        // So many syncs later, or when nothing moves any more.
+        let victim = rng.below(3) as usize;
+        let until = disks[victim].syncs() + rng.below(12);
+        let began = Instant::now();
+        while disks[victim].syncs() < until && began.elapsed() < Duration::from_millis(20) {
+            std::thread::yield_now();
+        }
+        disks[victim].open();
+        nodes[victim] = None;
+        nodes[victim] = Some(on(&disks[victim], &texts[victim]));
+    }
+    let mut carol = App::new(nodes[2].as_ref().expect("it runs"));
+    carol.register("inbox", 0);
+    let mut got: Vec<bytes::Bytes> = Vec::new();
+    for _ in 0..cuts {
+        let (delivery, data) = carol.receive();
+        carol.take(delivery);
+        got.push(data);
+    }
+    for node in &nodes {
+        App::new(node.as_ref().expect("it runs")).wait_status(|status| status["bundles"] == 0);
+    }
+    for cut in 0..cuts {
+        let found = got
+            .iter()
+            .filter(|data| [1000, 100_000, 1_000_000].iter().any(|length| **data == payload(*length, cut)))
+            .count();
+        assert_eq!(found, 1, "bundle {cut} of {cuts}");
+    }
+}
+
+/// A line between two nodes that can be cut and counts what goes over it.
+struct Line {
+    port: u16,
+    carried: Arc<AtomicU64>,
+}
+
+impl Line {
+    /// The first connection breaks when so many bytes have gone to the listener.
+    fn new(to: std::net::SocketAddr, breaks_after: u64) -> Line {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let carried = Arc::new(AtomicU64::new(0));
+        let count = carried.clone();
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().map_while(Result::ok).enumerate() {
+                let there = TcpStream::connect(to).unwrap();
+                let (mut a, mut b) = (stream.try_clone().unwrap(), there.try_clone().unwrap());
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut b, &mut a);
+                    let _ = a.shutdown(std::net::Shutdown::Both);
+                });
+                let limit = if number == 0 { breaks_after } else { u64::MAX };
+                carry(stream, there, limit, &count);
+            }
+        });
+        Line { port, carried }
+    }
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream, limit: u64, count: &AtomicU64) {
+    let mut buffer = [0; 16 * 1024];
+    let mut carried = 0;
+    while let Ok(some @ 1..) = from.read(&mut buffer) {
+        if carried >= limit || to.write_all(&buffer[..some]).is_err() {
+            break;
+        }
+        carried += some as u64;
+        count.fetch_add(some as u64, Ordering::Relaxed);
+    }
+    let _ = from.shutdown(std::net::Shutdown::Both);
+    let _ = to.shutdown(std::net::Shutdown::Both);
+}
+
+#[test]
+fn a_link_cut_in_the_middle_sends_only_the_rest_again() {
+    for version in ["3", "4"] {
+        let bob = start(config("node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'"));
+        let line = Line::new(bob.addresses()[0], 25_000_000);
+        let alice = start(config(&format!(
+            "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[[link]]\nname = 'bob'\naddress = '127.0.0.1:{}'\n\
+             {QUICK}versions = '{version}'",
+            line.port
+        )));
+        let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+        there.register("inbox", 0);
+        let file = payload(30_000_000, 1);
+        let send = here.send("dtn://bob/inbox", &file, Options::default());
+        let (_, got) = there.receive();
+        assert_eq!(got, file);
+        here.wait_sent(send);
+        let again = line.carried.load(Ordering::Relaxed) - 30_000_000;
+        // What was on its way and not acknowledged: buffers of two sockets and the line, never what was acknowledged before.
+        let status = here.status();
+        assert!(again < 15_000_000, "{again} bytes sent twice: {:#}", status["counters"]);
+        assert!(
+            status["counters"]["payload-bytes-saved"].as_u64() > Some(10_000_000),
+            "{:#}",
+            status["counters"]
+        );
+    }
+}
+
+#[test]
+fn a_full_store_refuses_what_comes_and_keeps_what_it_has() {
+    let disk = Forgetful::default();
+    let bob =
+        on(&disk, "node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[agent.limits]\nstore-bytes-max = 300_000");
+    let alice = start(config(&format!(
+        "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[agent]\nbackoff-min = '50 ms'\nbackoff-max = '100 ms'\n\
+         [[link]]\nname = 'bob'\naddress = '{}'",
+        bob.addresses()[0]
+    )));
+    let mut here = App::new(&alice);
+    for seed in 0..4 {
+        here.send("dtn://bob/inbox", &payload(100_000, seed), Options::default());
+    }
+    let mut there = App::new(&bob);
+    there.wait_status(|status| status["counters"]["refused-no-resources"].as_u64() > Some(0));
+    // Taken one by one they all come: nothing is lost, and nobody locks up.
+    there.register("inbox", 0);
+    let mut got = Vec::new();
+    for _ in 0..4 {
+        let (delivery, data) = there.receive();
+        there.take(delivery);
+        got.push(data);
+    }
+    assert!((0..4).all(|seed| got.contains(&payload(100_000, seed))));
+    // The disk itself is full: the application hears it, and it can still be emptied.
+    disk.set_size(Some(20_000));
+    let send = there.send("dtn://bob/inbox", &payload(50_000, 9), Options::default());
+    let reason = there.wait(|said| match said.head {
+        Reply::Failed { send: of, reason } if of == send => Some(reason),
+        _ => None,
+    });
+    assert!(reason.contains("full"), "{reason}");
+    let send = there.send("dtn://bob/inbox", &payload(500, 9), Options::default());
+    there.wait_accepted(send);
+    let (delivery, _) = there.receive();
+    there.take(delivery);
+}
+
+#[test]
+fn a_peer_that_stops_reading_fills_no_memory_and_stops_nobody_else() {
+    let bob = start(config("node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'"));
+    // A peer that says what a session needs, and then reads nothing any more.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let deaf = listener.local_addr().unwrap();
+    let alice = start(config(&format!(
+        "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[[link]]\nname = 'deaf'\naddress = '{deaf}'\n[link.tcpcl]\n\
+         versions = '3'\n[[link]]\nname = 'bob'\naddress = '{}'",
+        bob.addresses()[0]
+    )));
+    let (mut peer, _) = listener.accept().unwrap();
+    // A contact header of version 3 (RFC 7242 4.1): acknowledgements on, keep-alives off, no node id but `dtn:deaf`.
+    peer.write_all(b"dtn!\x03\x01\x00\x00\x0bdtn://deaf/").unwrap();
+    let mut here = App::new(&alice);
+    here.wait_status(|status| status["links"][0]["up"] == true);
+    for seed in 0..20 {
+        here.send("dtn://deaf/inbox", &payload(1_000_000, seed), Options::default());
+    }
+    let mut there = App::new(&bob);
+    there.register("inbox", 10_000);
+    for seed in 0..20 {
+        here.send("dtn://bob/inbox", &payload(1000, seed), Options::default());
+        let (delivery, got) = there.receive();
+        assert_eq!(got, payload(1000, seed));
+        there.take(delivery);
+    }
+    let status = here.wait_status(|status| status["bundles"] == 20);
+    let buffered = status["buffered_bytes"].as_u64().expect("a number");
+    assert!(buffered < 1_000_000, "{buffered} bytes wait in memory");
+}
+
+#[test]
+fn a_clock_that_jumps_moves_no_lifetime_that_is_counted_by_age() {
+    let wall = Arc::new(AtomicU64::new(800_000_000_000));
+    let clock = wall.clone();
+    let setup = Setup {
+        wall_clock: Arc::new(move || Some(clock.load(Ordering::Relaxed)).filter(|time| *time > 0)),
+        ..Setup::new(config("node = 'dtn://alice/'\n[storage]\nkind = 'memory'"))
+    };
+    let alice = Node::start(setup).expect("it starts");
+    let mut app = App::new(&alice);
+    let send = |app: &mut App| {
+        let number = app.send(
+            "dtn://nowhere/x",
+            &payload(10, 1),
+            Options { lifetime_s: 3600.0, ..Options::default() },
+        );
+        (number, app.wait_accepted(number))
+    };
+    let (first, created) = send(&mut app);
+    assert!(created.0 >= 800_000_000_000);
+    // A day back: nothing expires, and what is sent now is another bundle all the same.
+    wall.fetch_sub(86_400_000, Ordering::Relaxed);
+    alice.clock_jumped();
+    let (_, earlier) = send(&mut app);
+    assert!(earlier.0 < created.0 && earlier != created);
+    assert_eq!(app.status()["bundles"], 2);
+    // No clock at all: bundles carry their age.
+    wall.store(0, Ordering::Relaxed);
+    alice.clock_jumped();
+    let (_, unknown) = send(&mut app);
+    assert_eq!(unknown.0, 0);
+    // Two days ahead: the lifetimes that are counted by the clock are over, the other is not.
+    wall.store(800_000_000_000 + 2 * 86_400_000, Ordering::Relaxed);
+    alice.clock_jumped();
+    let reason = app.wait(|said| match said.head {
+        Reply::Failed { send, reason } if send == first => Some(reason),
+        _ => None,
+    });
+    assert!(reason.contains("lifetime"), "{reason}");
+    assert_eq!(app.wait_status(|status| status["counters"]["deleted-expired"] == 2)["bundles"], 1);
+}
+
+#[test]
+fn an_application_that_breaks_the_rules_is_told_and_harms_nobody() {
+    let alice = start(config("node = 'ipn:7.0'\n[storage]\nkind = 'memory'"));
+    let (mut one, mut two) = (App::new(&alice), App::new(&alice));
+    one.register("3", 10);
+    two.ask(Request::Register { endpoint: "ipn:7.3".into(), inline_bytes: 0 });
+    assert!(matches!(&two.hear().head, Reply::Error { what, .. } if what.contains("another application")));
+    two.ask(Request::Register { endpoint: "nonsense:".into(), inline_bytes: 0 });
+    assert!(matches!(two.hear().head, Reply::Error { .. }));
+    // More bytes than announced: that send is given up, nothing else.
+    let head = Request::Send { send: 1, to: "ipn:7.3".into(), length: 3, options: Options::default() };
+    two.ask(Message { head, body: payload(5, 1) });
+    assert!(matches!(&two.hear().head, Reply::Error { what, .. } if what.contains("more bytes")));
+    assert!(matches!(two.hear().head, Reply::Failed { send: 1, .. }));
+    two.ask(Request::Taken { delivery: 99 });
+    // An application that is gone leaves its endpoint to others, and what it was told to them.
+    let send = two.send("ipn:7.3", &payload(5, 1), Options::default());
+    two.wait_accepted(send);
+    let (_, got) = one.receive();
+    assert_eq!(got, payload(5, 1));
+    drop(one);
+    let began = Instant::now();
+    loop {
+        two.ask(Request::Register { endpoint: "3".into(), inline_bytes: 10 });
+        if matches!(two.hear().head, Reply::Registered { .. }) {
+            break;
+        }
+        assert!(began.elapsed() < DEADLINE);
+    }
+    let (delivery, got) = two.receive();
+    assert_eq!(got, payload(5, 1));
+    two.take(delivery);
+}
