@@ -215,8 +215,9 @@ impl Comparison<'_> {
     fn caveats(&self) -> Vec<String> {
         let mut said = Vec::new();
         if let Some(second) = self.contenders.get(1) {
-            let (best, times) = (self.contenders[0].times(), second.times());
-            if best.len() == times.len() && !best.is_empty() {
+            let first = &self.contenders[0];
+            let (best, times) = finding::pairs(&first.arrived(), &second.arrived(), "transfer_s");
+            if first.times().len() == second.times().len() && !best.is_empty() {
                 let paired = Summary::of_differences(&times, &best);
                 if best == times {
                     said.push(self.tie());
@@ -225,7 +226,7 @@ impl Comparison<'_> {
                         "The lead over `{}` is {} s: not significant with {} runs.",
                         second.name,
                         with_error(&paired),
-                        self.runs
+                        paired.n
                     ));
                 }
             }

@@ -83,6 +83,13 @@ pub fn samples(outcomes: &[&Outcome], metric: &str) -> Vec<f64> {
     outcomes.iter().filter_map(|outcome| value(outcome)).collect()
 }
 
+/// The values of a metric in the runs where both have one, run by run: only those met the same noise.
+pub fn pairs(ours: &[&Outcome], theirs: &[&Outcome], metric: &str) -> (Vec<f64>, Vec<f64>) {
+    let (.., value) = METRICS.iter().find(|(name, ..)| *name == metric).expect("a metric of the table");
+    let same_run = |our: &&Outcome| theirs.iter().find(|their| their.run == our.run);
+    ours.iter().filter_map(|our| Some((value(our)?, value(same_run(our)?)?))).unzip()
+}
+
 /// The record of a metric over runs, the limit beside transfer times and goodputs; none where no run has it.
 pub fn record_of(series: &str, params: &Params, outcomes: &[&Outcome], metric: &str) -> Option<Record> {
     let (name, unit, _) = METRICS.iter().find(|(name, ..)| *name == metric).expect("a metric of the table");
@@ -150,4 +157,33 @@ pub fn ledger_bar(name: &str, outcomes: &[&Outcome], hop: usize, way: usize, lim
 pub fn point_name(params: &Params) -> String {
     let word = |(name, value): (&str, &Value)| format!("{name} {value}");
     params.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Setup, Wanted};
+    use crate::scenario::Scenario;
+    use std::path::Path;
+
+    #[test]
+    fn pairs_are_of_the_same_run_even_where_each_side_missed_another() {
+        let scenario = Scenario::parse("stack = 'tcp/tuned'\n[workload]\nbytes = 10\n[[link]]", "test");
+        let content = vec![bytes::Bytes::from_static(b"0123456789")];
+        let setup = Setup::with_files(scenario.expect("a scenario"), Path::new("."), content);
+        let setup = setup.expect("a setup");
+        let timed = |missed: u32| -> Vec<Outcome> {
+            let outcome = |run| Outcome {
+                delivered: run != missed,
+                transfer_s: (run != missed).then_some(f64::from(run)),
+                ..setup.run(run, Wanted::default())
+            };
+            (0..4).map(outcome).collect()
+        };
+        let (ours, theirs) = (timed(1), timed(2));
+        let (ours, theirs): (Vec<&Outcome>, Vec<&Outcome>) = (ours.iter().collect(), theirs.iter().collect());
+        assert_eq!(samples(&ours, "transfer_s").len(), samples(&theirs, "transfer_s").len());
+        let both = vec![0.0, 3.0];
+        assert_eq!(pairs(&ours, &theirs, "transfer_s"), (both.clone(), both));
+    }
 }

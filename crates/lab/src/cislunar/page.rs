@@ -482,12 +482,10 @@ impl Reproduction {
         let effect = |played: &Played| {
             let ber = played.param("ber");
             let base = self.grid_at(DELAY_MS as f64, ber, 0.0);
-            let theirs = finding::samples(&base.all(), "goodput_byte_per_s");
-            let ours = finding::samples(&played.all(), "goodput_byte_per_s");
-            let paired = ours.len().min(theirs.len());
-            let mean = crate::stats::mean(&theirs[..paired]);
+            let (ours, theirs) = finding::pairs(&played.all(), &base.all(), "goodput_byte_per_s");
+            let mean = crate::stats::mean(&theirs);
             let share = |values: &[f64]| values.iter().map(|value| value / mean).collect::<Vec<f64>>();
-            (ber, Summary::of_differences(&share(&ours[..paired]), &share(&theirs[..paired])))
+            (ber, Summary::of_differences(&share(&ours), &share(&theirs)))
         };
         played.iter().map(effect).collect()
     }
