@@ -411,7 +411,9 @@ impl Task {
 
     fn see(&mut self, now: Instant, indication: &AppIndication) {
         let AppIndication::Link { link, peer, down } = indication else { return };
-        if link.is_incoming() && down.is_some() {
+        let known = self.links.lock().expect("no thread panics while it has the links").get(*link).is_some();
+        if !known && (down.is_some() || !link.is_incoming()) {
+            // A caller that is gone, or a link that the configuration no longer has.
             self.seen.remove(link);
             return;
         }

@@ -319,3 +319,44 @@ fn an_application_that_breaks_the_rules_is_told_and_harms_nobody() {
     assert_eq!(got, payload(5, 1));
     two.take(delivery);
 }
+
+#[test]
+fn links_and_routes_change_without_a_restart() {
+    let place = common::Place::new("reload");
+    let (bob, carol) = (
+        start(config("node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'")),
+        start(config("node = 'dtn://carol/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'")),
+    );
+    let path = place.0.join("node.toml");
+    let write = |name: &str, to: &Node| {
+        let text = format!(
+            "node = 'dtn://alice/'\nstorage.kind = 'memory'\n[[link]]\nname = '{name}'\naddress = '{}'\n\
+             [[route]]\nto = 'dtn://far/*'\nvia = '{name}'",
+            to.addresses()[0]
+        );
+        std::fs::write(&path, &text).unwrap();
+        text
+    };
+    let setup = Setup { path: Some(path.clone()), ..Setup::new(config(&write("bob", &bob))) };
+    let alice = Node::start(setup).expect("it starts");
+    let mut here = App::new(&alice);
+    here.wait_status(|status| status["links"][0]["peer"] == "dtn://bob/");
+    write("carol", &carol);
+    here.ask(Request::Reload);
+    here.wait(|said| (said.head == Reply::Done).then_some(()));
+    let status = here.wait_status(|status| status["links"][0]["peer"] == "dtn://carol/");
+    assert_eq!(status["links"].as_array().map(Vec::len), Some(1), "{status:#}");
+    here.send("dtn://far/x", &payload(10, 1), Options::default());
+    App::new(&carol).wait_status(|status| status["bundles"] == 1);
+    assert_eq!(App::new(&bob).status()["bundles"], 0);
+    // What makes no sense changes nothing.
+    std::fs::write(&path, "node = 'dtn://alice/'\nlnk = []").unwrap();
+    here.ask(Request::Reload);
+    let hint = loop {
+        if let Reply::Error { hint, .. } = here.hear().head {
+            break hint.expect("there is a hint");
+        }
+    };
+    assert!(hint.contains("`link`"), "{hint}");
+    assert_eq!(here.status()["links"][0]["up"], true);
+}
