@@ -125,7 +125,7 @@ impl Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A constant of ours was fitted to that very figure.
+    /// A constant of ours, or a choice between readings, was fitted to that very figure.
     Calibrated,
     /// Nothing was fitted to it.
     Predicted,

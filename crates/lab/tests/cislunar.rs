@@ -3,7 +3,7 @@
 use longwire_lab::cislunar::{Options, SCENARIO, reproduce};
 use longwire_lab::finding::Finding;
 use longwire_lab::progress::Progress;
-use longwire_lab::record::{Record, Value};
+use longwire_lab::record::{Kind, Record, Value};
 use longwire_lab::run::{Outcome, Setup, Wanted};
 use longwire_lab::scenario::{Scenario, parse_sweep};
 use longwire_lab::stats::mean;
@@ -114,6 +114,14 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     assert!(first == second, "one thread and two differ");
     let calls = one.experiment.records.iter().find(|record| record.metric == "syns_in_a_cluster").unwrap();
     assert_eq!(calls.mean, 6.0, "a call is one SYN and five more");
+    let chosen = |record: &&Record| {
+        record.series.ends_with("second hop only")
+            && record.metric == "goodput_byte_per_s"
+            && record.reference.is_some()
+            && record.params.get("ber").and_then(Value::as_f64).is_some_and(|ber| ber > 0.0)
+    };
+    let kinds: Vec<Kind> = one.experiment.records.iter().filter(chosen).map(|record| record.kind).collect();
+    assert_eq!(kinds, [Kind::Calibrated; 2], "a reading chosen by a figure does not predict it");
     let is = |record: &&Record, ber: f64| {
         record.reference.is_some() && record.params.get("ber").and_then(Value::as_f64) == Some(ber)
     };

@@ -18,7 +18,7 @@ use crate::batch::{self, Batch};
 use crate::error::Error;
 use crate::finding::{self, Finding, Trace};
 use crate::progress::Progress;
-use crate::record::{Experiment, Params, Record, Value};
+use crate::record::{Experiment, Kind, Params, Record, Value};
 use crate::run::{Outcome, Setup, Wanted};
 use crate::scenario::{OutageFrom, Scenario};
 use crate::spread::{Shard, spread};
@@ -462,10 +462,12 @@ fn referenced(record: Record, played: &Played) -> Record {
         return record;
     };
     match record.metric.as_str() {
-        "goodput_byte_per_s" if played.series == SECOND_HOP => record.with_reference(
-            GOODPUT[index],
-            "section III.A, keep-alives excluded, read as the whole path with errors on the second hop only",
-        ),
+        "goodput_byte_per_s" if played.series == SECOND_HOP => {
+            // Which hop the errors are on was chosen by these very figures; without errors there is nothing to choose.
+            let kind = if played.param("ber") > 0.0 { Kind::Calibrated } else { Kind::Predicted };
+            let source = "section III.A, keep-alives excluded, read as the whole path with errors on the second hop only";
+            record.with_reference(GOODPUT[index], source).with_kind(kind)
+        }
         // The last hop alone is the same in both.
         _ if played.series == SECOND_HOP => record,
         "goodput_byte_per_s" => record

@@ -9,7 +9,7 @@ use crate::tcpcl::v3::wire as v3;
 use crate::tcpcl::v4::wire as v4;
 use bytes::{Bytes, BytesMut};
 use core::fmt::Debug;
-use std::net::Ipv4Addr;
+use core::net::Ipv4Addr;
 
 /// A codec under test.
 #[derive(Debug)]

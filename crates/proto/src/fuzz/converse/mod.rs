@@ -26,7 +26,7 @@ use crate::tcpcl;
 use crate::time::{Duration, Instant};
 use crate::wrap::{Accounted, Lawful};
 use bytes::Bytes;
-use std::net::Ipv4Addr;
+use core::net::Ipv4Addr;
 
 /// A conversing engine under test.
 #[derive(Debug)]
