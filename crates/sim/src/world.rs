@@ -2,7 +2,7 @@
 
 use crate::channel::ChannelId;
 use crate::node::NodeId;
-use crate::simulation::Simulation;
+use crate::simulation::{Pause, Simulation};
 use longwire_proto::engine::{Indication, Request, Service};
 use longwire_proto::time::{Duration, Instant};
 
@@ -21,6 +21,9 @@ pub trait World {
     fn request(&mut self, node: NodeId, request: Request<Self::App>) -> bool;
     /// Lets time pass until `until`.
     fn run_until(&mut self, until: Instant);
+    /// Lets time pass as long as `goes_on` says so, which is asked whenever something may have happened and may act on
+    /// the world. False: `limit` came first, or nothing will ever happen any more.
+    fn run_while(&mut self, limit: Instant, goes_on: &mut dyn FnMut(&mut Self) -> bool) -> bool;
     /// Takes what the nodes have said, in order of time.
     fn take_indications(&mut self) -> Vec<Told<Self::App>>;
     /// Breaks a channel.
@@ -51,6 +54,9 @@ impl<A: Service> World for Simulation<A> {
     }
     fn run_until(&mut self, until: Instant) {
         self.run_until(until);
+    }
+    fn run_while(&mut self, limit: Instant, goes_on: &mut dyn FnMut(&mut Self) -> bool) -> bool {
+        self.run_while(limit, goes_on) == Pause::Condition
     }
     fn take_indications(&mut self) -> Vec<Told<A>> {
         self.take_indications()

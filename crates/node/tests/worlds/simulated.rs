@@ -1,0 +1,225 @@
+//! The plan in virtual time: agents over TCPCL over TCP on simulated lines and disks.
+
+use crate::plan::{Plan, node_id};
+use crate::stage::Network;
+use longwire_proto::bp::agent::{self, Agent, LinkConfig};
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::joint::{Beside, Fan, Origin, Stack, Through};
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{App, AppRequest, InterfaceId, LinkId, NextHop, Storage};
+use longwire_proto::tcp::Host;
+use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
+use longwire_proto::tcpcl::{self, Session};
+use longwire_proto::time::{Duration, Instant};
+use longwire_sim::{
+    Boot, ChannelConfig, ChannelId, ClockConfig, Delay, Direction, Errors, Fate, Fcs, LineConfig, NodeBelow,
+    NodeEngine, NodeId, Simulation, Told, World,
+};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+
+const PORT: u16 = 4556;
+
+/// A world in virtual time.
+pub(crate) struct Simulated {
+    simulation: Simulation<App>,
+    carried: Arc<Mutex<BTreeMap<ChannelId, u64>>>,
+    counters: Vec<Arc<Mutex<agent::Counters>>>,
+}
+
+impl Simulated {
+    pub(crate) fn new(plan: &Plan, seed: u64) -> Simulated {
+        let mut simulation = Simulation::new(seed);
+        let mut counters = Vec::new();
+        for name in &plan.nodes {
+            let shown = Arc::new(Mutex::new(agent::Counters::default()));
+            counters.push(shown.clone());
+            let own = plan.clone();
+            let factory = Box::new(move |boot: Boot| node(&own, &boot.name.clone(), boot, &shown));
+            simulation.add_node(name, plan.disk.clone(), ClockConfig::default(), factory);
+        }
+        for (number, line) in plan.line.iter().enumerate() {
+            let end = |name: &String| {
+                let place = plan.nodes.iter().position(|node| node == name).expect("lines join nodes");
+                (NodeId(place as u32), InterfaceId(number as u16))
+            };
+            let config = LineConfig {
+                rate_bps: line.rate_bps,
+                delay: Delay::constant_ms((line.delay_ms).round() as u64),
+                errors: Errors::Ber(line.ber),
+                fcs: Fcs::Crc32,
+                ..LineConfig::default()
+            };
+            simulation.add_channel(end(&line.from), end(&line.to), ChannelConfig::symmetric(config));
+        }
+        let carried: Arc<Mutex<BTreeMap<ChannelId, u64>>> = Arc::default();
+        let count = carried.clone();
+        simulation.set_trace(Box::new(move |frame| {
+            if frame.direction == Direction::Forward && frame.fate == Fate::Delivered {
+                *count.lock().expect("one thread").entry(frame.channel).or_default() +=
+                    frame.bytes.len() as u64;
+            }
+        }));
+        Simulated { simulation, carried, counters }
+    }
+}
+
+fn address(line: usize, second: bool) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, line as u8, 1 + u8::from(second))
+}
+
+/// A node that its operator has set up.
+fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>) -> NodeEngine<App> {
+    let lines = || plan.line.iter().enumerate().filter(|(_, line)| line.from == name || line.to == name);
+    let interfaces = lines().map(|(number, line)| InterfaceConfig {
+        interface: InterfaceId(number as u16),
+        address: address(number, line.to == name),
+        ..InterfaceConfig::default()
+    });
+    // A link has the number of its line, from 1.
+    let links: Vec<(LinkId, usize)> = lines()
+        .filter(|(_, line)| line.from == name)
+        .map(|(number, _)| (LinkId(number as u32 + 1), number))
+        .collect();
+    let peers = links.iter().map(|(link, number)| PeerConfig {
+        link: *link,
+        address: address(*number, true),
+        port: PORT,
+    });
+    let host = HostConfig {
+        interfaces: interfaces.collect(),
+        listen: vec![PORT],
+        peers: peers.collect(),
+        ..HostConfig::default()
+    };
+    let host = Host::new(host, boot.rng.fork("tcp"));
+    let session = sessions(plan.tcpcl_of(name), boot.rng.fork("tcpcl"));
+    let special = links.iter().map(|(link, number)| LinkConfig {
+        link: *link,
+        bundle_bytes_max: plan.line[*number].bundle_bytes_max,
+        ..LinkConfig::default()
+    });
+    let config = agent::Config { links: special.collect(), ..plan.agent_of(name) };
+    let agent = Agent::new(config, boot.rng.fork("agent")).expect("plans name nodes");
+    let ports = Beside {
+        first: Through::<Storage>::new(),
+        second: Stack::starting(boot.now, Fan::new(session), host),
+    };
+    let mut engine = Stack::starting(boot.now, agent, ports);
+    engine.handle_request(boot.now, AppRequest::SetClock { dtn_ms: boot.dtn_ms });
+    for route in plan.routes(name) {
+        let (pattern, via) = (route.to.clone(), NextHop::Node(node_id(&route.via)));
+        engine.handle_request(boot.now, AppRequest::SetRoute { pattern, via, cost: 1 });
+    }
+    for (link, _) in links {
+        engine.handle_request(boot.now, AppRequest::OpenLink { link });
+    }
+    let agent_of = |engine: &Stack<Agent, _>| *engine.upper.counters();
+    Box::new(Watched { engine, counters: agent_of, shown: shown.clone() })
+}
+
+fn sessions(config: tcpcl::Config, rng: Rng) -> impl FnMut(LinkId, Origin) -> Option<Session> + Send {
+    move |link, origin| {
+        let rng = rng.fork(&link.0.to_string());
+        match origin {
+            Origin::Above if link.is_incoming() => None,
+            Origin::Above => Some(Session::active(config.clone(), rng)),
+            Origin::Below => Some(Session::passive(config.clone(), rng)),
+        }
+    }
+}
+
+/// A node whose counters can be seen from outside.
+struct Watched<E, F> {
+    engine: E,
+    counters: F,
+    shown: Arc<Mutex<agent::Counters>>,
+}
+
+impl<E, F> Engine for Watched<E, F>
+where
+    E: Engine<Above = App, Below = NodeBelow>,
+    F: Fn(&E) -> agent::Counters,
+{
+    type Above = App;
+    type Below = NodeBelow;
+
+    fn handle_request(&mut self, now: Instant, request: Request<App>) {
+        self.engine.handle_request(now, request);
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
+        self.engine.handle_indication(now, indication);
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.engine.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<App>> {
+        self.engine.poll_indication()
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
+        let request = self.engine.poll_request(now);
+        if request.is_none() {
+            *self.shown.lock().expect("one thread") = (self.counters)(&self.engine);
+        }
+        request
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.engine.poll_timeout()
+    }
+}
+
+impl World for Simulated {
+    type App = App;
+
+    fn now(&self) -> Instant {
+        self.simulation.now()
+    }
+    fn request(&mut self, node: NodeId, request: AppRequest) -> bool {
+        self.simulation.request(node, request)
+    }
+    fn run_until(&mut self, until: Instant) {
+        self.simulation.run_until(until);
+    }
+    fn run_while(&mut self, limit: Instant, goes_on: &mut dyn FnMut(&mut Self) -> bool) -> bool {
+        while goes_on(self) {
+            if self.simulation.next_event_at().is_none_or(|at| at > limit) {
+                return false;
+            }
+            self.simulation.step();
+        }
+        true
+    }
+    fn take_indications(&mut self) -> Vec<Told<App>> {
+        self.simulation.take_indications()
+    }
+    fn cut(&mut self, channel: ChannelId) {
+        self.simulation.cut(channel);
+    }
+    fn heal(&mut self, channel: ChannelId) {
+        self.simulation.heal(channel);
+    }
+    fn crash(&mut self, node: NodeId) {
+        self.simulation.crash(node);
+    }
+    fn restart(&mut self, node: NodeId) {
+        self.simulation.restart(node);
+    }
+    fn dtn_ms(&self, node: NodeId) -> Option<u64> {
+        self.simulation.dtn_ms(node)
+    }
+}
+
+impl Network for Simulated {
+    fn carried(&self, line: ChannelId) -> u64 {
+        self.carried.lock().expect("one thread").get(&line).copied().unwrap_or(0)
+    }
+    fn count(&mut self, node: NodeId, counter: &str) -> u64 {
+        let counters = *self.counters[node.0 as usize].lock().expect("one thread");
+        let value = serde_json::to_value(counters).expect("counters are numbers");
+        value[counter].as_u64().unwrap_or_else(|| panic!("there is no counter {counter}"))
+    }
+    fn patience(&self) -> Duration {
+        Duration::from_secs(3600)
+    }
+}

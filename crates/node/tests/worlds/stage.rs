@@ -1,0 +1,298 @@
+//! What a scenario acts on: a world, and users at its nodes that send, read what is delivered to them and take it.
+
+use crate::plan::{Plan, node_id};
+use bytes::{Bytes, BytesMut};
+use longwire_proto::service::{App, AppIndication, AppRequest, DeliveryId, SendFailure, SendId, SendOptions};
+use longwire_proto::time::{Duration, Instant};
+use longwire_sim::{ChannelId, NodeId, Told, World};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Payload bytes handed over at once, and read at once.
+const PIECE_BYTES: usize = 60_000;
+
+/// A world of bundle nodes. Its lines have the numbers of the plan's.
+pub(crate) trait Network: World<App = App> {
+    /// Bytes that have come out of a line at its second node.
+    fn carried(&self, line: ChannelId) -> u64;
+    /// One of the counters of a node's agent, since its last start.
+    fn count(&mut self, node: NodeId, counter: &str) -> u64;
+    /// Nothing that a scenario waits for takes longer.
+    fn patience(&self) -> Duration;
+}
+
+/// Which bundle: its source and creation timestamp.
+type Name = (String, (u64, u64));
+
+/// A bundle that a user sends.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    at: NodeId,
+    send: SendId,
+    payload: Bytes,
+    handed: usize,
+    pub(crate) accepted: bool,
+    /// Payload bytes that the next hop has safe.
+    pub(crate) safe: u64,
+    pub(crate) end: Option<Result<(), SendFailure>>,
+}
+
+/// A delivery that is being read.
+#[derive(Debug)]
+struct Reading {
+    name: Name,
+    length: u64,
+    data: BytesMut,
+}
+
+/// The users of all nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Users {
+    pub(crate) sendings: Vec<Sending>,
+    /// What was read whole, in that order: where, and what.
+    pub(crate) arrivals: Vec<(NodeId, Bytes)>,
+    arrived: BTreeSet<(NodeId, Name)>,
+    /// Taken, and the node has said that it knows.
+    taken: BTreeSet<(NodeId, Name)>,
+    reading: BTreeMap<(NodeId, DeliveryId), Reading>,
+    room: BTreeMap<NodeId, u64>,
+    registered: BTreeMap<NodeId, Vec<String>>,
+    asks: Vec<(NodeId, AppRequest)>,
+}
+
+/// See the [module](self).
+pub(crate) struct Stage<W> {
+    pub(crate) world: W,
+    pub(crate) users: Users,
+    plan: Plan,
+}
+
+impl<W: Network> Stage<W> {
+    pub(crate) fn new(world: W, plan: Plan) -> Self {
+        Stage { world, users: Users::default(), plan }
+    }
+
+    pub(crate) fn node(&self, name: &str) -> NodeId {
+        let place = self.plan.nodes.iter().position(|node| node == name);
+        NodeId(place.unwrap_or_else(|| panic!("there is no node {name}")) as u32)
+    }
+
+    /// The line between two nodes.
+    pub(crate) fn line(&self, from: &str, to: &str) -> ChannelId {
+        let place = self.plan.line.iter().position(|line| line.from == from && line.to == to);
+        ChannelId(place.unwrap_or_else(|| panic!("there is no line from {from} to {to}")) as u32)
+    }
+
+    /// Receives at a node, from now on and after each restart.
+    pub(crate) fn register(&mut self, name: &str) {
+        let node = self.node(name);
+        let endpoint = format!("{}inbox", node_id(name));
+        self.users.registered.entry(node).or_default().push(endpoint.clone());
+        self.users.asks.push((node, AppRequest::Register { endpoint }));
+        self.speak();
+    }
+
+    /// Hands a payload over; which of the [sendings](Users::sendings) it is.
+    pub(crate) fn send(&mut self, from: &str, to: &str, payload: Bytes, options: SendOptions) -> usize {
+        let (at, index) = (self.node(from), self.users.sendings.len());
+        let (send, length) = (SendId(index as u64 + 1), payload.len() as u64);
+        let destination = format!("{}inbox", node_id(to));
+        self.users.asks.push((at, AppRequest::Send { send, destination, length, options }));
+        let sending = Sending { at, send, payload, handed: 0, accepted: false, safe: 0, end: None };
+        self.users.sendings.push(sending);
+        self.speak();
+        index
+    }
+
+    /// Hands a payload over and waits until the node has it.
+    pub(crate) fn hand(&mut self, from: &str, to: &str, payload: Bytes, options: SendOptions) -> usize {
+        let index = self.send(from, to, payload, options);
+        self.wait("the node has it", |_, users| users.sendings[index].accepted);
+        index
+    }
+
+    /// Tells the world what the users want, and them what it says, until neither has anything to say.
+    fn speak(&mut self) {
+        self.users.converse(&mut self.world);
+    }
+
+    /// Lets time pass until something is so.
+    #[track_caller]
+    pub(crate) fn wait(&mut self, what: &str, is_so: impl Fn(&mut W, &Users) -> bool) {
+        let limit = self.world.now() + self.world.patience();
+        let users = &mut self.users;
+        let came = self.world.run_while(limit, &mut |world| {
+            users.converse(world);
+            !is_so(world, users)
+        });
+        assert!(came, "waited in vain: {what}\n{:#?}", self.users);
+    }
+
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let until: Instant = self.world.now() + time;
+        let users = &mut self.users;
+        self.world.run_while(until, &mut |world| {
+            users.converse(world);
+            true
+        });
+        self.world.run_until(until);
+        self.speak();
+    }
+
+    pub(crate) fn crash(&mut self, name: &str) {
+        let node = self.node(name);
+        self.world.crash(node);
+        // What it said before.
+        self.speak();
+        self.users.forget(node);
+    }
+
+    pub(crate) fn restart(&mut self, name: &str) {
+        let node = self.node(name);
+        self.world.restart(node);
+        for endpoint in self.users.registered.get(&node).cloned().unwrap_or_default() {
+            self.users.asks.push((node, AppRequest::Register { endpoint }));
+        }
+        self.speak();
+    }
+
+    pub(crate) fn count(&mut self, name: &str, counter: &str) -> u64 {
+        let node = self.node(name);
+        self.world.count(node, counter)
+    }
+
+    /// Waits until so much was read, whole, and the nodes know of everything that it was taken. After a crash they may know
+    /// it without having said so.
+    #[track_caller]
+    pub(crate) fn wait_arrivals(&mut self, count: usize) {
+        self.wait("all arrive and are taken", |_, users| {
+            users.arrivals.len() >= count && users.reading.is_empty()
+        });
+    }
+
+    /// These payloads arrived there, each once, and nothing else.
+    #[track_caller]
+    pub(crate) fn check_arrivals(&self, name: &str, expected: &[Bytes]) {
+        let node = self.node(name);
+        let mut got: Vec<&Bytes> = self
+            .users
+            .arrivals
+            .iter()
+            .filter(|arrival| arrival.0 == node)
+            .map(|arrival| &arrival.1)
+            .collect();
+        let mut expected: Vec<&Bytes> = expected.iter().collect();
+        let lengths = |all: &[&Bytes]| all.iter().map(|payload| payload.len()).collect::<Vec<_>>();
+        assert_eq!(got.len(), expected.len(), "{:?} arrived at {name}", lengths(&got));
+        got.sort();
+        expected.sort();
+        assert!(got == expected, "each is whole: {:?}", lengths(&got));
+    }
+}
+
+impl Users {
+    fn converse<W: Network>(&mut self, world: &mut W) {
+        loop {
+            for told in world.take_indications() {
+                self.hear(told);
+            }
+            self.hand_pieces();
+            if self.asks.is_empty() {
+                return;
+            }
+            for (node, request) in std::mem::take(&mut self.asks) {
+                // A node that is down hears nothing, and its users begin anew when it is back.
+                world.request(node, request);
+            }
+        }
+    }
+
+    /// Payload against room.
+    fn hand_pieces(&mut self) {
+        for sending in self.sendings.iter_mut().filter(|sending| sending.end.is_none()) {
+            let room = self.room.entry(sending.at).or_default();
+            while sending.handed < sending.payload.len() && *room > 0 {
+                let rest = sending.payload.len() - sending.handed;
+                let length = rest.min(PIECE_BYTES).min(usize::try_from(*room).unwrap_or(usize::MAX));
+                let data = sending.payload.slice(sending.handed..sending.handed + length);
+                sending.handed += length;
+                *room -= length as u64;
+                self.asks.push((sending.at, AppRequest::Piece { send: sending.send, data }));
+            }
+        }
+    }
+
+    fn sending(&mut self, at: NodeId, send: SendId) -> &mut Sending {
+        let found = self.sendings.iter_mut().find(|sending| sending.at == at && sending.send == send);
+        found.expect("nothing is said of what was never sent")
+    }
+
+    fn hear(&mut self, (_, node, said): Told<App>) {
+        match said {
+            AppIndication::Room(room) => drop(self.room.insert(node, room)),
+            AppIndication::Accepted { send, .. } => self.sending(node, send).accepted = true,
+            AppIndication::Progress { send, up_to } => self.sending(node, send).safe = up_to,
+            AppIndication::Sent { send } => self.end(node, send, Ok(())),
+            AppIndication::Failed { send, reason } => self.end(node, send, Err(reason)),
+            AppIndication::Delivered { delivery, source, created, length, .. } => {
+                self.delivered(node, delivery, (source, created), length);
+            }
+            AppIndication::Data { delivery, offset, data } => self.data(node, delivery, offset, &data),
+            AppIndication::Gone { delivery, taken } => {
+                if let Some(reading) = self.reading.remove(&(node, delivery)).filter(|_| taken) {
+                    self.taken.insert((node, reading.name));
+                }
+            }
+            AppIndication::Report { .. } | AppIndication::Link { .. } => {}
+        }
+    }
+
+    fn end(&mut self, node: NodeId, send: SendId, end: Result<(), SendFailure>) {
+        let sending = self.sending(node, send);
+        assert_eq!(sending.end, None, "a send ends once");
+        sending.end = Some(end);
+    }
+
+    fn delivered(&mut self, node: NodeId, delivery: DeliveryId, name: Name, length: u64) {
+        let known = (node, name.clone());
+        assert!(!self.taken.contains(&known), "{known:?} is delivered again after it was taken");
+        if self.reading.contains_key(&(node, delivery)) {
+            return;
+        }
+        self.reading.insert((node, delivery), Reading { name, length, data: BytesMut::new() });
+        self.read_on(node, delivery);
+    }
+
+    fn data(&mut self, node: NodeId, delivery: DeliveryId, offset: u64, data: &[u8]) {
+        let Some(reading) = self.reading.get_mut(&(node, delivery)) else { return };
+        assert_eq!(offset, reading.data.len() as u64, "answers come in order");
+        reading.data.extend_from_slice(data);
+        // What was asked for comes in one answer or more.
+        if reading.data.len().is_multiple_of(PIECE_BYTES) || reading.data.len() as u64 == reading.length {
+            self.read_on(node, delivery);
+        }
+    }
+
+    fn read_on(&mut self, node: NodeId, delivery: DeliveryId) {
+        let reading = self.reading.get_mut(&(node, delivery)).expect("the caller has it");
+        let offset = reading.data.len() as u64;
+        if offset < reading.length {
+            let request = AppRequest::Read { delivery, offset, length: PIECE_BYTES as u32 };
+            return self.asks.push((node, request));
+        }
+        // Before a crash it may have been read, and not been taken for good.
+        if self.arrived.insert((node, reading.name.clone())) {
+            self.arrivals.push((node, std::mem::take(&mut reading.data).freeze()));
+        }
+        self.asks.push((node, AppRequest::Taken { delivery }));
+    }
+
+    /// A node has lost its memory, and with it what its users were about to do.
+    fn forget(&mut self, node: NodeId) {
+        self.reading.retain(|(at, _), _| *at != node);
+        self.room.remove(&node);
+        for sending in self.sendings.iter_mut().filter(|sending| sending.at == node) {
+            assert!(sending.accepted, "scenarios crash no node that has not said whether it has a bundle");
+            sending.end.get_or_insert(Ok(()));
+        }
+    }
+}
