@@ -40,11 +40,18 @@ pub enum Eid {
         /// The scheme-specific part, one CBOR item.
         ssp: Bytes,
     },
+    /// Any other URI. Version 6 has them as text, and version 7 has no number for them: its decoders refuse what
+    /// [`Eid::encode`] makes of one.
+    Uri(Bytes),
 }
 
 /// The scheme-specific part of a `dtn` identifier, syntax checked: `//node/demux`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DtnName(Bytes);
+#[derive(Clone)]
+pub struct DtnName {
+    ssp: Bytes,
+    /// Version 6 wrote `//node` without the slash behind it. Not part of the identity.
+    bare: bool,
+}
 
 /// What an `ipn` identifier consists of (RFC 9758 3).
 #[derive(Clone, Copy)]
@@ -67,6 +74,7 @@ enum Identity<'a> {
     Ipn(u32, u32, u64),
     Dtn(&'a [u8]),
     Unknown(u64, &'a [u8]),
+    Uri(&'a [u8]),
 }
 
 impl Eid {
@@ -75,13 +83,19 @@ impl Eid {
         Eid::Ipn(IpnNumbers { allocator: 0, node, service, three_elements: false })
     }
 
+    /// `ipn:node.service` with a node number of 64 bits, the upper half of which is the allocator (RFC 9758 3.3.1).
+    pub const fn ipn_number(node: u64, service: u64) -> Self {
+        let (allocator, node) = ((node >> 32) as u32, node as u32);
+        Eid::Ipn(IpnNumbers { allocator, node, service, three_elements: false })
+    }
+
     /// True for every form of the null endpoint.
     pub fn is_null(&self) -> bool {
         match self {
             Eid::Null => true,
             // Node number zero of the default allocator is the null endpoint whatever the service (RFC 9758 3.4.1).
             Eid::Ipn(ipn) => ipn.allocator == 0 && ipn.node == 0,
-            Eid::Dtn(_) | Eid::Unknown { .. } => false,
+            Eid::Dtn(_) | Eid::Unknown { .. } | Eid::Uri(_) => false,
         }
     }
 
@@ -96,7 +110,7 @@ impl Eid {
     pub fn is_singleton(&self) -> bool {
         match self {
             Eid::Dtn(name) => !name.demux().starts_with('~'),
-            Eid::Ipn(_) | Eid::Unknown { .. } => !self.is_null(),
+            Eid::Ipn(_) | Eid::Unknown { .. } | Eid::Uri(_) => !self.is_null(),
             Eid::Null => false,
         }
     }
@@ -106,7 +120,11 @@ impl Eid {
     pub fn node_id(&self) -> Eid {
         match self {
             _ if self.is_null() => Eid::Null,
-            Eid::Dtn(name) => Eid::Dtn(DtnName(name.0.slice(..name.demux_at()))),
+            Eid::Dtn(name) => {
+                // Without a demux it keeps the form that it has.
+                let bare = name.bare && name.demux().is_empty();
+                Eid::Dtn(DtnName { ssp: name.ssp.slice(..name.demux_at()), bare })
+            }
             Eid::Ipn(ipn) => Eid::Ipn(IpnNumbers { service: 0, ..*ipn }),
             other => other.clone(),
         }
@@ -117,7 +135,7 @@ impl Eid {
         match self {
             Eid::Dtn(name) => name.demux().is_empty(),
             Eid::Ipn(ipn) => ipn.service == 0 && !self.is_null(),
-            Eid::Null | Eid::Unknown { .. } => false,
+            Eid::Null | Eid::Unknown { .. } | Eid::Uri(_) => false,
         }
     }
 
@@ -134,7 +152,8 @@ impl Eid {
     /// whole buffer alive that it came in.
     pub fn detached(&self) -> Eid {
         match self {
-            Eid::Dtn(name) => Eid::Dtn(DtnName(Bytes::copy_from_slice(&name.0))),
+            Eid::Dtn(name) => Eid::Dtn(DtnName { ssp: Bytes::copy_from_slice(&name.ssp), bare: name.bare }),
+            Eid::Uri(uri) => Eid::Uri(Bytes::copy_from_slice(uri)),
             Eid::Unknown { scheme, ssp } => {
                 Eid::Unknown { scheme: *scheme, ssp: Bytes::copy_from_slice(ssp) }
             }
@@ -176,6 +195,10 @@ impl Eid {
                 cbor::put_unsigned(*scheme, out);
                 out.put_slice(ssp);
             }
+            Eid::Uri(uri) => {
+                cbor::put_unsigned(0, out);
+                cbor::put_byte_string(uri, out);
+            }
         }
     }
 
@@ -184,10 +207,66 @@ impl Eid {
             _ if self.is_null() => Identity::Null,
             Eid::Null => Identity::Null,
             Eid::Ipn(ipn) => Identity::Ipn(ipn.allocator, ipn.node, ipn.service),
-            Eid::Dtn(name) => Identity::Dtn(&name.0),
+            Eid::Dtn(name) => Identity::Dtn(&name.ssp),
             Eid::Unknown { scheme, ssp } => Identity::Unknown(*scheme, ssp),
+            Eid::Uri(uri) => Identity::Uri(uri),
         }
     }
+}
+
+impl Eid {
+    /// Reads an identifier as version 6 has it: any URI (RFC 5050 4.4). `dtn://node` names the same endpoint as
+    /// `dtn://node/`, which is how version 7 writes it; [`Eid::uri`] gives back the very text.
+    pub fn from_uri(text: &str) -> Result<Self, DecodeError> {
+        const CLAUSE: &str = "RFC 5050 4.4";
+        let (scheme, ssp) =
+            text.split_once(':').ok_or(DecodeError::invalid("an endpoint id without a scheme", CLAUSE))?;
+        if scheme.len() > URI_PART_BYTES_MAX || ssp.len() > URI_PART_BYTES_MAX {
+            return Err(DecodeError::invalid("an endpoint id with a part of more than 1023 bytes", CLAUSE));
+        }
+        let starts = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
+        let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        if !starts || !scheme.bytes().all(is_scheme) || ssp.is_empty() {
+            return Err(DecodeError::invalid("an endpoint id that is no URI", CLAUSE));
+        }
+        if !ssp.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(DecodeError::invalid("a character of an endpoint id", CLAUSE));
+        }
+        let known = match scheme {
+            "dtn" if ssp.starts_with("//") && !ssp[2..].contains('/') => bare_node(ssp),
+            "ipn" => full_node_number(ssp),
+            _ => text.parse().ok(),
+        };
+        let exact = known.filter(|eid: &Eid| eid.uri() == text);
+        Ok(exact.unwrap_or_else(|| Eid::Uri(Bytes::copy_from_slice(text.as_bytes()))))
+    }
+
+    /// The text that version 6 carries: what [`Eid::from_uri`] has read, `ipn` nodes as one number (RFC 6260 2.1).
+    pub fn uri(&self) -> String {
+        match self {
+            Eid::Ipn(ipn) => {
+                format!("ipn:{}.{}", u64::from(ipn.allocator) << 32 | u64::from(ipn.node), ipn.service)
+            }
+            Eid::Dtn(name) if name.bare => format!("dtn://{}", name.node()),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// The most bytes of a scheme name and of a scheme-specific part (RFC 5050 4.4).
+const URI_PART_BYTES_MAX: usize = 1023;
+
+/// `//node`, as many nodes of version 6 call themselves.
+fn bare_node(ssp: &str) -> Option<Eid> {
+    let name = DtnName::new(format!("{ssp}/").into()).ok()?;
+    (!name.node().is_empty()).then_some(Eid::Dtn(DtnName { bare: true, ..name }))
+}
+
+/// `node.service`, both numbers of up to 64 bits.
+fn full_node_number(ssp: &str) -> Option<Eid> {
+    let (node, service) = ssp.split_once('.')?;
+    let (node, service) = (parse_number::<u64>(node).ok()?, parse_number::<u64>(service).ok()?);
+    Some(Eid::ipn_number(node, service))
 }
 
 fn limit(length: usize) -> Result<(), DecodeError> {
@@ -256,16 +335,16 @@ impl DtnName {
         if !rest[node..].iter().all(u8::is_ascii_graphic) {
             return Err(DecodeError::invalid("a character of a dtn demux", DTN));
         }
-        Ok(DtnName(ssp))
+        Ok(DtnName { ssp, bare: false })
     }
 
     fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.0).expect("a checked name is ASCII")
+        core::str::from_utf8(&self.ssp).expect("a checked name is ASCII")
     }
 
     /// Where the demux begins.
     fn demux_at(&self) -> usize {
-        3 + self.0[2..].iter().position(|&byte| byte == b'/').expect("a checked name has this slash")
+        3 + self.ssp[2..].iter().position(|&byte| byte == b'/').expect("a checked name has this slash")
     }
 
     /// The node name.
@@ -300,7 +379,7 @@ impl IpnNumbers {
 impl FromStr for Eid {
     type Err = DecodeError;
 
-    /// Reads `dtn:none`, `dtn://node/demux`, `ipn:node.service`, `ipn:allocator.node.service` and `ipn:!.service`.
+    /// Reads what version 7 can carry: `dtn:none`, `dtn://node/demux`, `ipn:node.service`, `ipn:allocator.node.service` and `ipn:!.service`.
     fn from_str(text: &str) -> Result<Self, DecodeError> {
         if text == "dtn:none" {
             Ok(Eid::Null)
@@ -356,6 +435,7 @@ impl fmt::Display for Eid {
                 write!(f, "eid:{scheme}:")?;
                 ssp.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
             }
+            Eid::Uri(uri) => f.write_str(core::str::from_utf8(uri).expect("a checked URI is ASCII")),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! | [`bundle`] | a bundle's head, a whole bundle, fragments | RFC 9171 4.1, 5.8 |
 //! | [`wire`] | bytes: the head, the payload in a stream, the tail | RFC 9171 4 |
 //! | [`admin`] | administrative records, status reports | RFC 9171 6, RFC 9713 |
+//! | [`v6`] | the Bundle Protocol, version 6 | RFC 5050 |
 //! | [`agent`] | the bundle agent: store, forward, deliver | RFC 9171 5 |
 //!
 //! ```text
@@ -46,6 +47,7 @@ pub mod bundle;
 pub mod eid;
 pub mod generate;
 pub mod time;
+pub mod v6;
 pub mod wire;
 
 pub use admin::{AdminRecord, ReasonCode, Status, StatusReport};

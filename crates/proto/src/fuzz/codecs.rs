@@ -1,6 +1,7 @@
 //! Every codec: what has to hold for any bytes, and legal messages to begin with.
 
 use crate::bp::generate::Generator;
+use crate::bp::v6;
 use crate::bp::{AdminRecord, BlockType, Bundle, Content, CrcType, Eid, PayloadCrc, Policy, decode_head};
 use crate::codec::{DecodeError, cbor, sdnv};
 use crate::rng::Rng;
@@ -39,6 +40,16 @@ pub const CODECS: &[Codec] = &[
         name: "bundle in pieces",
         check: check_bundle_in_pieces,
         valid: |rng| [&[40], &valid_bundle(rng)[..]].concat().into(),
+    },
+    Codec {
+        name: "version 6 bundle",
+        check: |bytes| is_stable(bytes, v6::Bundle::decode, v6::Bundle::encode),
+        valid: |rng| v6::generate::Generator::new(rng).bundle().to_bytes(),
+    },
+    Codec {
+        name: "version 6 administrative record",
+        check: |bytes| is_stable(bytes, v6::AdminRecord::decode, v6::AdminRecord::encode),
+        valid: |rng| v6::generate::Generator::new(rng).admin_record().to_bytes(),
     },
     Codec { name: "ipv4 header", check: check_ipv4, valid: valid_packet },
     Codec { name: "tcp segment", check: check_segment, valid: valid_segment },

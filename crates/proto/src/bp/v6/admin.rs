@@ -1,0 +1,314 @@
+//! Administrative records (RFC 5050 6.1): what the payload of a bundle with the administrative flag is.
+
+use crate::bp::{Eid, ReasonCode};
+use crate::codec::{DecodeError, sdnv};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+const RECORD: &str = "RFC 5050 6.1";
+const REPORT: &str = "RFC 5050 6.1.1";
+const SIGNAL: &str = "RFC 5050 6.1.2";
+/// The longest source endpoint that is taken, bytes: scheme, colon and the rest (RFC 5050 4.4).
+const EID_BYTES_MAX: u64 = 1023 + 1 + 1023;
+
+/// An administrative record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdminRecord {
+    /// Type 1.
+    StatusReport(StatusReport),
+    /// Type 2.
+    CustodySignal(CustodySignal),
+    /// Of a type that this version does not know, such as 4, aggregate custody signals.
+    Unknown {
+        /// The record's type code, 4 bits.
+        record_type: u8,
+        /// Its flags, 4 bits.
+        flags: u8,
+        /// All that follows.
+        content: Bytes,
+    },
+}
+
+/// Which bundle a record is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Its source.
+    pub source: Eid,
+    /// Its creation time, seconds since 2000-01-01 UTC.
+    pub created_s: u64,
+    /// Its sequence number.
+    pub sequence: u64,
+    /// Offset and length of its payload in the application data unit, bytes, if it is a fragment.
+    pub fragment: Option<(u64, u64)>,
+}
+
+/// A DTN time of version 6.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time {
+    /// Seconds since 2000-01-01 UTC.
+    pub seconds: u64,
+    /// Nanoseconds since then.
+    pub nanoseconds: u64,
+}
+
+impl Time {
+    /// The time so many milliseconds after 2000-01-01 UTC.
+    pub const fn from_millis(milliseconds: u64) -> Self {
+        Time { seconds: milliseconds / 1000, nanoseconds: milliseconds % 1000 * 1_000_000 }
+    }
+}
+
+/// What became of a bundle (RFC 5050 6.1.1): what is asserted has a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusReport {
+    /// The reporting node received it.
+    pub received: Option<Time>,
+    /// The reporting node accepted custody of it.
+    pub custody: Option<Time>,
+    /// The reporting node forwarded it.
+    pub forwarded: Option<Time>,
+    /// The reporting node delivered it.
+    pub delivered: Option<Time>,
+    /// The reporting node deleted it.
+    pub deleted: Option<Time>,
+    /// The three bits of the status flags that are not used, in place.
+    pub unused_flags: u8,
+    /// Why: the numbers are those of version 7 as far as they go.
+    pub reason: ReasonCode,
+    /// Which bundle.
+    pub subject: Subject,
+}
+
+/// A bundle's custody was accepted, or not (RFC 5050 6.1.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustodySignal {
+    /// The signaling node is custodian now, or has delivered the bundle.
+    pub succeeded: bool,
+    /// Why.
+    pub reason: CustodyReason,
+    /// When the signal was made.
+    pub time: Time,
+    /// Which bundle.
+    pub subject: Subject,
+}
+
+/// Why custody was accepted or not (RFC 5050 6.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CustodyReason {
+    /// 0.
+    NoAdditionalInformation,
+    /// 3: the node is custodian of this bundle already.
+    RedundantReception,
+    /// 4.
+    DepletedStorage,
+    /// 5.
+    DestinationUnintelligible,
+    /// 6.
+    NoRoute,
+    /// 7.
+    NoTimelyContact,
+    /// 8.
+    BlockUnintelligible,
+    /// Any other, of 7 bits.
+    Unknown(u8),
+}
+
+impl CustodyReason {
+    /// The reason with this number.
+    pub const fn from_number(number: u8) -> Self {
+        match number {
+            0 => CustodyReason::NoAdditionalInformation,
+            3 => CustodyReason::RedundantReception,
+            4 => CustodyReason::DepletedStorage,
+            5 => CustodyReason::DestinationUnintelligible,
+            6 => CustodyReason::NoRoute,
+            7 => CustodyReason::NoTimelyContact,
+            8 => CustodyReason::BlockUnintelligible,
+            number => CustodyReason::Unknown(number & 0x7f),
+        }
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u8 {
+        match self {
+            CustodyReason::NoAdditionalInformation => 0,
+            CustodyReason::RedundantReception => 3,
+            CustodyReason::DepletedStorage => 4,
+            CustodyReason::DestinationUnintelligible => 5,
+            CustodyReason::NoRoute => 6,
+            CustodyReason::NoTimelyContact => 7,
+            CustodyReason::BlockUnintelligible => 8,
+            CustodyReason::Unknown(number) => number & 0x7f,
+        }
+    }
+}
+
+const TYPE_REPORT: u8 = 1;
+const TYPE_SIGNAL: u8 = 2;
+const FLAG_FRAGMENT: u8 = 1;
+const SUCCEEDED: u8 = 0x80;
+const UNUSED: u8 = 0xe0;
+
+impl AdminRecord {
+    /// Reads a payload that has to be one administrative record and nothing else.
+    pub fn from_bytes(payload: &Bytes) -> Result<Self, DecodeError> {
+        let mut input = payload.clone();
+        let what = "an administrative record that ends early or late";
+        let record = Self::decode(&mut input).map_err(|error| match error {
+            DecodeError::Incomplete => DecodeError::invalid(what, RECORD),
+            error => error,
+        })?;
+        if input.is_empty() { Ok(record) } else { Err(DecodeError::invalid(what, RECORD)) }
+    }
+
+    /// Takes an administrative record. One of an unknown type takes all there is.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let first = byte(input)?;
+        let (record_type, flags) = (first >> 4, first & 0x0f);
+        let fragment = match flags {
+            0 => false,
+            FLAG_FRAGMENT => true,
+            _ if matches!(record_type, TYPE_REPORT | TYPE_SIGNAL) => {
+                return Err(DecodeError::invalid("the flags of an administrative record", RECORD));
+            }
+            _ => false,
+        };
+        match record_type {
+            TYPE_REPORT => StatusReport::decode(input, fragment).map(AdminRecord::StatusReport),
+            TYPE_SIGNAL => CustodySignal::decode(input, fragment).map(AdminRecord::CustodySignal),
+            _ => {
+                let content = input.split_to(input.len());
+                Ok(AdminRecord::Unknown { record_type, flags, content })
+            }
+        }
+    }
+
+    /// Appends the record.
+    pub fn encode(&self, out: &mut BytesMut) {
+        let fragment = |subject: &Subject| if subject.fragment.is_some() { FLAG_FRAGMENT } else { 0 };
+        match self {
+            AdminRecord::StatusReport(report) => {
+                out.put_u8(TYPE_REPORT << 4 | fragment(&report.subject));
+                report.encode(out);
+            }
+            AdminRecord::CustodySignal(signal) => {
+                out.put_u8(TYPE_SIGNAL << 4 | fragment(&signal.subject));
+                signal.encode(out);
+            }
+            AdminRecord::Unknown { record_type, flags, content } => {
+                out.put_u8(record_type << 4 | flags & 0x0f);
+                out.put_slice(content);
+            }
+        }
+    }
+
+    /// The record's bytes.
+    pub fn to_bytes(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(64);
+        self.encode(&mut out);
+        out.freeze()
+    }
+}
+
+fn byte(input: &mut Bytes) -> Result<u8, DecodeError> {
+    if input.is_empty() { Err(DecodeError::Incomplete) } else { Ok(input.get_u8()) }
+}
+
+impl Time {
+    fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        Ok(Time { seconds: sdnv::decode(input)?, nanoseconds: sdnv::decode(input)? })
+    }
+
+    fn encode(self, out: &mut BytesMut) {
+        sdnv::encode(self.seconds, out);
+        sdnv::encode(self.nanoseconds, out);
+    }
+}
+
+fn decode_fragment(input: &mut Bytes, is_fragment: bool) -> Result<Option<(u64, u64)>, DecodeError> {
+    if is_fragment { Ok(Some((sdnv::decode(input)?, sdnv::decode(input)?))) } else { Ok(None) }
+}
+
+impl Subject {
+    /// The end of both records.
+    fn decode(
+        input: &mut Bytes,
+        fragment: Option<(u64, u64)>,
+        clause: &'static str,
+    ) -> Result<Self, DecodeError> {
+        let (created_s, sequence) = (sdnv::decode(input)?, sdnv::decode(input)?);
+        let length = sdnv::decode(input)?;
+        if length > EID_BYTES_MAX {
+            return Err(DecodeError::Limit { what: "an endpoint id" });
+        }
+        if (input.len() as u64) < length {
+            return Err(DecodeError::Incomplete);
+        }
+        let text = input.split_to(length as usize);
+        let text = core::str::from_utf8(&text)
+            .map_err(|_| DecodeError::invalid("the source of a bundle that is reported on", clause))?;
+        Ok(Subject { source: Eid::from_uri(text)?, created_s, sequence, fragment })
+    }
+
+    fn encode_fragment(&self, out: &mut BytesMut) {
+        if let Some((offset, length)) = self.fragment {
+            sdnv::encode(offset, out);
+            sdnv::encode(length, out);
+        }
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        sdnv::encode(self.created_s, out);
+        sdnv::encode(self.sequence, out);
+        let text = self.source.uri();
+        sdnv::encode(text.len() as u64, out);
+        out.put_slice(text.as_bytes());
+    }
+}
+
+impl StatusReport {
+    fn decode(input: &mut Bytes, is_fragment: bool) -> Result<Self, DecodeError> {
+        let flags = byte(input)?;
+        let reason = ReasonCode::from_number(u64::from(byte(input)?));
+        let fragment = decode_fragment(input, is_fragment)?;
+        let mut time = |bit: u8| match flags & bit {
+            0 => Ok(None),
+            _ => Time::decode(input).map(Some),
+        };
+        let (received, custody) = (time(0x01)?, time(0x02)?);
+        let (forwarded, delivered, deleted) = (time(0x04)?, time(0x08)?, time(0x10)?);
+        let subject = Subject::decode(input, fragment, REPORT)?;
+        let unused_flags = flags & UNUSED;
+        Ok(StatusReport { received, custody, forwarded, delivered, deleted, unused_flags, reason, subject })
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        let times = [self.received, self.custody, self.forwarded, self.delivered, self.deleted];
+        let bits = times.iter().enumerate();
+        let flags = bits.fold(self.unused_flags & UNUSED, |flags, (index, time)| {
+            flags | u8::from(time.is_some()) << index
+        });
+        out.put_u8(flags);
+        out.put_u8(self.reason.number() as u8);
+        self.subject.encode_fragment(out);
+        times.iter().flatten().for_each(|time| time.encode(out));
+        self.subject.encode(out);
+    }
+}
+
+impl CustodySignal {
+    fn decode(input: &mut Bytes, is_fragment: bool) -> Result<Self, DecodeError> {
+        let status = byte(input)?;
+        let fragment = decode_fragment(input, is_fragment)?;
+        let time = Time::decode(input)?;
+        let subject = Subject::decode(input, fragment, SIGNAL)?;
+        let reason = CustodyReason::from_number(status & !SUCCEEDED);
+        Ok(CustodySignal { succeeded: status & SUCCEEDED != 0, reason, time, subject })
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        out.put_u8(self.reason.number() | if self.succeeded { SUCCEEDED } else { 0 });
+        self.subject.encode_fragment(out);
+        self.time.encode(out);
+        self.subject.encode(out);
+    }
+}

@@ -1,0 +1,320 @@
+//! Bundles of version 6 as bytes (RFC 5050 4): the head in one go, the payload as a stream, the blocks behind it.
+//!
+//! A receiver collects bytes until [`decode_head`] no longer says `Incomplete`, takes the payload's bytes, and, unless
+//! the payload is the last block, ends with [`decode_tail`].
+
+use super::block::{Block, BlockFlags, BlockType, BundleFlags};
+use super::bundle::{Head, PayloadHeader};
+use super::primary::{EidReference, PrimaryBlock};
+use crate::bp::Policy;
+use crate::bp::block::Fragment;
+use crate::codec::{DecodeError, sdnv};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// The version's number: a bundle's first byte.
+pub const VERSION: u8 = 6;
+/// The most endpoints that a block may name. No specification has a limit.
+const REFERENCES_MAX: u64 = 64;
+
+const STRUCTURE: &str = "RFC 5050 4";
+const FLAGS: &str = "RFC 5050 4.2";
+const BLOCK_FLAGS: &str = "RFC 5050 4.3";
+const PRIMARY: &str = "RFC 5050 4.5.1";
+const CANONICAL: &str = "RFC 5050 4.5.2";
+const PAYLOAD: &str = "RFC 5050 4.5.3";
+const FRAGMENT: &str = "RFC 5050 5.8";
+
+/// Reads everything up to the payload's first byte, from the front of `input`, and checks all that can be checked
+/// without what follows. Returns the head and how many bytes it takes.
+///
+/// `Incomplete` asks for more bytes; it is not said once [`Policy::head_bytes_max`] bytes are there. Of the policy only
+/// the limits count, and whether `ipn:4294967295.n` (this very node, for version 7) may be an endpoint.
+pub fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), DecodeError> {
+    const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's head" };
+    let most = policy.head_bytes_max as usize;
+    let mut rest = input.clone();
+    let head = match read_head(&mut rest, policy) {
+        Ok(head) => head,
+        Err(DecodeError::Incomplete) if input.len() >= most => return Err(LIMIT),
+        Err(error) => return Err(error),
+    };
+    let length = input.len() - rest.len();
+    if length > most {
+        return Err(LIMIT);
+    }
+    head.check(policy)?;
+    Ok((head, length))
+}
+
+fn read_head(input: &mut Bytes, policy: &Policy) -> Result<Head, DecodeError> {
+    let primary = PrimaryBlock::decode(input, policy)?;
+    let mut blocks = Vec::new();
+    loop {
+        match decode_canonical(input, &primary, policy)? {
+            Canonical::Payload(payload) => {
+                return Ok(Head { primary, blocks, payload, after: Vec::new() });
+            }
+            Canonical::Extension(_, true) => {
+                let what = "a bundle without a payload block";
+                return Err(DecodeError::Limit { what });
+            }
+            Canonical::Extension(block, false) => blocks.push(block),
+        }
+        if blocks.len() > policy.extension_blocks_max as usize {
+            return Err(DecodeError::Limit { what: "the number of a bundle's blocks" });
+        }
+    }
+}
+
+/// Takes what follows the payload of the bundle with this head: its last blocks, or nothing.
+pub fn decode_tail(input: &mut Bytes, head: &Head, policy: &Policy) -> Result<Vec<Block>, DecodeError> {
+    const LIMIT: DecodeError = DecodeError::Limit { what: "what follows a bundle's payload" };
+    let (start, most) = (input.len(), policy.head_bytes_max as usize);
+    let mut after = Vec::new();
+    let mut last = head.payload.last;
+    while !last {
+        let block = match decode_canonical(input, &head.primary, policy) {
+            Err(DecodeError::Incomplete) if start >= most => return Err(LIMIT),
+            other => other?,
+        };
+        let Canonical::Extension(block, is_last) = block else {
+            return Err(DecodeError::invalid("a second payload block", STRUCTURE));
+        };
+        if block.flags.contains(BlockFlags::REPLICATE) {
+            let what = "a block behind the payload that is to be in every fragment";
+            return Err(DecodeError::invalid(what, BLOCK_FLAGS));
+        }
+        head.check_report_flag(block.flags)?;
+        after.push(block);
+        last = is_last;
+        if head.blocks.len() + after.len() > policy.extension_blocks_max as usize {
+            return Err(DecodeError::Limit { what: "the number of a bundle's blocks" });
+        }
+        if start - input.len() > most {
+            return Err(LIMIT);
+        }
+    }
+    Ok(after)
+}
+
+/// What ends early inside a field of known length is wrong, and not incomplete.
+fn inside<T>(decoded: Result<T, DecodeError>, what: &'static str) -> Result<T, DecodeError> {
+    decoded.map_err(|error| match error {
+        DecodeError::Incomplete => DecodeError::invalid(what, PRIMARY),
+        error => error,
+    })
+}
+
+impl PrimaryBlock {
+    fn decode(input: &mut Bytes, policy: &Policy) -> Result<Self, DecodeError> {
+        match input.first() {
+            None => return Err(DecodeError::Incomplete),
+            Some(&VERSION) => input.advance(1),
+            Some(_) => return Err(DecodeError::invalid("the version of a bundle", PRIMARY)),
+        }
+        let flags = sdnv::decode(input)?;
+        let length = sdnv::decode(input)?;
+        if length > u64::from(policy.head_bytes_max) {
+            return Err(DecodeError::Limit { what: "a bundle's head" });
+        }
+        if (input.len() as u64) < length {
+            return Err(DecodeError::Incomplete);
+        }
+        let mut body = input.split_to(length as usize);
+        let mut number = || inside(sdnv::decode(&mut body), "a primary block of another length than it says");
+        let mut references = [EidReference { scheme: 0, ssp: 0 }; 4];
+        for reference in &mut references {
+            *reference = EidReference { scheme: number()?, ssp: number()? };
+        }
+        let times = [number()?, number()?, number()?];
+        let dictionary_length = number()?;
+        if dictionary_length > body.len() as u64 {
+            return Err(DecodeError::invalid("the length of a dictionary", PRIMARY));
+        }
+        let dictionary = body.split_to(dictionary_length as usize);
+        let mut number = || inside(sdnv::decode(&mut body), "a primary block of another length than it says");
+        let fragment = match flags & BundleFlags::FRAGMENT_BIT {
+            0 => None,
+            _ => Some(Fragment { offset: number()?, total_length: number()? }),
+        };
+        if !body.is_empty() {
+            return Err(DecodeError::invalid("a primary block of another length than it says", PRIMARY));
+        }
+        let endpoints = PrimaryBlock::read(references, dictionary)?;
+        let flags = BundleFlags(flags & !BundleFlags::FRAGMENT_BIT);
+        Ok(PrimaryBlock::assemble(flags, endpoints, times, fragment))
+    }
+
+    pub(super) fn encode(&self, out: &mut BytesMut) {
+        let mut body = BytesMut::with_capacity(64 + self.dictionary.len());
+        for reference in self.references {
+            sdnv::encode(reference.scheme, &mut body);
+            sdnv::encode(reference.ssp, &mut body);
+        }
+        for number in [self.created_s, self.sequence, self.lifetime_s, self.dictionary.len() as u64] {
+            sdnv::encode(number, &mut body);
+        }
+        body.put_slice(&self.dictionary);
+        if let Some(fragment) = self.fragment {
+            sdnv::encode(fragment.offset, &mut body);
+            sdnv::encode(fragment.total_length, &mut body);
+        }
+        out.put_u8(VERSION);
+        let fragment_bit = if self.fragment.is_some() { BundleFlags::FRAGMENT_BIT } else { 0 };
+        sdnv::encode(self.flags.0 | fragment_bit, out);
+        sdnv::encode(body.len() as u64, out);
+        out.put_slice(&body);
+    }
+}
+
+/// A canonical block: whole, and whether it is the last one; or up to the payload's first byte.
+enum Canonical {
+    Extension(Block, bool),
+    Payload(PayloadHeader),
+}
+
+fn decode_canonical(
+    input: &mut Bytes,
+    primary: &PrimaryBlock,
+    policy: &Policy,
+) -> Result<Canonical, DecodeError> {
+    if input.is_empty() {
+        return Err(DecodeError::Incomplete);
+    }
+    let block_type = BlockType::from_number(input.get_u8());
+    let flags = sdnv::decode(input)?;
+    let last = flags & BlockFlags::LAST_BIT != 0;
+    let has_references = flags & BlockFlags::REFERENCES_BIT != 0;
+    let flags = BlockFlags(flags & !(BlockFlags::LAST_BIT | BlockFlags::REFERENCES_BIT));
+    if block_type == BlockType::Payload {
+        if has_references {
+            return Err(DecodeError::invalid("a payload block that names endpoints", PAYLOAD));
+        }
+        let length = sdnv::decode(input)?;
+        return Ok(Canonical::Payload(PayloadHeader { flags, length, last }));
+    }
+    if block_type == BlockType::Unknown(0) {
+        return Err(DecodeError::invalid("the type of a block", CANONICAL));
+    }
+    let references = if has_references { Some(decode_references(input, primary)?) } else { None };
+    let length = sdnv::decode(input)?;
+    if length > u64::from(policy.head_bytes_max) {
+        return Err(DecodeError::Limit { what: "an extension block" });
+    }
+    if (input.len() as u64) < length {
+        return Err(DecodeError::Incomplete);
+    }
+    let data = input.split_to(length as usize);
+    Ok(Canonical::Extension(Block { block_type, flags, references, data }, last))
+}
+
+fn decode_references(input: &mut Bytes, primary: &PrimaryBlock) -> Result<Vec<EidReference>, DecodeError> {
+    let count = sdnv::decode(input)?;
+    if count > REFERENCES_MAX {
+        return Err(DecodeError::Limit { what: "the number of endpoints that a block names" });
+    }
+    let mut references = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let reference = EidReference { scheme: sdnv::decode(input)?, ssp: sdnv::decode(input)? };
+        primary.resolve(reference)?;
+        references.push(reference);
+    }
+    Ok(references)
+}
+
+impl Block {
+    /// The flags as they stand on the wire.
+    pub(super) fn wire_flags(&self, last: bool) -> u64 {
+        let references = if self.references.is_some() { BlockFlags::REFERENCES_BIT } else { 0 };
+        self.flags.0 | references | if last { BlockFlags::LAST_BIT } else { 0 }
+    }
+
+    pub(super) fn encode(&self, last: bool, out: &mut BytesMut) {
+        out.put_u8(self.block_type.number());
+        sdnv::encode(self.wire_flags(last), out);
+        if let Some(references) = &self.references {
+            sdnv::encode(references.len() as u64, out);
+            for reference in references {
+                sdnv::encode(reference.scheme, out);
+                sdnv::encode(reference.ssp, out);
+            }
+        }
+        sdnv::encode(self.data.len() as u64, out);
+        out.put_slice(&self.data);
+    }
+}
+
+impl PayloadHeader {
+    pub(super) fn encode(&self, out: &mut BytesMut) {
+        out.put_u8(BlockType::Payload.number());
+        sdnv::encode(self.flags.0 | if self.last { BlockFlags::LAST_BIT } else { 0 }, out);
+        sdnv::encode(self.length, out);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// What has to hold between the fields of a bundle.
+
+impl Head {
+    /// Checks every rule between the fields. [`decode_head`] does so; whoever builds a head may.
+    pub fn check(&self, policy: &Policy) -> Result<(), DecodeError> {
+        let primary = &self.primary;
+        let local = primary.source().is_local_node() || primary.destination().is_local_node();
+        if local && !policy.accept_local_node {
+            return Err(DecodeError::invalid("a LocalNode endpoint of another node", "RFC 9758 5.4"));
+        }
+        self.check_flags()?;
+        self.check_fragment()
+    }
+
+    fn check_flags(&self) -> Result<(), DecodeError> {
+        let flags = self.primary.flags;
+        let refuse = |what| Err(DecodeError::invalid(what, FLAGS));
+        if flags.contains(BundleFlags::ADMINISTRATIVE_RECORD) {
+            if flags.contains(BundleFlags::CUSTODY) {
+                return refuse("a request for custody of an administrative record");
+            }
+            if flags.intersects(BundleFlags::REPORTS) {
+                return refuse("a request for reports on an administrative record");
+            }
+        }
+        if self.primary.source().is_null() {
+            if flags.contains(BundleFlags::CUSTODY) {
+                return refuse("a request for custody of an anonymous bundle");
+            }
+            if flags.intersects(BundleFlags::REPORTS) {
+                return refuse("a request for reports on an anonymous bundle");
+            }
+            if !flags.contains(BundleFlags::MUST_NOT_FRAGMENT) {
+                return refuse("an anonymous bundle that may be fragmented");
+            }
+            if self.primary.fragment.is_some() {
+                return refuse("an anonymous fragment");
+            }
+        }
+        let blocks = self.blocks.iter().map(|block| block.flags);
+        blocks.chain([self.payload.flags]).try_for_each(|flags| self.check_report_flag(flags))
+    }
+
+    fn check_report_flag(&self, flags: BlockFlags) -> Result<(), DecodeError> {
+        let administrative = self.primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
+        if administrative && flags.contains(BlockFlags::REPORT) {
+            let what = "a block's request for reports on an administrative record";
+            return Err(DecodeError::invalid(what, BLOCK_FLAGS));
+        }
+        Ok(())
+    }
+
+    fn check_fragment(&self) -> Result<(), DecodeError> {
+        let Some(fragment) = self.primary.fragment else { return Ok(()) };
+        if self.payload.length == 0 {
+            return Err(DecodeError::invalid("a fragment without payload", FRAGMENT));
+        }
+        let end = fragment.offset.checked_add(self.payload.length);
+        if end.is_none_or(|end| end > fragment.total_length) {
+            let what = "a fragment that ends behind its application data unit";
+            return Err(DecodeError::invalid(what, FRAGMENT));
+        }
+        Ok(())
+    }
+}
