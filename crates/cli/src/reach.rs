@@ -3,9 +3,10 @@
 use crate::failure::Failure;
 use clap::Args;
 use longwire_node::message::{Message, Reply, Request};
+use longwire_node::view::Status;
 use longwire_node::{Config, Connection};
 use longwire_settings::error::Error;
-use serde_json::Value;
+use serde::Serialize;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,9 +55,13 @@ impl Reach {
     }
 
     /// Prints what was found: as JSON, or in the given words.
-    pub(crate) fn show(&self, value: &Value, words: impl FnOnce() -> String) -> Result<(), Failure> {
-        let text = if self.json { format!("{value:#}") } else { words() };
-        print(&text)
+    pub(crate) fn show(&self, found: &impl Serialize, words: impl FnOnce() -> String) -> Result<(), Failure> {
+        if !self.json {
+            return print(&words());
+        }
+        let value =
+            serde_json::to_value(found).map_err(|error| Failure::Failed(Error::new(error.to_string())))?;
+        print(&format!("{value:#}"))
     }
 }
 
@@ -115,10 +120,10 @@ impl Talk {
     }
 
     /// How the node is.
-    pub(crate) fn status(&mut self) -> Result<Value, Failure> {
+    pub(crate) fn status(&mut self) -> Result<Status, Failure> {
         self.ask(Request::Status)?;
         self.wait(|said| match said.head {
-            Reply::Status { status } => Some(status),
+            Reply::Status { status } => Some(*status),
             _ => None,
         })
     }

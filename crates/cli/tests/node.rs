@@ -157,7 +157,7 @@ fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
     assert_eq!(status["bundles"], 1);
     place.asked("alice", &["bundles", "cancel", &id]);
     assert_eq!(place.asked("alice", &["bundles"]), "no bundles\n");
-    place.asked("alice", &["links", "open", "bob"]);
+    place.asked("alice", &["links", "heal", "bob"]);
     let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "1", "--json"]);
     let pings: serde_json::Value = serde_json::from_str(&pings).unwrap();
     assert_eq!(pings["received"], 1);

@@ -33,6 +33,7 @@ mod setup;
 pub mod storage;
 pub mod stream;
 mod task;
+pub mod view;
 
 pub use client::Client;
 pub use config::Config;

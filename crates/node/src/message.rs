@@ -19,6 +19,7 @@
 //! Bodies: of `send` and `piece` the payload's next bytes; of `data` what was read; of `delivered` the whole payload, if
 //! it is no longer than the registration's `inline_bytes`. Limits: a head 64 KiB, a body 1 MiB.
 
+use crate::view;
 use bytes::Bytes;
 use longwire_proto::service::{Priority, SendOptions};
 use serde::{Deserialize, Serialize};
@@ -161,10 +162,23 @@ pub enum Request {
     },
     /// How the node is.
     Status,
-    /// What is stored, and why it is still here.
+    /// What is stored, and why it is still here, in parts.
     Bundles {
-        /// At most so many.
+        /// At most so many; fewer come where many were looked at that are not wanted.
         limit: usize,
+        /// Behind this place: what the answer before called `next`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<u64>,
+        /// Which.
+        #[serde(default)]
+        filter: view::Filter,
+    },
+    /// All that is known of one bundle and its fragments.
+    Bundle {
+        /// Its source.
+        source: String,
+        /// Its creation timestamp.
+        created: (u64, u64),
     },
     /// Deletes a bundle.
     Delete {
@@ -189,6 +203,11 @@ pub enum Request {
     },
     /// Opens a link that was cut.
     OpenLink {
+        /// What it is called.
+        name: String,
+    },
+    /// Removes a link, until the next start; bundles that would take it wait for another way.
+    RemoveLink {
         /// What it is called.
         name: String,
     },
@@ -283,20 +302,18 @@ pub enum Reply {
     },
     /// How the node is.
     Status {
-        /// Everything, by name.
-        status: serde_json::Value,
+        /// All of it.
+        status: Box<view::Status>,
     },
     /// What is stored.
     Bundles {
-        /// One object a bundle.
-        bundles: serde_json::Value,
-        /// How many there are in all.
-        total: usize,
+        /// A part of it.
+        page: view::Page,
     },
     /// All links.
     Links {
-        /// One object a link.
-        links: serde_json::Value,
+        /// Each.
+        links: Vec<view::Link>,
     },
 }
 

@@ -3,26 +3,31 @@
 use crate::config::{Config, Link};
 use crate::message::{Reply, Request};
 use crate::task::Task;
+use crate::view::{self, Bundle, Filter, Page, State, Status};
 use longwire_proto::bp::agent::{BundleStatus, Why};
-use longwire_proto::service::{AppRequest, LinkId};
+use longwire_proto::service::{AppRequest, CloseReason, DownReason, LinkId, RecordId};
 use longwire_proto::time::Instant;
-use serde_json::{Value, json};
+use longwire_settings::error::nearest;
 use std::collections::BTreeSet;
 
-/// Bundles in one answer.
-const BUNDLES_MAX: usize = 10_000;
+/// Bundles that one answer looks at: what comes in meanwhile does not wait longer than that.
+const LOOKED_AT_MAX: usize = 1000;
 
 impl Task {
     /// Carries out what is neither a send nor a delivery.
     pub(crate) fn operate(&mut self, now: Instant, request: Request) -> Reply {
         match request {
-            Request::Status => Reply::Status { status: self.status(now) },
-            Request::Bundles { limit } => self.bundles(now, limit.min(BUNDLES_MAX)),
+            Request::Status => Reply::Status { status: Box::new(self.status(now)) },
+            Request::Bundles { limit, after, filter } => {
+                Reply::Bundles { page: self.bundles(now, after.unwrap_or(0), limit, &filter) }
+            }
+            Request::Bundle { source, created } => self.bundle(now, &source, created),
             Request::Delete { source, created } => self.delete(now, source, created),
-            Request::Links => Reply::Links { links: self.links_value(now) },
+            Request::Links => Reply::Links { links: self.link_views(now) },
             Request::AddLink { name, address } => self.add_link(now, name, address),
             Request::CutLink { name } => self.with_link(now, &name, |link| AppRequest::CloseLink { link }),
             Request::OpenLink { name } => self.with_link(now, &name, |link| AppRequest::OpenLink { link }),
+            Request::RemoveLink { name } => self.remove_link(now, &name),
             Request::Reload => self.reload(now),
             Request::Send { .. }
             | Request::Piece { .. }
@@ -34,84 +39,130 @@ impl Task {
         }
     }
 
-    fn status(&self, now: Instant) -> Value {
+    fn status(&self, now: Instant) -> Status {
         let agent = &self.engines.upper;
-        let mut held = 0;
-        let mut bytes = 0;
-        for bundle in agent.bundles(now) {
-            held += 1;
-            bytes += bundle.payload_bytes;
-        }
-        json!({
-            "node": agent.node().to_string(),
-            "version": env!("CARGO_PKG_VERSION"),
-            "ready": agent.is_ready(),
-            "uptime_s": now.as_secs_f64(),
-            "dtn_ms": self.dtn_ms(),
-            "bundles": held,
-            "payload_bytes": bytes,
-            "buffered_bytes": agent.buffered_bytes(),
-            "applications": self.desk.applications(),
-            "endpoints": self.desk.endpoints().collect::<Vec<_>>(),
-            "counters": agent.counters(),
-            "store": {
-                "records_found": self.opened.records,
-                "torn_bytes": self.opened.torn_bytes,
-                "damaged": self.opened.damaged,
+        let (bundles, stored_bytes) = agent.holds();
+        Status {
+            node: agent.node().to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ready: agent.is_ready(),
+            uptime_s: now.as_secs_f64(),
+            dtn_ms: self.dtn_ms(),
+            bundles: bundles as u64,
+            bundles_max: agent.limits().bundles_max as u64,
+            stored_bytes,
+            stored_bytes_max: agent.limits().store_bytes_max,
+            buffered_bytes: agent.buffered_bytes() as u64,
+            applications: self.desk.applications() as u64,
+            endpoints: self.desk.endpoints().map(str::to_owned).collect(),
+            counters: view::counts(agent.counters()),
+            store: view::Store {
+                records_found: self.opened.records as u64,
+                torn_bytes: self.opened.torn_bytes,
+                damaged: self.opened.damaged,
             },
-            "callers_turned_away": self.turned_away,
-            "links": self.links_value(now),
-        })
+            callers_turned_away: self.turned_away,
+            links: self.link_views(now),
+        }
     }
 
-    fn bundles(&self, now: Instant, limit: usize) -> Reply {
+    /// A part of the list, and where the next one begins: what one turn has time for.
+    fn bundles(&self, now: Instant, after: u64, limit: usize, filter: &Filter) -> Page {
         let agent = &self.engines.upper;
-        let shown: Vec<Value> =
-            agent.bundles(now).take(limit).map(|bundle| self.bundle(now, &bundle)).collect();
-        Reply::Bundles { bundles: Value::Array(shown), total: agent.bundles(now).count() }
+        let mut page = Page { total: agent.holds().0 as u64, ..Page::default() };
+        for (looked_at, bundle) in agent.bundles_after(now, RecordId(after)).enumerate() {
+            if page.bundles.len() >= limit.max(1) || looked_at >= LOOKED_AT_MAX {
+                return page;
+            }
+            page.next = Some(bundle.record.0);
+            let bundle = self.bundle_view(now, &bundle);
+            if filter.wants(&bundle) {
+                page.bundles.push(bundle);
+            }
+        }
+        page.next = None;
+        page
     }
 
-    fn bundle(&self, now: Instant, bundle: &BundleStatus) -> Value {
+    fn bundle(&self, now: Instant, source: &str, created: (u64, u64)) -> Reply {
+        let found = self.engines.upper.bundles_named(now, source, created);
+        if found.is_empty() {
+            return no_bundle(source, created);
+        }
+        let bundles: Vec<Bundle> =
+            found.iter().take(LOOKED_AT_MAX).map(|bundle| self.bundle_view(now, bundle)).collect();
+        Reply::Bundles { page: Page { total: found.len() as u64, bundles, next: None } }
+    }
+
+    fn bundle_view(&self, now: Instant, bundle: &BundleStatus) -> Bundle {
         let timestamp = bundle.id.timestamp;
-        json!({
-            "source": bundle.id.source.to_string(),
-            "created": (timestamp.time.0, timestamp.sequence),
-            "fragment": bundle.id.fragment,
-            "destination": bundle.destination.to_string(),
-            "priority": bundle.priority,
-            "payload_bytes": bundle.payload_bytes,
-            "safe_bytes": bundle.safe_bytes,
-            "why": self.why(now, &bundle.why),
-        })
+        let (source, created) = (bundle.id.source.to_string(), (timestamp.time.0, timestamp.sequence));
+        let (state, why) = self.why(now, &bundle.why);
+        Bundle {
+            id: view::bundle_id(&source, created),
+            source,
+            created,
+            fragment: bundle
+                .id
+                .fragment
+                .map(|(offset_bytes, _)| view::Fragment { offset_bytes, total_bytes: bundle.adu_bytes }),
+            destination: bundle.destination.to_string(),
+            priority: bundle.priority,
+            payload_bytes: bundle.payload_bytes,
+            safe_bytes: bundle.safe_bytes,
+            age_s: bundle.age.as_secs_f64(),
+            lifetime_left_s: bundle.lifetime_left.as_secs_f64(),
+            arrived_over: bundle
+                .arrived_over
+                .map(|link| self.links.lock().expect("no thread panics while it has the links").name(link)),
+            refusals: bundle.refusals,
+            state,
+            why,
+        }
     }
 
     /// Why a bundle is still here, for a person.
-    fn why(&self, now: Instant, why: &Why) -> String {
+    fn why(&self, now: Instant, why: &Why) -> (State, String) {
         let names = |ids: &[LinkId]| {
             let links = self.links.lock().expect("no thread panics while it has the links");
             ids.iter().map(|id| format!("`{}`", links.name(*id))).collect::<Vec<_>>().join(", ")
         };
         match why {
-            Why::Arriving => "it is still arriving".into(),
-            Why::Storing => "it is being stored".into(),
-            Why::NoRoute => "no route leads to its destination, and no such neighbour is connected".into(),
-            Why::LinksDown(ids) => format!("every link that it may take is down: {}", names(ids)),
+            Why::Arriving => (State::Arriving, "it is still arriving".into()),
+            Why::Storing => (State::Storing, "it is being stored".into()),
+            Why::NoRoute => {
+                let words = "no route leads to its destination, and no such neighbour is connected";
+                (State::NoRoute, words.into())
+            }
+            Why::LinksDown(ids) => {
+                (State::LinksDown, format!("every link that it may take is down: {}", names(ids)))
+            }
             Why::NoContact { link, next_dtn_ms: None } => {
-                format!("no further contact is planned for link {}", names(&[*link]))
+                (State::NoContact, format!("no further contact is planned for link {}", names(&[*link])))
             }
             Why::NoContact { link, next_dtn_ms: Some(next) } => {
                 let wait = self.dtn_ms().map_or(0, |dtn_ms| next.saturating_sub(dtn_ms)) / 1000;
-                format!("the next contact of link {} begins in {wait} s", names(&[*link]))
+                let words = format!("the next contact of link {} begins in {wait} s", names(&[*link]));
+                (State::NoContact, words)
             }
-            Why::Queued(link) => format!("it waits its turn for link {}", names(&[*link])),
-            Why::OnTheWay(link) => format!("it is on its way over link {}", names(&[*link])),
+            Why::Queued(link) => (State::Queued, format!("it waits its turn for link {}", names(&[*link]))),
+            Why::OnTheWay(link) => {
+                (State::OnTheWay, format!("it is on its way over link {}", names(&[*link])))
+            }
             Why::Resting(until) => {
                 let wait = until.saturating_since(now).as_secs();
-                format!("the next hop had no place for it; it is tried again in {wait} s")
+                let words = format!("the next hop had no place for it; it is tried again in {wait} s");
+                (State::Resting, words)
             }
-            Why::InParts { have, of } => format!("it is for this node, and {have} of {of} bytes are here"),
-            Why::NobodyRegistered(_) => "it is for this node, and no application asks for it".into(),
-            Why::NotTaken(_) => "an application was told of it and has not taken it".into(),
+            Why::InParts { have, of } => {
+                (State::InParts, format!("it is for this node, and {have} of {of} bytes are here"))
+            }
+            Why::NobodyRegistered(_) => {
+                (State::NobodyRegistered, "it is for this node, and no application asks for it".into())
+            }
+            Why::NotTaken(_) => {
+                (State::NotTaken, "an application was told of it and has not taken it".into())
+            }
         }
     }
 
@@ -121,11 +172,10 @@ impl Task {
         if self.engines.upper.counters().deleted_cancelled > before {
             return Reply::Done;
         }
-        let what = format!("there is no bundle of {source} created at {}-{}", created.0, created.1);
-        Reply::error(what, Some("longwire bundles lists what there is"))
+        no_bundle(&source, created)
     }
 
-    fn links_value(&self, now: Instant) -> Value {
+    fn link_views(&self, now: Instant) -> Vec<view::Link> {
         let links = self.links.lock().expect("no thread panics while it has the links");
         let mut ids: BTreeSet<LinkId> = links.iter().map(|(id, _)| id).collect();
         ids.extend(self.seen.keys().copied());
@@ -134,19 +184,21 @@ impl Task {
             let seen = self.seen.get(&id).cloned().unwrap_or_default();
             let session = sessions.get(id);
             let address = self.address(id).map(str::to_owned);
-            json!({
-                "name": links.name(id),
-                "address": address.or_else(|| links.get(id).map(|known| known.link.address.clone())),
-                "calls": id.is_incoming(),
-                "up": seen.up,
-                "peer": seen.peer,
-                "tcpcl": session.and_then(|session| session.version()).map(|version| version.number()),
-                "down_reason": seen.down.filter(|_| !seen.up),
-                "since_s": now.saturating_since(seen.since).as_secs_f64(),
-                "counters": session.map(|session| *session.counters()),
-            })
+            let down = seen.down.filter(|_| !seen.up).map(down_words);
+            view::Link {
+                name: links.name(id),
+                address: address.or_else(|| links.get(id).map(|known| known.link.address.clone())),
+                calls: id.is_incoming(),
+                up: seen.up,
+                peer: seen.peer,
+                tcpcl: session.and_then(|session| session.version()).map(|version| version.number()),
+                down_reason: down.map(|(reason, _)| reason.to_owned()),
+                why_down: down.map(|(_, words)| words.to_owned()),
+                since_s: now.saturating_since(seen.since).as_secs_f64(),
+                counters: session.map(|session| view::counts(session.counters())).unwrap_or_default(),
+            }
         });
-        Value::Array(shown.collect())
+        shown.collect()
     }
 
     fn with_link(&mut self, now: Instant, name: &str, request: impl Fn(LinkId) -> AppRequest) -> Reply {
@@ -156,7 +208,7 @@ impl Task {
                 self.ask(now, request(id));
                 Reply::Done
             }
-            None => Reply::error(format!("there is no link `{name}`"), Some("longwire links shows them")),
+            None => no_link(&self.setup.config, name),
         }
     }
 
@@ -181,6 +233,16 @@ impl Task {
             }
             Err(error) => Reply::Error { what: error.what, hint: error.hint },
         }
+    }
+
+    fn remove_link(&mut self, now: Instant, name: &str) -> Reply {
+        if !self.setup.config.link.iter().any(|link| link.name == name) {
+            return no_link(&self.setup.config, name);
+        }
+        let mut config = self.setup.config.clone();
+        config.link.retain(|link| link.name != name);
+        config.route.retain(|route| route.via != name);
+        self.apply(now, config)
     }
 
     /// Takes over the links and routes of a configuration; the rest waits for the next start.
@@ -229,6 +291,41 @@ impl Task {
         }
         self.setup.config = Config { link: new.link, route: new.route, tcpcl: new.tcpcl, ..old };
         Reply::Done
+    }
+}
+
+fn no_bundle(source: &str, created: (u64, u64)) -> Reply {
+    let what = format!("there is no bundle {}", view::bundle_id(source, created));
+    Reply::error(what, Some("it may have been delivered, or gone on; `longwire bundles` lists what there is"))
+}
+
+fn no_link(config: &Config, name: &str) -> Reply {
+    let hint = match nearest(name, config.link.iter().map(|link| link.name.as_str())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`longwire links` shows them".to_owned(),
+    };
+    Reply::error(format!("there is no link `{name}`"), Some(&hint))
+}
+
+/// Why a link is down: in one word, and for a person.
+pub(crate) fn down_words(reason: DownReason) -> (&'static str, &'static str) {
+    match reason {
+        DownReason::Closed => ("cut", "cut here"),
+        DownReason::PeerClosed => ("peer_closed", "the peer ended the session"),
+        DownReason::Idle => ("idle", "idle"),
+        DownReason::KeepAlive => ("keepalive", "the peer fell silent"),
+        DownReason::ProtocolError => ("protocol_error", "the peer broke the protocol"),
+        DownReason::Version => ("version", "the peer speaks no version that this node does"),
+        DownReason::Identity => ("identity", "the peer is not who it should be"),
+        DownReason::Busy => ("busy", "the peer is busy"),
+        DownReason::Stream(CloseReason::Finished) => ("finished", "the connection was closed"),
+        DownReason::Stream(CloseReason::Aborted) => ("aborted", "the connection was given up"),
+        DownReason::Stream(CloseReason::Reset) => ("reset", "the connection broke"),
+        DownReason::Stream(CloseReason::Refused) => ("refused", "nobody listens there"),
+        DownReason::Stream(CloseReason::TimedOut) => ("timed_out", "no answer"),
+        DownReason::Stream(CloseReason::Unreachable) => ("unreachable", "no way to that address"),
+        DownReason::Stream(CloseReason::Insecure) => ("insecure", "TLS failed or was refused"),
+        DownReason::Stream(CloseReason::Limit) => ("limit", "a limit of this node was reached"),
     }
 }
 

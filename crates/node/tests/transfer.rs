@@ -4,6 +4,7 @@ mod common;
 
 use common::{App, Place, config, payload, start};
 use longwire_node::message::{Options, Reply, Request};
+use longwire_node::view::{Filter, State};
 use longwire_node::{Calling, Node, Setup};
 use std::sync::Arc;
 
@@ -112,12 +113,20 @@ fn a_bundle_says_why_it_is_still_here_and_goes_when_told_to() {
     let mut app = App::new(&bob);
     let send = app.send("dtn://nowhere/inbox", &payload(44, 1), Options::default());
     let created = app.wait_accepted(send);
-    app.ask(Request::Bundles { limit: 10 });
-    let why = app.wait(|said| match said.head {
-        Reply::Bundles { bundles, total: 1 } => bundles[0]["why"].as_str().map(str::to_owned),
-        _ => None,
-    });
-    assert!(why.contains("no route"), "{why}");
+    app.ask(Request::Bundles { limit: 10, after: None, filter: Filter::default() });
+    let pages = |app: &mut App| {
+        app.wait(|said| match said.head {
+            Reply::Bundles { page } => Some(page),
+            _ => None,
+        })
+    };
+    let page = pages(&mut app);
+    assert_eq!((page.total, page.next), (1, None));
+    let bundle = &page.bundles[0];
+    assert!(bundle.why.contains("no route"), "{bundle:?}");
+    assert_eq!((bundle.state, bundle.payload_bytes, bundle.created), (State::NoRoute, 44, created));
+    app.ask(Request::Bundle { source: bundle.source.clone(), created });
+    assert_eq!(pages(&mut app).bundles.len(), 1);
     app.ask(Request::Delete { source: "dtn://bob/".into(), created });
     let reason = app.wait(|said| match said.head {
         Reply::Failed { send: of, reason } if of == send => Some(reason),
@@ -125,6 +134,45 @@ fn a_bundle_says_why_it_is_still_here_and_goes_when_told_to() {
     });
     assert!(reason.contains("cancelled"), "{reason}");
     assert_eq!(app.status()["bundles"], 0);
+}
+
+#[test]
+fn a_long_list_comes_in_parts_and_as_it_was_asked_for() {
+    let bob = bob();
+    let mut app = App::new(&bob);
+    for number in 0..2500 {
+        let to = format!("dtn://nowhere/{}", number % 2);
+        let send = app.send(&to, &payload(4, number), Options::default());
+        app.wait_accepted(send);
+    }
+    let mut list = |destination: Option<&str>, limit| {
+        let filter = Filter { destination: destination.map(str::to_owned), ..Filter::default() };
+        let (mut after, mut found, mut parts) = (None, Vec::new(), 0);
+        loop {
+            app.ask(Request::Bundles { limit, after, filter: filter.clone() });
+            let page = app.wait(|said| match said.head {
+                Reply::Bundles { page } => Some(page),
+                _ => None,
+            });
+            assert_eq!(page.total, 2500);
+            assert!(page.bundles.len() <= limit.min(1000));
+            found.extend(page.bundles.into_iter().map(|bundle| bundle.id));
+            parts += 1;
+            after = page.next;
+            if after.is_none() {
+                let mut different = found.clone();
+                different.sort();
+                different.dedup();
+                assert_eq!(different.len(), found.len(), "none comes twice");
+                return (found.len(), parts);
+            }
+        }
+    };
+    assert_eq!(list(None, 1_000_000), (2500, 3), "one turn looks at a thousand");
+    assert_eq!(list(None, 100), (2500, 25));
+    assert_eq!(list(Some("dtn://nowhere/1"), 1_000_000), (1250, 3));
+    assert_eq!(list(Some("dtn://nowhere/*"), 1_000_000), (2500, 3));
+    assert_eq!(list(Some("dtn://elsewhere/*"), 1_000_000), (0, 3));
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn nothing_is_accepted_before_it_is_synced() {
     app.send("dtn://alice/inbox", &payload(2000, 2), Options::default());
     // Everything but the disk has been asked and has answered.
     let status = app.wait_status(|status| status["bundles"] == 2);
-    assert_eq!(status["counters"]["sent-here"], 1, "one is accepted, one is not");
+    assert_eq!(status["counters"]["sent_here"], 1, "one is accepted, one is not");
     // The power goes, and comes back: the second was never promised.
     let alice = {
         disk.open();
@@ -166,7 +166,7 @@ fn a_link_cut_in_the_middle_sends_only_the_rest_again() {
         let status = here.status();
         assert!(again < 15_000_000, "{again} bytes sent twice: {:#}", status["counters"]);
         assert!(
-            status["counters"]["payload-bytes-saved"].as_u64() > Some(10_000_000),
+            status["counters"]["payload_bytes_saved"].as_u64() > Some(10_000_000),
             "{:#}",
             status["counters"]
         );
@@ -188,7 +188,7 @@ fn a_full_store_refuses_what_comes_and_keeps_what_it_has() {
         here.send("dtn://bob/inbox", &payload(100_000, seed), Options::default());
     }
     let mut there = App::new(&bob);
-    there.wait_status(|status| status["counters"]["refused-no-resources"].as_u64() > Some(0));
+    there.wait_status(|status| status["counters"]["refused_no_resources"].as_u64() > Some(0));
     // Taken one by one they all come: nothing is lost, and nobody locks up.
     there.register("inbox", 0);
     let mut got = Vec::new();
@@ -283,7 +283,7 @@ fn a_clock_that_jumps_moves_no_lifetime_that_is_counted_by_age() {
         _ => None,
     });
     assert!(reason.contains("lifetime"), "{reason}");
-    assert_eq!(app.wait_status(|status| status["counters"]["deleted-expired"] == 2)["bundles"], 1);
+    assert_eq!(app.wait_status(|status| status["counters"]["deleted_expired"] == 2)["bundles"], 1);
 }
 
 #[test]

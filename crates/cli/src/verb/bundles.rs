@@ -1,11 +1,12 @@
 //! `longwire bundles`.
 
 use crate::failure::Failure;
-use crate::reach::{Reach, bytes};
-use clap::{Args, Subcommand};
+use crate::reach::{Reach, Talk, bytes, seconds};
+use clap::{Args, Subcommand, ValueEnum};
 use longwire_node::message::{Reply, Request};
+use longwire_node::view::{self, Bundle, Filter, Page, State};
 use longwire_settings::error::Error;
-use serde_json::Value;
+use serde_json::json;
 use std::fmt::Write;
 
 /// The bundles that a node holds, and why each is still there
@@ -16,8 +17,61 @@ pub(crate) struct Bundles {
     /// Show at most so many
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: usize,
+    /// Only those from this source; a trailing * stands for any rest
+    #[arg(long, value_name = "EID")]
+    from: Option<String>,
+    /// Only those for this destination; a trailing * stands for any rest
+    #[arg(long, value_name = "EID")]
+    to: Option<String>,
+    /// Only those that are still here for this reason
+    #[arg(long, value_enum, value_name = "WHY")]
+    state: Option<Still>,
     #[command(flatten)]
     reach: Reach,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Still {
+    /// They are still arriving
+    Arriving,
+    /// They are being stored
+    Storing,
+    /// No route leads to their destination
+    NoRoute,
+    /// Every link that they may take is down
+    LinksDown,
+    /// No contact has begun
+    NoContact,
+    /// They wait their turn
+    Queued,
+    /// They are on their way
+    OnTheWay,
+    /// The next hop had no place for them
+    Resting,
+    /// They are for this node, and parts are missing
+    InParts,
+    /// They are for this node, and no application asks for them
+    NobodyRegistered,
+    /// They are for this node, and the application has not taken them
+    NotTaken,
+}
+
+impl Still {
+    fn state(self) -> State {
+        match self {
+            Still::Arriving => State::Arriving,
+            Still::Storing => State::Storing,
+            Still::NoRoute => State::NoRoute,
+            Still::LinksDown => State::LinksDown,
+            Still::NoContact => State::NoContact,
+            Still::Queued => State::Queued,
+            Still::OnTheWay => State::OnTheWay,
+            Still::Resting => State::Resting,
+            Still::InParts => State::InParts,
+            Still::NobodyRegistered => State::NobodyRegistered,
+            Still::NotTaken => State::NotTaken,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -38,80 +92,91 @@ enum What {
 
 impl Bundles {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let mut talk = self.reach.connect()?;
-        if let Some(What::Cancel { id }) = &self.what {
-            let (source, created) = parse(id)?;
-            return talk.done(Request::Delete { source, created });
-        }
-        let limit = if self.what.is_some() { usize::MAX } else { self.limit };
-        talk.ask(Request::Bundles { limit })?;
-        let (bundles, total) = talk.wait(|said| match said.head {
-            Reply::Bundles { bundles, total } => Some((bundles, total)),
-            _ => None,
-        })?;
         match &self.what {
+            None | Some(What::List) => self.list(),
             Some(What::Show { id }) => {
-                parse(id)?;
-                let all = bundles.as_array().into_iter().flatten();
-                let found: Value = all.filter(|bundle| name(bundle) == *id).cloned().collect();
-                if found == Value::Array(Vec::new()) {
-                    return Err(Failure::Failed(
-                        Error::new(format!("there is no bundle {id}"))
-                            .hint("it may have been delivered, or gone on"),
-                    ));
-                }
-                self.reach.show(&found, || found.as_array().into_iter().flatten().map(in_full).collect())
+                let (source, created) = parse(id)?;
+                let page = ask(&mut self.reach.connect()?, Request::Bundle { source, created })?;
+                self.reach.show(&page.bundles, || page.bundles.iter().map(in_full).collect())
             }
-            _ => self.reach.show(&bundles, || list(&bundles, total)),
+            Some(What::Cancel { id }) => {
+                let (source, created) = parse(id)?;
+                self.reach.connect()?.done(Request::Delete { source, created })?;
+                self.reach.show(&json!({ "cancelled": id }), || format!("{id} is cancelled"))
+            }
+        }
+    }
+
+    fn list(&self) -> Result<(), Failure> {
+        let filter = Filter {
+            source: self.from.clone(),
+            destination: self.to.clone(),
+            state: self.state.map(Still::state),
+        };
+        let mut talk = self.reach.connect()?;
+        let mut all = Page::default();
+        loop {
+            let limit = self.limit.saturating_sub(all.bundles.len()).max(1);
+            let page = ask(&mut talk, Request::Bundles { limit, after: all.next, filter: filter.clone() })?;
+            all.bundles.extend(page.bundles);
+            (all.total, all.next) = (page.total, page.next);
+            if all.next.is_none() || all.bundles.len() >= self.limit {
+                return self.reach.show(&all.bundles, || words(&all, filter == Filter::default()));
+            }
         }
     }
 }
 
+fn ask(talk: &mut Talk, request: Request) -> Result<Page, Failure> {
+    talk.ask(request)?;
+    talk.wait(|said| match said.head {
+        Reply::Bundles { page } => Some(page),
+        _ => None,
+    })
+}
+
 fn parse(id: &str) -> Result<(String, (u64, u64)), Failure> {
-    let parts = || {
-        let (source, created) = id.rsplit_once('@')?;
-        let (time, number) = created.split_once('-')?;
-        Some((source.to_owned(), (time.parse().ok()?, number.parse().ok()?)))
-    };
-    parts().ok_or_else(|| {
+    view::parse_bundle_id(id).ok_or_else(|| {
         let hint = "it looks like dtn://alice/@842000000000-256; `longwire bundles` lists them";
         Failure::Usage(Error::new(format!("`{id}` does not name a bundle")).hint(hint))
     })
 }
 
-fn name(bundle: &Value) -> String {
-    let created = &bundle["created"];
-    format!("{}@{}-{}", bundle["source"].as_str().unwrap_or("?"), created[0], created[1])
-}
-
-fn list(bundles: &Value, total: usize) -> String {
+fn words(page: &Page, is_all: bool) -> String {
     let mut out = String::new();
-    let all = bundles.as_array().map_or(&[][..], Vec::as_slice);
-    for bundle in all {
-        let _ = writeln!(
-            out,
-            "{} to {}, {}: {}",
-            name(bundle),
-            bundle["destination"].as_str().unwrap_or("?"),
-            bytes(bundle["payload_bytes"].as_u64().unwrap_or(0)),
-            bundle["why"].as_str().unwrap_or("?")
-        );
+    for bundle in &page.bundles {
+        let Bundle { id, destination, payload_bytes, why, .. } = bundle;
+        let _ = writeln!(out, "{id} to {destination}, {}: {why}", bytes(*payload_bytes));
     }
-    match total - all.len().min(total) {
-        0 if all.is_empty() => "no bundles\n".clone_into(&mut out),
-        0 => {}
-        more => {
-            let _ = writeln!(out, "and {more} more; --limit shows more of them");
-        }
+    if page.next.is_some() {
+        let _ = writeln!(out, "of {} in all; --limit shows more of them", page.total);
+    } else if page.bundles.is_empty() {
+        out += if is_all { "no bundles\n" } else { "no such bundles\n" };
     }
     out
 }
 
-fn in_full(bundle: &Value) -> String {
-    let mut out = format!("{}\n", name(bundle));
-    for (key, value) in bundle.as_object().into_iter().flatten() {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let _ = writeln!(out, "  {:<16}{value}", key.replace('_', " "));
+fn in_full(bundle: &Bundle) -> String {
+    let mut out = format!("{}\n", bundle.id);
+    let mut line = |name: &str, text: String| {
+        let _ = writeln!(out, "  {name:<16}{text}");
+    };
+    line("from", bundle.source.clone());
+    line("to", bundle.destination.clone());
+    line("priority", format!("{:?}", bundle.priority).to_lowercase());
+    line("payload", bytes(bundle.payload_bytes));
+    if let Some(part) = bundle.fragment {
+        line("fragment", format!("from byte {} of {}", part.offset_bytes, part.total_bytes));
     }
+    line("safe further on", bytes(bundle.safe_bytes));
+    line("age", seconds(bundle.age_s));
+    line("lifetime left", seconds(bundle.lifetime_left_s));
+    if let Some(link) = &bundle.arrived_over {
+        line("came over", format!("`{link}`"));
+    }
+    if bundle.refusals > 0 {
+        line("put off", format!("{} times by peers", bundle.refusals));
+    }
+    line("why it is here", bundle.why.clone());
     out
 }

@@ -34,7 +34,7 @@ pub(crate) struct Ping {
 impl Ping {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let mut talk = self.reach.connect()?;
-        let is_ipn = talk.status()?["node"].as_str().is_some_and(|node| node.starts_with("ipn:"));
+        let is_ipn = talk.status()?.node.starts_with("ipn:");
         // Other pings of this machine are other processes.
         let number = 0x10_0000 + std::process::id();
         let endpoint = if is_ipn { number.to_string() } else { format!("ping-{number}") };

@@ -74,7 +74,7 @@ impl Recv {
         if let Some(endpoint) = &self.endpoint {
             return Ok(endpoint.clone());
         }
-        let is_ipn = talk.status()?["node"].as_str().is_some_and(|node| node.starts_with("ipn:"));
+        let is_ipn = talk.status()?.node.starts_with("ipn:");
         Ok(if is_ipn { "1" } else { "files" }.to_owned())
     }
 

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::reach::{Reach, bytes, seconds};
 use clap::Args;
-use serde_json::Value;
+use longwire_node::view;
 use std::fmt::Write;
 
 /// How a node is: what it holds, its links, what it has counted
@@ -20,26 +20,25 @@ impl Status {
     }
 }
 
-fn words(status: &Value) -> String {
-    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+fn words(status: &view::Status) -> String {
     let mut out = format!(
-        "{}, up for {}\n{} bundles, {} of payload\n",
-        status["node"].as_str().unwrap_or("?"),
-        seconds(number(&status["uptime_s"])),
-        status["bundles"],
-        bytes(number(&status["payload_bytes"]) as u64),
+        "{}, up for {}\n{} of at most {} bundles, {} of {}\n",
+        status.node,
+        seconds(status.uptime_s),
+        status.bundles,
+        status.bundles_max,
+        bytes(status.stored_bytes),
+        bytes(status.stored_bytes_max),
     );
-    if status["ready"] == false {
+    if !status.ready {
         out += "its store is still being read\n";
     }
-    if status["store"]["damaged"] != 0 {
-        let _ = writeln!(out, "its store was damaged in {} places", status["store"]["damaged"]);
+    if status.store.damaged != 0 {
+        let _ = writeln!(out, "its store was damaged in {} places", status.store.damaged);
     }
-    out += &super::links::words(&status["links"]);
-    for (name, count) in status["counters"].as_object().into_iter().flatten() {
-        if count != 0 {
-            let _ = writeln!(out, "{:<28}{count}", name.replace('_', " "));
-        }
+    out += &super::links::words(&status.links);
+    for (name, count) in status.counters.iter().filter(|(_, count)| **count != 0) {
+        let _ = writeln!(out, "{:<28}{count}", name.replace('_', " "));
     }
     out
 }

@@ -158,7 +158,7 @@ impl App {
     pub(crate) fn status(&mut self) -> serde_json::Value {
         self.ask(Request::Status);
         self.wait(|said| match said.head {
-            Reply::Status { status } => Some(status),
+            Reply::Status { status } => Some(serde_json::to_value(status).expect("a status is JSON")),
             _ => None,
         })
     }

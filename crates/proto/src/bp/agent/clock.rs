@@ -23,6 +23,14 @@ impl Clock {
         self.told.map(|(dtn_ms, at)| dtn_ms.saturating_add(millis(now.saturating_since(at))))
     }
 
+    /// How long it is until something ends.
+    pub(super) fn left(&self, end: End, now: Instant) -> Duration {
+        match (end.dtn_ms, self.dtn_ms(now)) {
+            (Some(end), Some(dtn_ms)) => Duration::from_millis(end.saturating_sub(dtn_ms)),
+            _ => end.by_age.saturating_since(now),
+        }
+    }
+
     /// When this DTN time will be; the past is now-or-earlier.
     fn instant_of(&self, due: u64) -> Option<Instant> {
         self.told.map(|(dtn_ms, at)| at + Duration::from_millis(due.saturating_sub(dtn_ms)))

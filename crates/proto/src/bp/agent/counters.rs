@@ -2,7 +2,6 @@
 
 /// How often what happened. Everything that is dropped or refused is in one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Counters {
     /// Bundles received whole.
     pub received: u64,

@@ -15,6 +15,7 @@ use crate::bp::{AdminRecord, BundleFlags, CreationTimestamp, Eid, Head, ReasonCo
 use crate::service::{AppIndication, DeliveryId, RecordId, SendFailure, StorageFailure};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
+use core::ops::RangeInclusive;
 use std::collections::VecDeque;
 
 use super::Agent;
@@ -43,6 +44,12 @@ impl AduKey {
     /// The key that a tombstone has.
     pub(super) fn of_tombstone(body: &TombstoneBody) -> Self {
         AduKey { source: body.source.clone(), timestamp: body.timestamp, anonymous: RecordId(0) }
+    }
+
+    /// The keys of everything with this source and creation timestamp: one, but for bundles without a source.
+    pub(super) fn named(source: &Eid, timestamp: CreationTimestamp) -> RangeInclusive<Self> {
+        let key = |anonymous| AduKey { source: source.clone(), timestamp, anonymous: RecordId(anonymous) };
+        key(0)..=key(u64::MAX)
     }
 
     fn is_anonymous(&self) -> bool {

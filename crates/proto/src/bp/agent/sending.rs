@@ -11,7 +11,7 @@ use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 
 use super::clock::millis;
-use super::held::{Held, Stage};
+use super::held::Stage;
 use super::record::{HEADER_BYTES, Kind, NOTE_BYTES, Note};
 use super::{Agent, Phase};
 
@@ -266,12 +266,7 @@ impl Agent {
 
     /// The operator deletes a bundle and its fragments, whoever sent it.
     pub(super) fn delete_named(&mut self, now: Instant, source: &str, created: (u64, u64)) {
-        let named = |held: &Held| {
-            let timestamp = held.adu.timestamp;
-            (timestamp.time.0, timestamp.sequence) == created && held.adu.source.to_string() == source
-        };
-        let found = self.bundles.iter().filter(|(_, held)| named(held)).map(|(record, _)| *record);
-        let found: Vec<RecordId> = found.collect();
+        let found = self.records_named(source, created);
         if found.is_empty() {
             self.counters.ignored += 1;
         }

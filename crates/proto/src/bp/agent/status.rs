@@ -1,17 +1,20 @@
 //! What an agent holds, and why each bundle is still here.
 
-use crate::bp::{BundleId, Eid};
-use crate::service::{DeliveryId, LinkId, Priority, SendId};
-use crate::time::Instant;
+use crate::bp::{BundleId, CreationTimestamp, DtnTime, Eid};
+use crate::service::{DeliveryId, LinkId, Priority, RecordId, SendId};
+use crate::time::{Duration, Instant};
+use core::ops::Bound;
 
-use super::Agent;
-use super::delivery::Progress;
+use super::delivery::{AduKey, Progress};
 use super::held::{Held, Stage};
 use super::routing::Hop;
+use super::{Agent, Limits};
 
 /// A bundle, and why it is still here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleStatus {
+    /// Where it lies: later ones have higher numbers, and one that is gone leaves its number unused.
+    pub record: RecordId,
     /// Which bundle.
     pub id: BundleId,
     /// Where it goes.
@@ -20,8 +23,18 @@ pub struct BundleStatus {
     pub priority: Priority,
     /// Bytes of payload in this part of it.
     pub payload_bytes: u64,
+    /// Bytes of the payload that it is a part of.
+    pub adu_bytes: u64,
     /// Payload bytes from its beginning that are safe with the next hop.
     pub safe_bytes: u64,
+    /// How old it is, as far as that is known.
+    pub age: Duration,
+    /// How much of its lifetime is left.
+    pub lifetime_left: Duration,
+    /// The link over which it came; none: it was made here, or came before the last start.
+    pub arrived_over: Option<LinkId>,
+    /// How often a peer had no place for it.
+    pub refusals: u32,
     /// The send of an application that it belongs to.
     pub send: Option<SendId>,
     /// Why it is still here.
@@ -68,15 +81,64 @@ pub enum Why {
 impl Agent {
     /// Every bundle that is here, and why.
     pub fn bundles(&self, now: Instant) -> impl Iterator<Item = BundleStatus> + '_ {
-        self.bundles.values().map(move |held| BundleStatus {
+        self.bundles.iter().map(move |(record, held)| self.status_of(now, *record, held))
+    }
+
+    /// Every bundle behind this record, in order: a list that is asked for in parts goes on so.
+    pub fn bundles_after(&self, now: Instant, after: RecordId) -> impl Iterator<Item = BundleStatus> + '_ {
+        let behind = (Bound::Excluded(after), Bound::Unbounded);
+        self.bundles.range(behind).map(move |(record, held)| self.status_of(now, *record, held))
+    }
+
+    /// A bundle with all of its fragments here.
+    pub fn bundles_named(&self, now: Instant, source: &str, created: (u64, u64)) -> Vec<BundleStatus> {
+        let records = self.records_named(source, created).into_iter();
+        records.map(|record| self.status_of(now, record, &self.bundles[&record])).collect()
+    }
+
+    /// How many bundles are here, and the bytes that they are counted with against the limit.
+    pub fn holds(&self) -> (usize, u64) {
+        (self.bundles.len(), self.bytes_held)
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.config.limits
+    }
+
+    /// The records of a bundle and its fragments.
+    pub(super) fn records_named(&self, source: &str, created: (u64, u64)) -> Vec<RecordId> {
+        let timestamp = CreationTimestamp { time: DtnTime(created.0), sequence: created.1 };
+        match source.parse::<Eid>() {
+            Ok(source) => {
+                let keys = self.adus.range(AduKey::named(&source, timestamp));
+                keys.flat_map(|(_, records)| records.iter().copied()).collect()
+            }
+            // Of a scheme that is not known: what it is written as tells.
+            Err(_) => {
+                let named = |key: &AduKey| key.timestamp == timestamp && key.source.to_string() == source;
+                let found = self.adus.iter().filter(|(key, _)| named(key));
+                found.flat_map(|(_, records)| records.iter().copied()).collect()
+            }
+        }
+    }
+
+    fn status_of(&self, now: Instant, record: RecordId, held: &Held) -> BundleStatus {
+        BundleStatus {
+            record,
             id: held.head.id(),
             destination: held.head.primary.destination.clone(),
             priority: held.head.priority(),
             payload_bytes: held.payload_bytes(),
+            adu_bytes: held.adu_bytes(),
             safe_bytes: self.safe_prefix(held),
+            age: Duration::from_millis(held.age_ms_now(now)),
+            lifetime_left: self.clock.left(held.end, now),
+            arrived_over: held.intake.map(|(link, _)| link),
+            refusals: held.refusals,
             send: held.send,
             why: self.why(now, held),
-        })
+        }
     }
 
     /// Why a bundle is still here.

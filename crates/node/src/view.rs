@@ -1,0 +1,252 @@
+//! What operators see of a node: the answers of the control socket and of the HTTP API, each defined once.
+//!
+//! Names are in snake_case, with their unit at the end where they have one. What is counted comes as a map from names to
+//! numbers, so that a new counter appears everywhere at once.
+
+use longwire_proto::service::Priority;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What was counted, by name, since the start.
+pub type Counts = BTreeMap<String, u64>;
+
+/// How a node is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Status {
+    /// Its node id.
+    pub node: String,
+    /// The version of the program.
+    pub version: String,
+    /// True once its store has been read.
+    pub ready: bool,
+    /// Seconds since its start.
+    pub uptime_s: f64,
+    /// DTN time by its clock, milliseconds since 2000-01-01 UTC; none: it has no clock, or a wrong one.
+    pub dtn_ms: Option<u64>,
+    /// Bundles that it holds, fragments counted each.
+    pub bundles: u64,
+    /// The most bundles that it holds.
+    pub bundles_max: u64,
+    /// Bytes of the bundles that it holds, as they count against the limit.
+    pub stored_bytes: u64,
+    /// The most bytes that it holds.
+    pub stored_bytes_max: u64,
+    /// Payload in memory, on its way to the store or to a link, bytes.
+    pub buffered_bytes: u64,
+    /// Applications that are connected.
+    pub applications: u64,
+    /// The endpoints that applications have registered.
+    pub endpoints: Vec<String>,
+    /// What the bundle agent has counted.
+    pub counters: Counts,
+    /// What opening the store met.
+    pub store: Store,
+    /// Callers that were turned away because there were too many.
+    pub callers_turned_away: u64,
+    /// Its links.
+    pub links: Vec<Link>,
+}
+
+/// What opening the store met.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Store {
+    /// Records that were there.
+    pub records_found: u64,
+    /// Bytes of a write that a crash had cut off; they were never acknowledged.
+    pub torn_bytes: u64,
+    /// Places that were damaged, and are left out.
+    pub damaged: u64,
+}
+
+/// A link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Link {
+    /// What it is called.
+    pub name: String,
+    /// Where the peer is: host and port.
+    pub address: Option<String>,
+    /// True if the peer has called.
+    pub calls: bool,
+    /// True if it is up.
+    pub up: bool,
+    /// The peer's node id, as far as it has said it.
+    pub peer: Option<String>,
+    /// The version of TCPCL that is spoken on it.
+    pub tcpcl: Option<u8>,
+    /// Why it is down, in one word.
+    pub down_reason: Option<String>,
+    /// Why it is down, for a person.
+    pub why_down: Option<String>,
+    /// Seconds since it came up or went down.
+    pub since_s: f64,
+    /// What its session has counted.
+    pub counters: Counts,
+}
+
+/// A bundle, or a fragment of one, that the node holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bundle {
+    /// Its name for commands: source and creation timestamp. All of its fragments have the same.
+    pub id: String,
+    /// Who sent it.
+    pub source: String,
+    /// When it was made: DTN milliseconds (zero: without a clock) and the sequence number.
+    pub created: (u64, u64),
+    /// Which part of the payload this is; none: all of it.
+    pub fragment: Option<Fragment>,
+    /// Where it goes.
+    pub destination: String,
+    /// Its urgency.
+    #[schemars(with = "Urgency")]
+    pub priority: Priority,
+    /// Bytes of payload in it.
+    pub payload_bytes: u64,
+    /// Of these, from the beginning, safe with the next hop.
+    pub safe_bytes: u64,
+    /// How old it is, seconds, as far as this node knows.
+    pub age_s: f64,
+    /// How much of its lifetime is left, seconds.
+    pub lifetime_left_s: f64,
+    /// The link over which it came; none: it was made here, or came before the last start.
+    pub arrived_over: Option<String>,
+    /// How often a peer had no place for it.
+    pub refusals: u32,
+    /// Why it is still here, in one word.
+    pub state: State,
+    /// Why it is still here, for a person.
+    pub why: String,
+}
+
+/// Which part of a payload a fragment has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fragment {
+    /// Bytes before it.
+    pub offset_bytes: u64,
+    /// The length of the whole payload.
+    pub total_bytes: u64,
+}
+
+/// How urgent a bundle is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Urgency {
+    /// When nothing else wants the line.
+    Bulk,
+    /// The usual.
+    Normal,
+    /// Before everything else.
+    Expedited,
+}
+
+/// Why a bundle is still here, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It is still arriving.
+    Arriving,
+    /// It is being stored.
+    Storing,
+    /// No route leads to its destination.
+    NoRoute,
+    /// Every link that it may take is down.
+    LinksDown,
+    /// No contact has begun.
+    NoContact,
+    /// It waits its turn.
+    Queued,
+    /// It is on its way.
+    OnTheWay,
+    /// The next hop had no place for it.
+    Resting,
+    /// It is for this node, and parts are missing.
+    InParts,
+    /// It is for this node, and no application asks for it.
+    NobodyRegistered,
+    /// It is for this node, and the application has not taken it.
+    NotTaken,
+}
+
+/// Which bundles are wanted: those that fit everything that is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Filter {
+    /// From this source; a trailing `*` stands for any rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// For this destination; a trailing `*` stands for any rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+    /// Still here for this reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
+}
+
+impl Filter {
+    /// True if a bundle is wanted.
+    pub(crate) fn wants(&self, bundle: &Bundle) -> bool {
+        let fits = |pattern: &Option<String>, text: &str| match pattern.as_deref() {
+            None => true,
+            Some(pattern) => match pattern.strip_suffix('*') {
+                Some(start) => text.starts_with(start),
+                None => text == pattern,
+            },
+        };
+        fits(&self.source, &bundle.source)
+            && fits(&self.destination, &bundle.destination)
+            && self.state.is_none_or(|state| state == bundle.state)
+    }
+}
+
+/// A part of the list of bundles.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Page {
+    /// The bundles.
+    pub bundles: Vec<Bundle>,
+    /// How many the node holds in all, whatever was asked for.
+    pub total: u64,
+    /// Where the next part begins: what to say as `after`; none: this was the last.
+    pub next: Option<u64>,
+}
+
+/// A bundle's name for commands, from its source and creation timestamp.
+pub fn bundle_id(source: &str, created: (u64, u64)) -> String {
+    format!("{source}@{}-{}", created.0, created.1)
+}
+
+/// The source and creation timestamp that a bundle's name says.
+pub fn parse_bundle_id(id: &str) -> Option<(String, (u64, u64))> {
+    let (source, created) = id.rsplit_once('@')?;
+    let (time, number) = created.split_once('-')?;
+    Some((source.to_owned(), (time.parse().ok()?, number.parse().ok()?)))
+}
+
+/// Counters as a map.
+pub(crate) fn counts(counters: &impl Serialize) -> Counts {
+    let value = serde_json::to_value(counters).unwrap_or_default();
+    let named = value.as_object().into_iter().flatten();
+    named.filter_map(|(name, count)| Some((name.clone(), count.as_u64()?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_is_named_by_source_and_time() {
+        let id = bundle_id("dtn://a@b/", (842_000_000_000, 256));
+        assert_eq!(id, "dtn://a@b/@842000000000-256");
+        assert_eq!(parse_bundle_id(&id), Some(("dtn://a@b/".to_owned(), (842_000_000_000, 256))));
+        for wrong in ["", "dtn://a/", "dtn://a/@1", "dtn://a/@1-x", "dtn://a/@-1-1"] {
+            assert_eq!(parse_bundle_id(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_counter_has_its_name_in_the_map() {
+        let agent = counts(&longwire_proto::bp::agent::Counters { deleted_expired: 7, ..Default::default() });
+        assert_eq!(agent["deleted_expired"], 7);
+        let snake = |name: &String| name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
+        assert!(agent.len() > 20 && agent.keys().all(snake), "{agent:?}");
+    }
+}
