@@ -174,7 +174,7 @@ fn commands_without_a_node_say_what_to_do() {
         (&["node"], 2, "cannot read node.toml"),
         (&["node", "--config", "wrong.toml"], 2, "hint: did you mean `listen`?"),
         (&["send", "nothing", "--to", "dtn://b/c"], 1, "Nothing was sent."),
-        (&["bundles", "show", "x", "--config", "wrong.toml"], 2, "did you mean"),
+        (&["bundles", "show", "dtn://a/@1-1", "--config", "wrong.toml"], 2, "did you mean"),
         (&["send", "wrong.toml", "--to", "dtn://b/c", "--lifetime", "5"], 2, "with its unit"),
     ];
     for (words, status, said) in cases {

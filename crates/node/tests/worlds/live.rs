@@ -64,7 +64,7 @@ pub(crate) struct Live {
     said: mpsc::UnboundedReceiver<(NodeId, Message<Reply>)>,
     tell: mpsc::UnboundedSender<(NodeId, Message<Reply>)>,
     heard: Vec<Told<App>>,
-    status: BTreeMap<NodeId, serde_json::Value>,
+    status: BTreeMap<NodeId, longwire_node::view::Status>,
 }
 
 impl Live {
@@ -166,7 +166,7 @@ impl Live {
 
     fn hear(&mut self, node: NodeId, said: Message<Reply>) {
         if let Reply::Status { status } = said.head {
-            self.status.insert(node, status);
+            self.status.insert(node, *status);
             return;
         }
         let station = &mut self.stations[node.0 as usize];
@@ -368,7 +368,7 @@ impl Network for Live {
             assert!(self.now() < limit, "no answer");
             self.listen(limit);
         }
-        let count = self.status[&node]["counters"][counter].as_u64();
+        let count = self.status[&node].counters.get(counter).copied();
         count.unwrap_or_else(|| panic!("there is no counter {counter}"))
     }
 

@@ -132,7 +132,7 @@ pub(crate) fn a_lifetime_ends_while_the_line_is_down<W: Network>(stage: &mut Sta
     stage.world.heal(line);
     stage.wait_arrivals(1);
     stage.check_arrivals("bob", &[long]);
-    assert_eq!(stage.count("alice", "deleted-expired"), 1);
+    assert_eq!(stage.count("alice", "deleted_expired"), 1);
 }
 
 /// What is urgent goes before what was there earlier.
@@ -171,7 +171,7 @@ pub(crate) fn a_full_store_refuses<W: Network>(stage: &mut Stage<W>, rng: &mut R
     };
     stage.wait("bob has what fits", |_, users| two(users));
     let bob = stage.node("bob");
-    stage.wait("bob refuses the rest", |world, _| world.count(bob, "refused-no-resources") > 0);
+    stage.wait("bob refuses the rest", |world, _| world.count(bob, "refused_no_resources") > 0);
     assert!(two(&stage.users), "no more fits");
     stage.register("bob");
     stage.wait_arrivals(files.len());
@@ -193,7 +193,7 @@ pub(crate) fn fragments_are_put_together<W: Network>(stage: &mut Stage<W>, rng: 
     }
     stage.wait_arrivals(files.len());
     stage.check_arrivals("bob", &files);
-    let fragments = stage.count("alice", "fragments-sent");
+    let fragments = stage.count("alice", "fragments_sent");
     assert!(fragments >= 22, "{fragments} fragments");
 }
 
