@@ -61,7 +61,7 @@ const SYNS: f64 = 6.0;
 /// Times that a Linux kernel took for a megabyte over one error-free hop: one-way delay (ms) and seconds.
 const KERNEL: [(i64, f64); 4] = [(1280, 78.1), (2000, 91.4), (3500, 155.9), (5000, 220.4)];
 /// The window that the kernel effectively used, bytes.
-const KERNEL_WINDOW_BYTES: i64 = 53_000;
+const KERNEL_WINDOW_BYTES: u32 = 53_000;
 
 /// How it is run.
 #[derive(Clone, Copy, Debug)]
@@ -241,7 +241,7 @@ impl Plan<'_> {
         points.map(batch).collect()
     }
 
-    /// The same bundles over a TCP of today with the same window.
+    /// The same bundles over a TCP of today, as it is checked beside a kernel.
     fn kernels(&self) -> Result<Vec<Batch>, Error> {
         let batch = |ber: f64| {
             let mut scenario = self.at(DELAY_MS, ber, 0);
@@ -304,9 +304,11 @@ impl Plan<'_> {
             // A TUN device adds no frame check.
             scenario.link[0].insert("fcs".into(), "none".into());
             let window: toml::Table =
-                [("receive-buffer-bytes".to_owned(), KERNEL_WINDOW_BYTES.into())].into_iter().collect();
+                [("receive-buffer-bytes".to_owned(), i64::from(KERNEL_WINDOW_BYTES).into())]
+                    .into_iter()
+                    .collect();
             scenario.settings.insert("tcp".into(), toml::Value::Table(window));
-            let params = Self::params(delay_ms, 0.0, 0).with("window_bytes", KERNEL_WINDOW_BYTES);
+            let params = Self::params(delay_ms, 0.0, 0).with("window_bytes", i64::from(KERNEL_WINDOW_BYTES));
             Ok(Batch::new("tcp/linux-6", params, self.setup(scenario)?, 1))
         };
         KERNEL.into_iter().map(batch).collect()

@@ -1,5 +1,6 @@
 //! What had to be assumed, each with another choice, so that the page can say which of them move the result.
 
+use super::KERNEL_WINDOW_BYTES;
 use crate::error::Error;
 use crate::scenario::Scenario;
 use crate::toml_text::{self, merge};
@@ -39,9 +40,9 @@ impl Variant {
     }
 }
 
-/// Linux of today, with the window of its forebear.
+/// Linux of today, with the window that it effectively used where it was measured alone.
 pub(super) fn linux_6() -> Table {
-    toml_text::to_table(&Profile::linux_6())
+    toml_text::to_table(&Profile { receive_buffer_bytes: KERNEL_WINDOW_BYTES, ..Profile::linux_6() })
 }
 
 /// All of them.

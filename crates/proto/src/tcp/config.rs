@@ -81,6 +81,9 @@ pub enum WindowValidation {
 pub enum Growth {
     /// One segment each, however much it acknowledges (RFC 2581).
     PerAcknowledgement,
+    /// One segment each up to the threshold and at it; above it, one for as many acknowledgements as the window has
+    /// segments, and one more: how Linux counted until 2.6.
+    PerAcknowledgementLinux,
     /// What it acknowledges, at most so many segments (appropriate byte counting; RFC 5681 3.1 has 1). Zero: no
     /// limit.
     Bytes {
@@ -189,6 +192,9 @@ pub struct Profile {
     pub acknowledge_every_segments: u32,
     /// So many segments at the beginning, and after a long silence, are acknowledged at once each. Default 0.
     pub quick_acks: u32,
+    /// So many come quickly after a segment out of order, too, as in Linux before 4.18: a sender that counts
+    /// acknowledgements opens its window faster after a loss. Default false.
+    pub quick_acks_after_disorder: bool,
 
     /// Whether small segments wait. Default RFC 9293 3.7.4.
     pub nagle: Nagle,
@@ -282,6 +288,7 @@ impl Profile {
             delayed_ack_maximum: Duration::from_millis(200),
             acknowledge_every_segments: 2,
             quick_acks: 0,
+            quick_acks_after_disorder: false,
             nagle: Nagle::Rfc9293,
             retries: 15,
             retries_as_time: false,
@@ -301,7 +308,7 @@ impl Profile {
             window_scaling: true,
             timestamp_tick: Duration::from_millis(10),
             initial_window_segments: 2,
-            growth: Growth::PerAcknowledgement,
+            growth: Growth::PerAcknowledgementLinux,
             window_validation: WindowValidation::WhenFull,
             halved: Halved::Window,
             recovery: Recovery::Fack,
@@ -319,6 +326,7 @@ impl Profile {
             rtt_sampling: RttSampling::PerAcknowledgement,
             delayed_ack_minimum: Duration::from_millis(40),
             quick_acks: 16,
+            quick_acks_after_disorder: true,
             nagle: Nagle::Minshall,
             ..Profile::rfc5681()
         }

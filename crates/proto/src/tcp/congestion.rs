@@ -88,7 +88,10 @@ impl Congestion {
     /// New data were acknowledged outside fast recovery; `used` bytes were in the network before, or would have been
     /// if the line had taken them.
     pub(super) fn grow(&mut self, acknowledged: u64, used: u64) {
-        let slow_start = self.window < self.threshold;
+        let slow_start = match self.growth {
+            Growth::PerAcknowledgementLinux => self.window <= self.threshold,
+            Growth::PerAcknowledgement | Growth::Bytes { .. } => self.window < self.threshold,
+        };
         let full = used + self.segment > self.window;
         let may = match self.validation {
             WindowValidation::Off => true,
@@ -99,6 +102,7 @@ impl Congestion {
             return;
         }
         let mut amount = match self.growth {
+            Growth::PerAcknowledgementLinux => return self.grow_by_acknowledgements(slow_start),
             Growth::PerAcknowledgement => self.segment,
             Growth::Bytes { segments_max: 0 } => acknowledged,
             Growth::Bytes { segments_max } => acknowledged.min(u64::from(segments_max) * self.segment),
@@ -115,6 +119,17 @@ impl Congestion {
                 self.credit -= self.window;
                 self.window = (self.window + self.segment).min(WINDOW_MAX);
             }
+        }
+    }
+
+    fn grow_by_acknowledgements(&mut self, slow_start: bool) {
+        if slow_start {
+            self.window = (self.window + self.segment).min(WINDOW_MAX);
+        } else if self.credit >= self.window {
+            self.credit = 0;
+            self.window = (self.window + self.segment).min(WINDOW_MAX);
+        } else {
+            self.credit += self.segment;
         }
     }
 
@@ -267,6 +282,20 @@ mod tests {
         let mut each = Congestion::new(&Profile { initial_window_segments: 10, ..Profile::ns3_2010() }, MSS);
         acknowledge_rounds(&mut each, 2, 2);
         assert_eq!(each.window, 22 * MSS);
+    }
+
+    #[test]
+    fn linux_counts_the_acknowledgements_of_a_window_and_one_more() {
+        let mut congestion = Congestion::new(&Profile::linux_2_4(), MSS);
+        (congestion.window, congestion.threshold) = (10 * MSS, 10 * MSS);
+        congestion.grow(MSS, 10 * MSS);
+        assert_eq!(congestion.window, 11 * MSS, "slow start goes on at the threshold");
+        for _ in 0..11 {
+            congestion.grow(2 * MSS, 11 * MSS);
+        }
+        assert_eq!(congestion.window, 11 * MSS);
+        congestion.grow(2 * MSS, 11 * MSS);
+        assert_eq!(congestion.window, 12 * MSS);
     }
 
     #[test]

@@ -568,6 +568,7 @@ impl Connection {
     /// When what came is to be acknowledged (RFC 5681 4.2).
     fn schedule_acknowledgement(&mut self, now: Instant, arrival: Arrival, arrived: u64) {
         if arrival != Arrival::InOrder {
+            self.note_disorder(arrival);
             if arrival == Arrival::OutOfOrder && self.owed.acknowledgement && !self.peer.sack {
                 self.owed.duplicates = (self.owed.duplicates + 1).min(DUPLICATES_OWED_MAX);
             }
@@ -579,12 +580,38 @@ impl Connection {
         let enough = u64::from(self.profile.acknowledge_every_segments) * self.segment_received;
         let quick = self.quick_acks > 0 && !self.answering;
         if quick || self.profile.delayed_ack_maximum.is_zero() || self.unanswered >= enough {
-            self.quick_acks = self.quick_acks.saturating_sub(1);
             self.owed.acknowledgement = true;
         } else if self.timers.get(Timer::DelayedAck as usize).is_none() {
             let delay = self.ack_delay.min(self.profile.delayed_ack_maximum);
             self.timers.set(Timer::DelayedAck as usize, now + delay);
         }
+    }
+
+    /// Linux answers what is out of order, and then what is in order again, at once each.
+    fn note_disorder(&mut self, arrival: Arrival) {
+        if !self.delay_adapts() {
+            return;
+        }
+        if arrival == Arrival::FilledHole && !self.receiver.has_holes() {
+            self.answering = false;
+        }
+        if arrival == Arrival::OutOfOrder && self.profile.quick_acks_after_disorder {
+            self.quick_acks = self.quick_acks.max(self.profile.quick_acks);
+            self.answering = false;
+            self.ack_delay = self.profile.delayed_ack_minimum;
+        }
+    }
+
+    /// An acknowledgement leaves: one of the quick ones is used up, and after the last the wait starts from the bottom.
+    pub(super) fn count_quick_acknowledgement(&mut self) {
+        if self.quick_acks == 1 && self.delay_adapts() {
+            self.ack_delay = self.profile.delayed_ack_minimum;
+        }
+        self.quick_acks = self.quick_acks.saturating_sub(1);
+    }
+
+    fn delay_adapts(&self) -> bool {
+        self.profile.delayed_ack_minimum < self.profile.delayed_ack_maximum
     }
 
     /// The wait follows the gaps between segments, as in Linux; after a silence longer than the retransmission
@@ -594,7 +621,7 @@ impl Connection {
         let Some(last) = self.last_data.replace(now) else {
             return;
         };
-        if minimum >= self.profile.delayed_ack_maximum {
+        if !self.delay_adapts() {
             return;
         }
         let gap = now.saturating_since(last);
@@ -610,7 +637,7 @@ impl Connection {
     /// The wait was too short for a second segment, or for an answer, to come: as in Linux, it doubles for the next
     /// segment, but where the user seemed to answer and did not, it starts from the bottom again.
     pub(super) fn delayed_ack_expired(&mut self) {
-        if self.profile.delayed_ack_minimum >= self.profile.delayed_ack_maximum {
+        if !self.delay_adapts() {
             return;
         }
         self.ack_delay = if core::mem::take(&mut self.answering) {
@@ -622,8 +649,7 @@ impl Connection {
 
     /// Data leave; soon after data came, they are an answer.
     pub(super) fn note_answer(&mut self, now: Instant) {
-        let adaptive = self.profile.delayed_ack_minimum < self.profile.delayed_ack_maximum;
-        if adaptive && self.last_data.is_some_and(|at| now.saturating_since(at) < self.ack_delay) {
+        if self.delay_adapts() && self.last_data.is_some_and(|at| now.saturating_since(at) < self.ack_delay) {
             self.answering = true;
         }
     }

@@ -161,6 +161,7 @@ impl Connection {
         }
         self.owed.acknowledgement = false;
         self.unanswered = 0;
+        self.count_quick_acknowledgement();
         self.acknowledged = self.receiver.next();
         self.timers.stop(Timer::DelayedAck as usize);
         Segment {

@@ -246,3 +246,27 @@ fn the_threshold_of_the_last_connection_is_remembered() {
         "{second:?}"
     );
 }
+
+#[test]
+fn after_disorder_the_receiver_of_linux_2_4_acknowledges_at_once() {
+    let answer = |quick_acks_after_disorder| {
+        let receiver =
+            Profile { quick_acks: 4, quick_acks_after_disorder, timestamps: false, ..Profile::linux_2_4() };
+        let mut world = World::new(&wide(receiver), 8_000_000_000, DELAY);
+        let mut lose = true;
+        world.fate = Box::new(move |_, packet| {
+            let hit = packet.segment.payload.len() > 1000 && core::mem::take(&mut lose);
+            if hit { vec![] } else { vec![DELAY] }
+        });
+        world.connect();
+        world.write(0, pattern(8 * 1460));
+        // Soon enough that no silence asks for quick acknowledgements by itself.
+        world.run_while(Instant::from_secs(10), |world| world.received(1).len() < 8 * 1460);
+        world.timeline.clear();
+        world.write(0, pattern(6 * 1460));
+        world.run_until(Instant::from_secs(20));
+        world.timeline.iter().find(|line| line.contains("<-")).cloned()
+    };
+    assert_eq!(answer(true).as_deref(), Some("  2.400 <- ACK 1+0 ack 13141"), "at once");
+    assert_eq!(answer(false).as_deref(), Some("  2.440 <- ACK 1+0 ack 13141"), "after the wait");
+}
