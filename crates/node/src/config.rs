@@ -18,9 +18,10 @@
 
 mod explain;
 
+use crate::tls::{self, Credentials, Rule};
 use longwire_proto::bp::{Eid, agent};
 use longwire_proto::tcp::config::Profile;
-use longwire_proto::tcpcl::{self, Tls};
+use longwire_proto::tcpcl::{self, Tls, Versions};
 use longwire_settings::error::{Error, nearest};
 use longwire_settings::toml_text;
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,8 @@ pub struct Config {
     pub agent: agent::Config,
     /// All TCPCL sessions.
     pub tcpcl: tcpcl::Config,
+    /// The node's certificate, and whom it trusts: for sessions with TLS.
+    pub tls: tls::Settings,
     /// TCP. Of these settings a kernel takes the sizes of its buffers, where they are said.
     pub tcp: Profile,
 }
@@ -76,6 +79,7 @@ impl Default for Config {
                 ..agent::Config::default()
             },
             tcpcl: tcpcl::Config::default(),
+            tls: tls::Settings::default(),
             tcp: Profile::default(),
         }
     }
@@ -156,8 +160,12 @@ pub struct Link {
     pub rate_bps: u64,
     /// Bundles longer than this are fragmented, bytes; zero: only as the peer asks. Default zero. RFC 9171 5.8.
     pub bundle_bytes_max: u64,
+    /// It goes over an amateur radio band, where nothing may be encrypted: it never uses TLS. Default: no.
+    pub amateur: bool,
     /// Its sessions, where they differ from all others: keys of `[tcpcl]`.
     pub tcpcl: toml::Table,
+    /// What its peer's certificate has to prove, where that differs: keys of `[tls.policy]`.
+    pub tls: toml::Table,
 }
 
 impl Default for Link {
@@ -169,7 +177,9 @@ impl Default for Link {
             open: true,
             rate_bps: 0,
             bundle_bytes_max: 0,
+            amateur: false,
             tcpcl: toml::Table::new(),
+            tls: toml::Table::new(),
         }
     }
 }
@@ -209,6 +219,7 @@ impl Config {
         let mut table = toml_text::to_table(&Config::default());
         toml_text::merge(&mut table, &said);
         let mut config: Config = toml_text::from_table(table, place)?;
+        config.tls.beside(folder);
         config.storage.path = folder.join(&config.storage.path);
         let beside = config.storage.path.with_file_name("longwire.sock");
         config.control = Some(config.control.map_or(beside, |path| folder.join(path)));
@@ -231,8 +242,9 @@ impl Config {
         for route in &self.route {
             self.check_route(route)?;
         }
-        if self.tcpcl.tls != Tls::Off {
-            return Err(Error::new("tls is not there yet").hint("leave it off"));
+        if self.uses_tls() && self.clock == Clock::None {
+            return Err(Error::new("without a clock no certificate can be judged")
+                .hint("`clock = \"system\"`, or leave `tls` off"));
         }
         if !self.agent.links.is_empty() {
             return Err(Error::new("`agent.links` is not for nodes")
@@ -278,6 +290,7 @@ impl Config {
                 Error::new(format!("two links are called `{}`", link.name)).hint("name one otherwise")
             );
         }
+        self.policy(link)?;
         self.session(link).map(drop)
     }
 
@@ -303,25 +316,60 @@ impl Config {
     /// # Errors
     /// Its own settings make no sense.
     pub(crate) fn session(&self, link: &Link) -> Result<tcpcl::Config, Error> {
-        let mut table = toml_text::to_table(&self.callers());
+        let mut table =
+            toml_text::to_table(&tcpcl::Config { node_id: self.callers().node_id, ..self.tcpcl.clone() });
         toml_text::merge(&mut table, &toml_text::durations_read(&link.tcpcl));
         let session: tcpcl::Config = toml_text::from_table(table, &format!("link `{}`: [tcpcl]", link.name))?;
-        if session.tls != Tls::Off {
-            return Err(
-                Error::new(format!("link `{}`: tls is not there yet", link.name)).hint("leave it off")
-            );
+        let encrypts = link.tcpcl.get("tls").is_some_and(|tls| tls.as_str() != Some("off"));
+        if link.amateur && encrypts {
+            return Err(Error::new(format!(
+                "link `{}` is `amateur`, and nothing may be encrypted there",
+                link.name
+            ))
+            .hint("leave `tls` out: an amateur link never uses it"));
         }
+        let tls = if link.amateur { Tls::Off } else { session.tls };
+        if tls == Tls::Require && session.versions == Versions::Three {
+            return Err(Error::new(format!("link `{}`: TCPCL version 3 has no TLS", link.name))
+                .hint("`versions = \"4\"`, or `tls = \"off\"`"));
+        }
+        let tls_identity = session.tls_identity || self.policy(link)?.node_id == Rule::Require;
         let peer = match &link.peer {
             Some(peer) => Some(peer.parse::<Eid>().map_err(|_| no_endpoint(peer))?.to_string()),
             None => None,
         };
-        Ok(tcpcl::Config { peer_node_id: session.peer_node_id.or(peer), ..session })
+        Ok(tcpcl::Config { peer_node_id: session.peer_node_id.or(peer), tls, tls_identity, ..session })
+    }
+
+    /// What the certificate of a link's peer has to prove.
+    ///
+    /// # Errors
+    /// Its own settings make no sense.
+    pub(crate) fn policy(&self, link: &Link) -> Result<tls::Policy, Error> {
+        let mut table = toml_text::to_table(&self.tls.policy);
+        toml_text::merge(&mut table, &link.tls);
+        toml_text::from_table(table, &format!("link `{}`: [tls]", link.name))
+    }
+
+    /// Some session may use TLS.
+    pub fn uses_tls(&self) -> bool {
+        let calls = |link: &Link| self.session(link).is_ok_and(|session| session.tls != Tls::Off);
+        (self.tcpcl.tls != Tls::Off && !self.listen.is_empty()) || self.link.iter().any(calls)
+    }
+
+    /// What sessions with TLS need, read from its files; none where no session uses it.
+    ///
+    /// # Errors
+    /// A file is not named, cannot be read, or holds something else.
+    pub fn credentials(&self) -> Result<Option<Credentials>, Error> {
+        if self.uses_tls() { Credentials::load(&self.tls).map(Some) } else { Ok(None) }
     }
 
     /// The settings of sessions that peers open.
     pub(crate) fn callers(&self) -> tcpcl::Config {
         let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
-        tcpcl::Config { node_id, ..self.tcpcl.clone() }
+        let tls_identity = self.tcpcl.tls_identity || self.tls.policy.node_id == Rule::Require;
+        tcpcl::Config { node_id, tls_identity, ..self.tcpcl.clone() }
     }
 
     /// The socket for applications.

@@ -7,7 +7,7 @@
 //!                                   |                   |
 //!                             storage::Drive       stream::pump, one a connection
 //!                                   |                   |
-//!                            threads: Log, reader    TCP, or a pipe in memory
+//!                            threads: Log, reader    TCP, TLS over it, or a pipe in memory
 //! ```
 //!
 //! A [`Node`] runs on a thread of its own with one event queue: the engines' task and the pumps share it, so nothing is
@@ -33,6 +33,7 @@ mod setup;
 pub mod storage;
 pub mod stream;
 mod task;
+pub mod tls;
 pub mod view;
 
 pub use client::Client;

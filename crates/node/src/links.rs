@@ -1,6 +1,7 @@
 //! The links of a node: those of its configuration, and those that peers open.
 
 use crate::config::{Config, Link};
+use crate::tls::Policy;
 use longwire_proto::joint::{Fan, Origin};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::LinkId;
@@ -17,6 +18,7 @@ pub(crate) type Sessions = Fan<LinkId, Session, Box<dyn FnMut(LinkId, Origin) ->
 pub(crate) struct Known {
     pub(crate) link: Link,
     pub(crate) session: tcpcl::Config,
+    pub(crate) policy: Policy,
 }
 
 /// The links of the configuration, and the settings of those that peers open.
@@ -49,7 +51,10 @@ impl Links {
     pub(crate) fn add(&mut self, config: &Config, link: &Link) -> Result<LinkId, Error> {
         let id = LinkId(self.next);
         self.next += 1;
-        self.known.insert(id, Known { link: link.clone(), session: config.session(link)? });
+        self.known.insert(
+            id,
+            Known { link: link.clone(), session: config.session(link)?, policy: config.policy(link)? },
+        );
         Ok(id)
     }
 

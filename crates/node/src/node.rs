@@ -55,6 +55,7 @@ impl Node {
     /// The store cannot be opened, or an address is taken.
     pub fn start(setup: Setup) -> Result<Node, Error> {
         setup.config.check()?;
+        let credentials = setup.config.credentials()?.map(Arc::new);
         let (tell, events) = mpsc::unbounded_channel();
         let (store, opened) = open_store(&setup, &tell)?;
         let links = Arc::new(Mutex::new(Links::new(&setup.config)?));
@@ -82,7 +83,7 @@ impl Node {
             }
             addresses
         };
-        let parts = Parts { engines, setup, links, store, opened, events, tell: tell.clone() };
+        let parts = Parts { engines, setup, links, store, credentials, opened, events, tell: tell.clone() };
         let thread = std::thread::Builder::new()
             .name("node".into())
             .spawn(move || runtime.block_on(async { Task::new(parts).run().await }))

@@ -62,6 +62,7 @@ impl Task {
                 damaged: self.opened.damaged,
             },
             callers_turned_away: self.turned_away,
+            tls: self.tls.view(now),
             links: self.link_views(now),
         }
     }
@@ -193,7 +194,8 @@ impl Task {
                 peer: seen.peer,
                 tcpcl: session.and_then(|session| session.version()).map(|version| version.number()),
                 down_reason: down.map(|(reason, _)| reason.to_owned()),
-                why_down: down.map(|(_, words)| words.to_owned()),
+                why_down: down.map(|(_, words)| self.tls.of(id).unwrap_or(words).to_owned()),
+                tls: self.proven(id).filter(|_| seen.up).cloned(),
                 since_s: now.saturating_since(seen.since).as_secs_f64(),
                 counters: session.map(|session| view::counts(session.counters())).unwrap_or_default(),
             }
@@ -255,7 +257,7 @@ impl Task {
                 self.ask(now, AppRequest::RemoveRoute { pattern: route.to.clone(), via });
             }
         }
-        let shared = old.callers() == new.callers();
+        let shared = old.callers() == new.callers() && old.tls == new.tls;
         let mut opened = Vec::new();
         {
             let mut links = self.links.lock().expect("no thread panics while it has the links");
@@ -280,6 +282,7 @@ impl Task {
             self.ask(now, AppRequest::CloseLink { link });
             self.links.lock().expect("no thread panics while it has the links").remove(link);
             self.seen.remove(&link);
+            self.tls.forget(link);
         }
         for link in opened {
             self.ask(now, AppRequest::OpenLink { link });
@@ -289,7 +292,8 @@ impl Task {
                 self.ask(now, request);
             }
         }
-        self.setup.config = Config { link: new.link, route: new.route, tcpcl: new.tcpcl, ..old };
+        self.setup.config =
+            Config { link: new.link, route: new.route, tcpcl: new.tcpcl, tls: new.tls, ..old };
         Reply::Done
     }
 }
@@ -316,6 +320,8 @@ pub(crate) fn down_words(reason: DownReason) -> (&'static str, &'static str) {
         DownReason::KeepAlive => ("keepalive", "the peer fell silent"),
         DownReason::ProtocolError => ("protocol_error", "the peer broke the protocol"),
         DownReason::Version => ("version", "the peer speaks no version that this node does"),
+        DownReason::Insecure => ("insecure", "TLS is required, and the peer offers none"),
+        DownReason::Contact => ("contact", "the peer refuses the session"),
         DownReason::Identity => ("identity", "the peer is not who it should be"),
         DownReason::Busy => ("busy", "the peer is busy"),
         DownReason::Stream(CloseReason::Finished) => ("finished", "the connection was closed"),
@@ -331,5 +337,5 @@ pub(crate) fn down_words(reason: DownReason) -> (&'static str, &'static str) {
 
 fn same_link(old: &Config, new: &Config, name: &str) -> bool {
     let find = |config: &Config| config.link.iter().find(|link| link.name == name).cloned();
-    find(old) == find(new) && old.callers() == new.callers()
+    find(old) == find(new) && old.callers() == new.callers() && old.tls == new.tls
 }

@@ -59,6 +59,11 @@ impl Setup {
     }
 }
 
+/// DTN time as Unix seconds.
+pub(crate) fn unix_s(dtn_ms: u64) -> u64 {
+    dtn_ms.saturating_add(DTN_EPOCH_MS) / 1000
+}
+
 /// DTN time by the system's clock, if that has been set.
 pub fn system_dtn_ms() -> Option<u64> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;

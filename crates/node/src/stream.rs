@@ -4,10 +4,17 @@
 //! never behind data. What comes in is bounded by the window: as long as so much is not released, nothing is read, and the
 //! peer's writes come to rest.
 //!
+//! In mid-stream the bytes may be asked to go through TLS: once what was handed over before is written, the handshake is
+//! made, and the pump goes on with the secured connection. Nothing is read in between: what a peer says in plain text before
+//! the handshake has been heard by the engine, which then ends the session, and cannot pass for something secured.
+//!
 //! Units: bytes.
 
+use crate::tls::{Handshake, Trouble};
+use crate::view::Proven;
 use bytes::{Buf, Bytes, BytesMut};
 use longwire_proto::service::CloseReason;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -17,8 +24,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
 
 /// A connection's bytes: TCP, TLS over it, or a pipe in memory.
-pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Wire for T {}
+pub trait Wire: AsyncRead + AsyncWrite + Any + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Any + Send + Unpin> Wire for T {}
 
 /// To a pump.
 #[derive(Debug)]
@@ -27,6 +34,8 @@ pub(crate) enum Order {
     Write(Bytes),
     /// So many bytes of what came in are dealt with.
     Release(u64),
+    /// Go on with TLS, once everything is written.
+    Secure(Box<Handshake>),
     /// Nothing more will be written.
     Close,
     /// End it at once.
@@ -42,6 +51,17 @@ pub(crate) enum Said {
     Data(Bytes),
     /// So many bytes were handed to the kernel.
     Written(u64),
+    /// TLS stands.
+    Secured {
+        /// What it proved, for people.
+        proven: Box<Proven>,
+        /// The node ids of the peer that the engine may believe.
+        identities: Vec<String>,
+        /// Its name and address are in order.
+        trusted: bool,
+    },
+    /// TLS failed, now or after it stood: `Closed` follows.
+    Insecure(Trouble),
     /// The peer writes no more.
     PeerClosed,
     /// It is over: the last word.
@@ -57,7 +77,7 @@ const READS_MAX: usize = 4;
 
 /// Moves bytes until the connection is over. `window`: the most that rises without being released.
 pub(crate) async fn pump(
-    wire: impl Wire,
+    wire: Box<dyn Wire>,
     orders: mpsc::UnboundedReceiver<Order>,
     window: u64,
     tell: impl Fn(Said) + Unpin,
@@ -67,6 +87,8 @@ pub(crate) async fn pump(
         wire,
         orders,
         out: VecDeque::new(),
+        securing: None,
+        secured: false,
         closing: false,
         shut: false,
         peer_closed: false,
@@ -76,15 +98,35 @@ pub(crate) async fn pump(
         read_bytes: READ_BYTES.0,
         tell: &tell,
     };
-    let reason = poll_fn(|context| pump.poll(context)).await;
+    let reason = loop {
+        match poll_fn(|context| pump.poll(context)).await {
+            Turn::Over(reason) => break reason,
+            Turn::Secure(handshake) => match pump.secure(*handshake).await {
+                Ok(secured) => pump = secured,
+                Err(reason) => return tell(Said::Closed(reason)),
+            },
+        }
+    };
     drop(pump);
     tell(Said::Closed(reason));
 }
 
-struct Pump<'a, W, T> {
-    wire: W,
+/// What a pump comes to.
+enum Turn {
+    /// Its end.
+    Over(CloseReason),
+    /// TLS.
+    Secure(Box<Handshake>),
+}
+
+struct Pump<'a, T> {
+    wire: Box<dyn Wire>,
     orders: mpsc::UnboundedReceiver<Order>,
     out: VecDeque<Bytes>,
+    /// To be made once everything is written.
+    securing: Option<Box<Handshake>>,
+    /// It was made.
+    secured: bool,
     closing: bool,
     shut: bool,
     peer_closed: bool,
@@ -96,22 +138,60 @@ struct Pump<'a, W, T> {
     tell: &'a T,
 }
 
-impl<W: Wire, T: Fn(Said)> Pump<'_, W, T> {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<CloseReason> {
+impl<T: Fn(Said)> Pump<'_, T> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Turn> {
         match self.step(context) {
-            Ok(Some(reason)) => Poll::Ready(reason),
+            Ok(Some(turn)) => Poll::Ready(turn),
             Ok(None) => Poll::Pending,
-            Err(error) => Poll::Ready(reason_of(&error)),
+            Err(error) => {
+                if let Some(trouble) = Trouble::of(&error) {
+                    (self.tell)(Said::Insecure(trouble));
+                }
+                Poll::Ready(Turn::Over(reason_of(&error)))
+            }
         }
     }
 
-    fn step(&mut self, context: &mut Context<'_>) -> io::Result<Option<CloseReason>> {
+    fn step(&mut self, context: &mut Context<'_>) -> io::Result<Option<Turn>> {
         if self.hear(context) {
-            return Ok(Some(CloseReason::Aborted));
+            return Ok(Some(Turn::Over(CloseReason::Aborted)));
         }
         self.write(context)?;
+        if self.securing.is_some() {
+            let flushed = Pin::new(&mut self.wire).poll_flush(context)?.is_ready();
+            let now = flushed && self.out.is_empty();
+            return Ok(self.securing.take_if(|_| now).map(Turn::Secure));
+        }
         self.read(context)?;
-        Ok((self.shut && self.peer_closed).then_some(CloseReason::Finished))
+        Ok((self.shut && self.peer_closed).then_some(Turn::Over(CloseReason::Finished)))
+    }
+
+    /// Makes the handshake. To end before it stands is to end it at once: there is nothing that would be lost.
+    async fn secure(mut self, handshake: Handshake) -> Result<Self, CloseReason> {
+        let running = handshake.run(self.wire);
+        tokio::pin!(running);
+        let done = loop {
+            tokio::select! {
+                done = &mut running => break done,
+                order = self.orders.recv() => match order {
+                    Some(Order::Write(bytes)) => self.out.push_back(bytes),
+                    Some(Order::Release(bytes)) => self.unreleased = self.unreleased.saturating_sub(bytes),
+                    Some(Order::Secure(_)) => {}
+                    Some(Order::Close | Order::Abort) | None => break Err(Trouble::Unfinished),
+                },
+            }
+        };
+        match done {
+            Ok(done) => {
+                let (identities, trusted) = (done.identities, done.trusted);
+                (self.tell)(Said::Secured { proven: Box::new(done.proven), identities, trusted });
+                Ok(Pump { wire: done.wire, secured: true, ..self })
+            }
+            Err(trouble) => {
+                (self.tell)(Said::Insecure(trouble));
+                Err(CloseReason::Insecure)
+            }
+        }
     }
 
     /// Takes all orders; true: it is to end at once.
@@ -120,6 +200,7 @@ impl<W: Wire, T: Fn(Said)> Pump<'_, W, T> {
             match order {
                 Some(Order::Write(bytes)) => self.out.push_back(bytes),
                 Some(Order::Release(bytes)) => self.unreleased = self.unreleased.saturating_sub(bytes),
+                Some(Order::Secure(handshake)) => self.securing = Some(handshake),
                 Some(Order::Close) => self.closing = true,
                 Some(Order::Abort) | None => return true,
             }
@@ -189,7 +270,11 @@ impl<W: Wire, T: Fn(Said)> Pump<'_, W, T> {
             let offered = self.buffer.capacity();
             let read = pin!(self.wire.read_buf(&mut self.buffer));
             let Poll::Ready(result) = std::future::Future::poll(read, context) else { return Ok(()) };
-            let some = result?;
+            let some = match result {
+                // TLS without a closure alert: every message of TCPCL says where it ends (RFC 9174 4.4).
+                Err(error) if self.secured && error.kind() == io::ErrorKind::UnexpectedEof => 0,
+                result => result?,
+            };
             if some == 0 {
                 self.peer_closed = true;
                 (self.tell)(Said::PeerClosed);
@@ -209,6 +294,9 @@ impl<W: Wire, T: Fn(Said)> Pump<'_, W, T> {
 
 /// What an error of the operating system means.
 pub(crate) fn reason_of(error: &io::Error) -> CloseReason {
+    if Trouble::of(error).is_some() {
+        return CloseReason::Insecure;
+    }
     match error.kind() {
         io::ErrorKind::ConnectionRefused => CloseReason::Refused,
         io::ErrorKind::TimedOut => CloseReason::TimedOut,

@@ -18,6 +18,8 @@ use crate::message::{Message, Reply, Request};
 use crate::setup::{Setup, WallClock};
 use crate::storage::Drive;
 use crate::stream::{Order, Said, Wire, pump};
+use crate::tls::{self, Credentials, Handshake, Trouble};
+use crate::view::Proven;
 use longwire_proto::bp::agent::Agent;
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, Stack, Through};
@@ -27,6 +29,7 @@ use longwire_proto::service::{
 };
 use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// How often the wall clock is told.
@@ -47,6 +50,10 @@ struct Connection {
     stands: bool,
     /// Where the other end is.
     address: String,
+    /// What TLS proved of it.
+    proven: Option<Box<Proven>>,
+    /// Its name and address are not in order.
+    untrusted: bool,
 }
 
 /// What is known of a link, for people.
@@ -66,6 +73,8 @@ pub(crate) struct Task {
     pub(crate) desk: Desk,
     pub(crate) seen: BTreeMap<LinkId, Seen>,
     pub(crate) turned_away: u64,
+    pub(crate) credentials: Option<Arc<Credentials>>,
+    pub(crate) tls: tls::Ledger,
     pub(crate) opened: crate::storage::Opened,
     started: tokio::time::Instant,
     wall_clock: WallClock,
@@ -85,6 +94,7 @@ pub(crate) struct Parts {
     pub(crate) setup: Setup,
     pub(crate) links: Shared,
     pub(crate) store: Drive,
+    pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) opened: crate::storage::Opened,
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
     pub(crate) tell: mpsc::UnboundedSender<Event>,
@@ -92,7 +102,7 @@ pub(crate) struct Parts {
 
 impl Task {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { engines, setup, links, store, opened, events, tell } = parts;
+        let Parts { engines, setup, links, store, credentials, opened, events, tell } = parts;
         let node = engines.upper.node().to_string();
         Task {
             engines,
@@ -102,6 +112,8 @@ impl Task {
             desk: Desk::new(node),
             seen: BTreeMap::new(),
             turned_away: 0,
+            credentials,
+            tls: tls::Ledger::default(),
             opened,
             started: tokio::time::Instant::now(),
             store,
@@ -280,8 +292,22 @@ impl Task {
                 self.roomier.insert(link);
                 return;
             }
+            Said::Secured { proven, identities, trusted } => {
+                self.tls.secured();
+                connection.proven = Some(proven);
+                connection.untrusted = !trusted;
+                if !trusted {
+                    self.tls.trouble(now, link, &connection.address, &Trouble::Network);
+                }
+                StreamIndication::Secured { identities, trusted }
+            }
+            Said::Insecure(trouble) => {
+                self.tls.trouble(now, link, &connection.address, &trouble);
+                return;
+            }
             Said::PeerClosed => StreamIndication::PeerClosed,
             Said::Closed(reason) => {
+                self.note_refusal(now, link);
                 self.forget(link);
                 StreamIndication::Closed(reason)
             }
@@ -299,6 +325,20 @@ impl Task {
             let room = StreamIndication::Room(most.saturating_sub(connection.queued));
             self.engines.handle_indication(now, Port::Second((link, room)));
         }
+    }
+
+    /// Notes what the engine had against the security of a session that is now over.
+    fn note_refusal(&mut self, now: Instant, link: LinkId) {
+        let down = self.engines.lower.second.get(link).and_then(|session| session.last_down());
+        let Some(connection) = self.connections.get(&link) else { return };
+        let trouble = match (down, &connection.proven) {
+            (Some(DownReason::Insecure), _) => Trouble::Plain,
+            (Some(DownReason::Identity), Some(proven)) if !connection.untrusted => {
+                Trouble::NodeId { proven: proven.node_ids.clone() }
+            }
+            _ => return,
+        };
+        self.tls.trouble(now, link, &connection.address, &trouble);
     }
 
     fn forget(&mut self, link: LinkId) {
@@ -329,7 +369,15 @@ impl Task {
         self.next_connection += 1;
         let id = ConnectionId(self.next_connection);
         let (sender, orders) = mpsc::unbounded_channel();
-        let connection = Connection { id, orders: sender, queued: 0, stands: false, address };
+        let connection = Connection {
+            id,
+            orders: sender,
+            queued: 0,
+            stands: false,
+            address,
+            proven: None,
+            untrusted: false,
+        };
         self.connections.insert(link, connection);
         self.by_id.insert(id, link);
         let tell = self.tell.clone();
@@ -346,14 +394,34 @@ impl Task {
                 Order::Write(bytes)
             }
             StreamRequest::Release(bytes) => Order::Release(bytes),
+            StreamRequest::Secure { client, name } => match self.handshake(link, client, name) {
+                Some(handshake) => Order::Secure(Box::new(handshake)),
+                // TLS was turned on for a session, and the node has nothing to do it with: no configuration does that.
+                None => Order::Abort,
+            },
             StreamRequest::Close => Order::Close,
-            // Configurations that ask for TLS are refused: a peer cannot bring it about.
-            StreamRequest::Secure { .. } | StreamRequest::Abort => Order::Abort,
+            StreamRequest::Abort => Order::Abort,
         };
         if let Some(connection) = self.connections.get(&link) {
             // A pump that is over has said so, and is heard soon.
             let _ = connection.orders.send(order);
         }
+    }
+
+    /// What is needed for a handshake on this link.
+    fn handshake(&self, link: LinkId, client: bool, name: Option<String>) -> Option<Handshake> {
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        let known = links.get(link);
+        let address = known.map(|known| known.link.address.as_str()).filter(|_| client);
+        let host = address.and_then(|address| address.rsplit_once(':')).map(|(host, _)| host);
+        Some(Handshake {
+            credentials: self.credentials.clone()?,
+            policy: known.map_or(self.setup.config.tls.policy, |known| known.policy),
+            client,
+            host: host.map(|host| host.trim_matches(['[', ']']).to_owned()),
+            name,
+            unix_s: self.dtn_ms().map(crate::setup::unix_s),
+        })
     }
 
     fn connect(&mut self, link: LinkId) {
@@ -376,6 +444,11 @@ impl Task {
                 Err(error) => tell(Said::Closed(crate::stream::reason_of(&error))),
             }
         });
+    }
+
+    /// What TLS proved of the other end of a link's connection.
+    pub(crate) fn proven(&self, link: LinkId) -> Option<&Proven> {
+        self.connections.get(&link).and_then(|connection| connection.proven.as_deref())
     }
 
     /// Where the other end of a link's connection is.
@@ -417,6 +490,9 @@ impl Task {
             self.seen.remove(link);
             return;
         }
+        if down.is_none() {
+            self.tls.up(*link);
+        }
         let seen = Seen { up: down.is_none(), peer: peer.clone(), down: *down, since: now };
         self.seen.insert(*link, seen);
     }
@@ -426,8 +502,13 @@ impl Task {
         let Some(path) = self.setup.path.clone() else {
             return Reply::error("this node has no configuration file", None);
         };
-        match crate::config::Config::load(&path) {
-            Ok(config) => self.apply(now, config),
+        let read = crate::config::Config::load(&path)
+            .and_then(|config| config.credentials().map(|credentials| (config, credentials)));
+        match read {
+            Ok((config, credentials)) => {
+                self.credentials = credentials.map(Arc::new);
+                self.apply(now, config)
+            }
             Err(error) => Reply::Error { what: error.what, hint: error.hint },
         }
     }

@@ -44,6 +44,8 @@ pub struct Status {
     pub store: Store,
     /// Callers that were turned away because there were too many.
     pub callers_turned_away: u64,
+    /// What TLS did.
+    pub tls: Tls,
     /// Its links.
     pub links: Vec<Link>,
 }
@@ -57,6 +59,43 @@ pub struct Store {
     pub torn_bytes: u64,
     /// Places that were damaged, and are left out.
     pub damaged: u64,
+}
+
+/// What TLS did since the node's start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tls {
+    /// Handshakes that were made.
+    pub secured: u64,
+    /// What went wrong, by kind.
+    pub troubles: Counts,
+    /// What went wrong last, the latest first; at most 16.
+    pub recent: Vec<TlsTrouble>,
+}
+
+/// Something that went wrong with TLS.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TlsTrouble {
+    /// Seconds ago.
+    pub ago_s: f64,
+    /// Where the peer is.
+    pub peer: String,
+    /// What happened, for a person.
+    pub what: String,
+}
+
+/// What TLS proves of a peer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Proven {
+    /// The version: `TLS 1.3`.
+    pub version: String,
+    /// The cipher suite.
+    pub cipher: String,
+    /// The node ids that its certificate is for.
+    pub node_ids: Vec<String>,
+    /// The name or address that its certificate proves, of those that the connection has.
+    pub network: Option<String>,
+    /// When its certificate expires, Unix seconds.
+    pub not_after_unix_s: i64,
 }
 
 /// A link.
@@ -78,6 +117,8 @@ pub struct Link {
     pub down_reason: Option<String>,
     /// Why it is down, for a person.
     pub why_down: Option<String>,
+    /// What TLS proves of the peer, while it is up; none: the link is not secured.
+    pub tls: Option<Proven>,
     /// Seconds since it came up or went down.
     pub since_s: f64,
     /// What its session has counted.

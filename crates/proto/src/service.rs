@@ -171,10 +171,13 @@ pub enum StreamRequest {
 pub enum StreamIndication {
     /// The connection stands. For an id never heard of: a peer called.
     Connected,
-    /// TLS stands, and proves this identity of the peer (none: it showed no certificate).
+    /// TLS stands.
     Secured {
-        /// The peer's node id, as its certificate has it.
-        identity: Option<String>,
+        /// The node ids that the peer's certificate proves; the peer may be any of them. Empty: none is proven.
+        identities: Vec<String>,
+        /// The peer's name and address are in order, as far as the provider was to prove them. If not, the user says so
+        /// to the peer and ends.
+        trusted: bool,
     },
     /// How many bytes may be written.
     Room(u64),
@@ -505,8 +508,12 @@ pub enum DownReason {
     ProtocolError,
     /// The peer speaks no version that this side does.
     Version,
-    /// The peer is not who it should be, or security failed.
+    /// The peer is not who it should be.
     Identity,
+    /// TLS is required, and the peer has none.
+    Insecure,
+    /// The peer refuses the session: TLS, node ids or parameters do not suit it.
+    Contact,
     /// The peer has no resources, or is busy.
     Busy,
     /// The stream below ended.

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::reach::{Reach, bytes, seconds};
 use clap::{Args, Subcommand};
 use longwire_node::message::{Reply, Request};
-use longwire_node::view::Link;
+use longwire_node::view::{Link, Proven};
 use std::fmt::Write;
 
 /// A node's links: show, add, cut, heal and remove them
@@ -75,7 +75,10 @@ pub(super) fn words(links: &[Link]) -> String {
             (true, _) => {
                 let peer = link.peer.as_deref().unwrap_or("that has no name");
                 let version = link.tcpcl.map(|version| format!(", TCPCL {version}")).unwrap_or_default();
-                format!("up for {since}{version}, peer {peer}")
+                format!(
+                    "up for {since}{version}, peer {peer}{}",
+                    link.tls.as_ref().map(secured).unwrap_or_default()
+                )
             }
             (false, None) => "not up yet".to_owned(),
             (false, Some(why)) => format!("down for {since}: {why}"),
@@ -86,4 +89,13 @@ pub(super) fn words(links: &[Link]) -> String {
         let _ = writeln!(out, "link `{name}` at {address}: {state}; {sent} sent, {received} received");
     }
     if out.is_empty() { "no links\n".to_owned() } else { out }
+}
+
+/// What TLS proves of the peer.
+fn secured(tls: &Proven) -> String {
+    let proven: Vec<&str> = tls.node_ids.iter().chain(&tls.network).map(String::as_str).collect();
+    match &proven[..] {
+        [] => format!(" ({})", tls.version),
+        proven => format!(" ({}, proven: {})", tls.version, proven.join(", ")),
+    }
 }

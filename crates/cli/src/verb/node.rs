@@ -23,6 +23,7 @@ impl Node {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let config = Config::load(&self.config).map_err(Failure::Usage)?;
         if self.check {
+            config.credentials()?;
             return crate::reach::print(&config.explain());
         }
         let control = config.control();

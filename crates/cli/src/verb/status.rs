@@ -37,6 +37,12 @@ fn words(status: &view::Status) -> String {
         let _ = writeln!(out, "its store was damaged in {} places", status.store.damaged);
     }
     out += &super::links::words(&status.links);
+    for (kind, count) in &status.tls.troubles {
+        let _ = writeln!(out, "{:<28}{count}", format!("tls: {}", kind.replace('_', " ")));
+    }
+    for trouble in &status.tls.recent {
+        let _ = writeln!(out, "tls, {} ago, {}: {}", seconds(trouble.ago_s), trouble.peer, trouble.what);
+    }
     for (name, count) in status.counters.iter().filter(|(_, count)| **count != 0) {
         let _ = writeln!(out, "{:<28}{count}", name.replace('_', " "));
     }

@@ -1,7 +1,9 @@
 //! A configuration in words.
 
 use super::{Clock, Config, StorageKind};
+use crate::tls::{self, Rule};
 use longwire_proto::tcp::config::Profile;
+use longwire_proto::tcpcl::Tls;
 use std::fmt::Write;
 
 impl Config {
@@ -23,6 +25,7 @@ impl Config {
             let when = if link.open { "It calls" } else { "When told to, it calls" };
             line(format!("{when} link `{}` at {}, and expects {who}.", link.name, link.address));
         }
+        self.explain_tls(&mut line);
         for route in &self.route {
             line(format!("Bundles for {} go via {} at cost {}.", route.to, route.via, route.cost));
         }
@@ -73,5 +76,77 @@ impl Config {
             );
         }
         out
+    }
+
+    /// What is encrypted, and what certificates have to say.
+    fn explain_tls(&self, line: &mut impl FnMut(String)) {
+        let words = |tls: Tls| match tls {
+            Tls::Off => "is never used",
+            Tls::Prefer => "is used where the peer offers it: who sits between can take the offer away",
+            Tls::Require => "is required",
+        };
+        if !self.listen.is_empty() {
+            line(format!("TLS with those who call {}.", words(self.tcpcl.tls)));
+        }
+        for link in &self.link {
+            let tls = self.session(link).map_or(Tls::Off, |session| session.tls);
+            if link.amateur {
+                line(format!("Link `{}` is on an amateur band: TLS is never used there.", link.name));
+            } else {
+                line(format!("TLS on link `{}` {}.", link.name, words(tls)));
+            }
+        }
+        if !self.uses_tls() {
+            return;
+        }
+        match self.credentials() {
+            Ok(Some(credentials)) => self.explain_certificate(credentials.claims(), line),
+            Ok(None) => {}
+            Err(error) => line(format!("It cannot start: {}.", error.what)),
+        }
+        let tls::Policy { node_id, network, purpose } = self.tls.policy;
+        for (rule, what, key) in [
+            (node_id, "its node id", "node-id"),
+            (network, "its host name or address", "network"),
+            (purpose, "that its key is for bundles", "purpose"),
+        ] {
+            let words = match rule {
+                Rule::Require => "has to prove",
+                Rule::IfPresent => "where it speaks of it at all, has to prove",
+                Rule::Ignore => "need not prove",
+            };
+            line(format!("A peer's certificate {words} {what} (`tls.policy.{key}`)."));
+        }
+    }
+
+    fn explain_certificate(&self, claims: &tls::certificate::Claims, line: &mut impl FnMut(String)) {
+        let mut proves = claims.node_ids.clone();
+        proves.extend(claims.names.iter().map(|name| format!("host {name}")));
+        proves.extend(claims.addresses.iter().map(|address| format!("address {address}")));
+        let proves = if proves.is_empty() { "nothing".to_owned() } else { proves.join(", ") };
+        let (from, until) = (tls::day(claims.not_before), tls::day(claims.not_after));
+        line(format!(
+            "Its certificate proves {proves}; it is valid from {from} until {until}, and issued by {}.",
+            claims.issuer
+        ));
+        let node = self.node_id().map_or_else(|_| self.node.clone(), |eid| eid.to_string());
+        if !claims.node_ids.contains(&node) {
+            line(format!(
+                "WARNING: its certificate does not prove {node}: peers that ask for that refuse this node."
+            ));
+        }
+        if claims.for_bundles == Some(false) {
+            line("WARNING: the key purposes of its certificate do not include bundle security.".into());
+        }
+        let now =
+            crate::setup::system_dtn_ms().map(crate::setup::unix_s).and_then(|now| i64::try_from(now).ok());
+        match now {
+            None => {
+                line("WARNING: the system's clock has not been set: no certificate can be judged.".into())
+            }
+            Some(now) if now > claims.not_after => line("WARNING: its certificate has expired.".into()),
+            Some(now) if now < claims.not_before => line("WARNING: its certificate is not valid yet.".into()),
+            Some(_) => {}
+        }
     }
 }

@@ -31,7 +31,11 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
         ("node = 'dtn://a/'\n[agent]\nlimit = 1", "unknown field `limit`", "did you mean `limits`?"),
         ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b'", "is no address", "host:port"),
         ("node = 'dtn://a/'\n[[route]]\nto = '*'\nvia = 'b'", "there is no link `b`", "name a [[link]]"),
-        ("node = 'dtn://a/'\n[tcpcl]\ntls = 'require'", "tls", "off"),
+        (
+            "node = 'dtn://a/'\nclock = 'none'\nlisten = ['x:1']\n[tcpcl]\ntls = 'prefer'",
+            "without a clock",
+            "system",
+        ),
     ];
     for (text, what, hint) in cases {
         let said = refused(text);

@@ -399,7 +399,7 @@ pub(super) fn down_reason(reason: TermReason) -> DownReason {
         TermReason::IdleTimeout => DownReason::Idle,
         TermReason::VersionMismatch => DownReason::Version,
         TermReason::Busy | TermReason::ResourceExhaustion => DownReason::Busy,
-        TermReason::ContactFailure => DownReason::ProtocolError,
+        TermReason::ContactFailure => DownReason::Contact,
         TermReason::Unknown | TermReason::Other(_) => DownReason::PeerClosed,
     }
 }

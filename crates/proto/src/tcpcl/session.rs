@@ -67,7 +67,8 @@ enum Phase {
 /// What TLS proved of the peer.
 #[derive(Debug)]
 struct Proof {
-    identity: Option<String>,
+    /// Its node ids.
+    identities: Vec<String>,
 }
 
 /// A contact header of the peer.
@@ -102,6 +103,7 @@ pub struct Session {
     /// Failed attempts in a row.
     failures: u32,
     next_number: u64,
+    last_down: Option<DownReason>,
     counters: Counters,
 }
 
@@ -136,6 +138,7 @@ impl Session {
             told: 0,
             failures: 0,
             next_number: 0,
+            last_down: None,
             counters: Counters::default(),
         }
     }
@@ -143,6 +146,11 @@ impl Session {
     /// What it has counted.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Why it went down last, or did not come up. The user is told, but for a peer that called and was never up.
+    pub fn last_down(&self) -> Option<DownReason> {
+        self.last_down
     }
 
     /// The version that the session speaks, while it is up.
@@ -403,10 +411,14 @@ impl Engine for Session {
     fn handle_indication(&mut self, now: Instant, indication: StreamIndication) {
         match indication {
             StreamIndication::Connected => self.connected(now),
-            StreamIndication::Secured { identity } => {
+            StreamIndication::Secured { identities, trusted } => {
                 if matches!(self.phase, Phase::Securing) {
                     self.set(Timer::Contact, now + self.config.contact_timeout);
-                    self.greet(Some(Proof { identity }));
+                    self.greet(Some(Proof { identities }));
+                    if !trusted {
+                        // RFC 9174 4.4.4.2.
+                        self.refuse_contact(now, DownReason::Identity);
+                    }
                 }
             }
             StreamIndication::Room(room) => self.pipe.set_room(room),

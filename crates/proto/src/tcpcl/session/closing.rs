@@ -36,6 +36,7 @@ impl Session {
     pub(super) fn down(&mut self, now: Instant, reason: DownReason, retry: bool, delay: Option<u64>) {
         let phase = core::mem::replace(&mut self.phase, Phase::Resting);
         self.timers.stop_all();
+        self.last_down = Some(reason);
         let mut was_up = false;
         let mut other_version = false;
         match phase {

@@ -92,7 +92,7 @@ impl Session {
     fn agree_on_tls(&mut self, now: Instant, peer_can: bool) {
         let enabled = peer_can && self.config.tls != Tls::Off;
         if self.config.tls == Tls::Require && !enabled {
-            return self.refuse_contact(now, DownReason::Identity);
+            return self.refuse_contact(now, DownReason::Insecure);
         }
         self.set(Timer::Contact, now + self.config.contact_timeout);
         if enabled {
@@ -165,8 +165,8 @@ impl Session {
         // What TLS proves has to be what the peer calls itself (RFC 9174 4.4.4.3).
         let proven = match proof {
             None => true,
-            Some(Proof { identity: None }) => !self.config.tls_identity,
-            Some(Proof { identity }) => identity == node_id,
+            Some(Proof { identities }) if identities.is_empty() => !self.config.tls_identity,
+            Some(Proof { identities }) => identities.iter().any(|id| is_same_node(id, &peer.node_id)),
         };
         if !proven || !self.is_expected(node_id.as_ref()) {
             return self.refuse_contact(now, DownReason::Identity);
@@ -178,7 +178,8 @@ impl Session {
     }
 
     fn is_expected(&self, node_id: Option<&String>) -> bool {
-        self.config.peer_node_id.as_ref().is_none_or(|expected| Some(expected) == node_id)
+        let said = node_id.map_or("", String::as_str);
+        self.config.peer_node_id.as_ref().is_none_or(|expected| is_same_node(expected, said))
     }
 
     fn establish(&mut self, now: Instant, dialect: Dialect, keepalive: u16, peer: Option<String>) {
@@ -204,5 +205,44 @@ impl Session {
 
     pub(super) fn silence_limit(&self, keepalive: Duration) -> Duration {
         self.config.keepalive_timeout.unwrap_or(keepalive * 2)
+    }
+}
+
+/// Whether two texts name the same node: the scheme's letters may be of either case (RFC 3986 6.2.2.1), and the `/` behind
+/// the name of a node of the scheme `dtn` may be missing (RFC 9171 4.2.5.1.1).
+fn is_same_node(one: &str, other: &str) -> bool {
+    fn parts(text: &str) -> Option<(&str, &str)> {
+        let (scheme, rest) = text.split_once(':')?;
+        let rest = if rest.starts_with("//") { rest.strip_suffix('/').unwrap_or(rest) } else { rest };
+        Some((scheme, rest))
+    }
+    match (parts(one), parts(other)) {
+        (Some((scheme, rest)), Some((other_scheme, other_rest))) => {
+            scheme.eq_ignore_ascii_case(other_scheme) && rest == other_rest
+        }
+        _ => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same_node;
+
+    #[test]
+    fn nodes_are_compared_as_uris() {
+        for (one, other) in [
+            ("dtn://a/", "dtn://a/"),
+            ("dtn://a", "dtn://a/"),
+            ("DTN://a/", "dtn://a"),
+            ("ipn:1.0", "ipn:1.0"),
+            ("odd", "odd"),
+        ] {
+            assert!(is_same_node(one, other) && is_same_node(other, one), "{one} {other}");
+        }
+        for (one, other) in
+            [("dtn://a/", "dtn://A/"), ("ipn:1.0", "ipn:10.0"), ("dtn://a/", ""), ("dtn://a", "a")]
+        {
+            assert!(!is_same_node(one, other) && !is_same_node(other, one), "{one} {other}");
+        }
     }
 }

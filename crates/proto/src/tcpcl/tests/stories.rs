@@ -483,9 +483,38 @@ fn tls_is_negotiated() {
     assert_eq!((&story[2][6..], secured), ("> INIT ipn:1.0 60s segment 1000 transfer 5000", 2));
     let (story, secured, ends) = up(Tls::Off, Tls::Require);
     assert_eq!((&story[2][..], secured), ("1.000 < TERM ContactFailure", 0));
-    assert_eq!(ends[0].1, DownReason::ProtocolError);
+    assert_eq!(ends[0].1, DownReason::Contact);
     let (_, secured, ends) = up(Tls::Require, Tls::Off);
-    assert_eq!((secured, ends[0].1), (0, DownReason::Identity));
+    assert_eq!((secured, ends[0].1), (0, DownReason::Insecure));
+}
+
+#[test]
+fn what_tls_proves_decides_whether_the_session_begins() {
+    let with = |name, tls_identity| Config { tls: Tls::Require, tls_identity, ..four(name) };
+    let told = |called: &[&str], caller: &[&str], trusted: bool, tls_identity: bool| {
+        let (here, there) = (with("ipn:1.0", tls_identity), with("dtn://two/", tls_identity));
+        let mut scene = Scene::new(here, there, Weather { delay: SECOND / 2, ..Weather::fair() });
+        let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+        scene.streams.proven = [(owned(called), trusted), (owned(caller), true)];
+        scene.connect();
+        scene.run(5 * SECOND);
+        let terms = scene.story().iter().filter(|line| line.contains("TERM ContactFailure")).count();
+        (downs(&scene, 0).first().map(|down| down.1), terms)
+    };
+    assert_eq!(
+        told(&["dtn://else/", "dtn://two"], &["ipn:1.0"], true, true),
+        (None, 0),
+        "any of them will do"
+    );
+    assert_eq!(told(&[], &[], true, false), (None, 0), "nothing is proven, and nothing was asked for");
+    let (down, terms) = told(&[], &["ipn:1.0"], true, true);
+    assert_eq!((down, terms > 0), (Some(DownReason::Identity), true), "nothing is proven");
+    let (down, terms) = told(&["dtn://else/"], &["ipn:1.0"], true, false);
+    assert_eq!((down, terms > 0), (Some(DownReason::Identity), true), "another is proven");
+    let (down, terms) = told(&["dtn://two/"], &["ipn:1.0"], false, true);
+    assert_eq!((down, terms > 0), (Some(DownReason::Identity), true), "its name is not in order");
+    let (down, terms) = told(&["dtn://two/"], &["ipn:7.0"], true, true);
+    assert_eq!((down, terms > 0), (Some(DownReason::Contact), true), "the peer refuses");
 }
 
 #[test]

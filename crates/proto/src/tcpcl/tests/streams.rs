@@ -114,6 +114,8 @@ pub(super) struct Streams {
     keep_wire: bool,
     /// How often TLS was asked for.
     pub(super) secured: u32,
+    /// What TLS proves to the caller, and to who is called.
+    pub(super) proven: [(Vec<String>, bool); 2],
 }
 
 impl Streams {
@@ -133,6 +135,7 @@ impl Streams {
             wire: vec![],
             keep_wire: false,
             secured: 0,
+            proven: [(vec![], true), (vec![], true)],
         }
     }
 
@@ -358,7 +361,8 @@ impl Ground<Many<LinkId, Stream>> for Streams {
             }
             StreamRequest::Secure { .. } => {
                 self.secured += 1;
-                self.tell(index, end, StreamIndication::Secured { identity: None });
+                let (identities, trusted) = self.proven[end].clone();
+                self.tell(index, end, StreamIndication::Secured { identities, trusted });
             }
         }
     }

@@ -1,0 +1,91 @@
+//! What a node needs for TLS, read from its files.
+
+use super::Settings;
+use super::certificate::Claims;
+use longwire_settings::error::Error;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, TrustAnchor};
+use rustls::sign::CertifiedKey;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where files come from.
+const HINT: &str = "`longwire certificate` makes certificates, and says what to write here";
+
+/// A node's certificate with its key, and the authorities that it trusts.
+#[derive(Debug)]
+pub struct Credentials {
+    pub(super) provider: Arc<CryptoProvider>,
+    pub(super) key: Arc<CertifiedKey>,
+    pub(super) anchors: Vec<TrustAnchor<'static>>,
+    claims: Claims,
+}
+
+impl Credentials {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One is not named, cannot be read, or holds something else; or the key belongs to another certificate.
+    pub fn load(settings: &Settings) -> Result<Credentials, Error> {
+        let missing = |what: &str| Error::new(format!("TLS is on, and `tls.{what}` is not said")).hint(HINT);
+        let certificate = settings.certificate.as_deref().ok_or_else(|| missing("certificate"))?;
+        let key = settings.key.as_deref().ok_or_else(|| missing("key"))?;
+        if settings.trust.is_empty() {
+            return Err(missing("trust"));
+        }
+        let chain = certificates("certificate", certificate)?;
+        let claims = claims(certificate, &chain[0])?;
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable("key", key, &error))?;
+        let provider = Arc::new(default_provider());
+        let pair = CertifiedKey::from_der(chain, private, &provider).map_err(|error| {
+            let (key, certificate) = (key.display(), certificate.display());
+            Error::new(format!("the key {key} and the certificate {certificate} do not go together: {error}"))
+                .hint(HINT)
+        })?;
+        let mut anchors = Vec::new();
+        for path in &settings.trust {
+            for authority in certificates("trust", path)? {
+                let anchor = webpki::anchor_from_trusted_cert(&authority).map_err(|error| {
+                    Error::new(format!("`tls.trust`: {} is no authority: {error}", path.display())).hint(HINT)
+                })?;
+                anchors.push(anchor.to_owned());
+            }
+        }
+        Ok(Credentials { provider, key: Arc::new(pair), anchors, claims })
+    }
+
+    /// What the node's own certificate says.
+    pub fn claims(&self) -> &Claims {
+        &self.claims
+    }
+}
+
+fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = read.map_err(|error| unreadable(key, path, &error))?;
+    if found.is_empty() {
+        return Err(unreadable(key, path, &pem::Error::NoItemsFound));
+    }
+    Ok(found)
+}
+
+fn claims(path: &Path, certificate: &CertificateDer<'_>) -> Result<Claims, Error> {
+    Claims::read(certificate).map_err(|error| {
+        Error::new(format!("`tls.certificate`: {} holds no certificate: {error}", path.display())).hint(HINT)
+    })
+}
+
+fn unreadable(key: &str, path: &Path, error: &pem::Error) -> Error {
+    let path = path.display();
+    match error {
+        pem::Error::Io(error) => Error::new(format!("`tls.{key}`: cannot read {path}: {error}"))
+            .hint(format!("paths are meant beside the configuration; {HINT}")),
+        pem::Error::NoItemsFound => {
+            Error::new(format!("`tls.{key}`: there is nothing of that kind in {path}"))
+                .hint(format!("it has to be a PEM file; {HINT}"))
+        }
+        other => Error::new(format!("`tls.{key}`: {path} is no PEM file: {other}")).hint(HINT),
+    }
+}

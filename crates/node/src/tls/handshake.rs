@@ -1,0 +1,227 @@
+//! The handshake, in mid-stream (RFC 9174 4.4.3), and what it proves of the peer (RFC 9174 4.4.4).
+
+use super::certificate::Claims;
+use super::verify::Verifier;
+use super::{Credentials, Policy, Rule, Trouble};
+use crate::stream::Wire;
+use crate::view::Proven;
+use rustls::client::Resumption;
+use rustls::pki_types::{CertificateDer, DnsName, IpAddr, ServerName};
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::SingleCertAndKey;
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, CommonState, ProtocolVersion, ServerConfig};
+use std::any::Any;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+use webpki::EndEntityCert;
+
+/// How long a refused peer has to read the alert, and how much of what it still says is thrown away: a connection that is
+/// closed with unread bytes takes the alert with it.
+const PARTING: (Duration, u64) = (Duration::from_secs(1), 64 * 1024);
+
+/// A handshake to be made.
+#[derive(Debug)]
+pub(crate) struct Handshake {
+    pub(crate) credentials: Arc<Credentials>,
+    pub(crate) policy: Policy,
+    /// This side called.
+    pub(crate) client: bool,
+    /// The host that was called: a name or an address.
+    pub(crate) host: Option<String>,
+    /// The name that the peer has to prove.
+    pub(crate) name: Option<String>,
+    /// The time by the node's clock, Unix seconds.
+    pub(crate) unix_s: Option<u64>,
+}
+
+/// What stands in the end.
+pub(crate) struct Done {
+    pub(crate) wire: Box<dyn Wire>,
+    pub(crate) proven: Proven,
+    /// The node ids that the engine may believe.
+    pub(crate) identities: Vec<String>,
+    /// The peer's name and address are in order.
+    pub(crate) trusted: bool,
+}
+
+impl Handshake {
+    /// Makes it. What goes wrong is told to the peer.
+    pub(crate) async fn run(self, wire: Box<dyn Wire>) -> Result<Done, Trouble> {
+        let address = peer_address(&*wire);
+        let verifier = Arc::new(Verifier {
+            credentials: self.credentials.clone(),
+            policy: self.policy,
+            unix_s: self.unix_s,
+            trouble: OnceLock::new(),
+        });
+        let failed = |error: io::Error| verifier.trouble.get().cloned().unwrap_or_else(|| trouble(&error));
+        let (wire, facts): (Box<dyn Wire>, Facts) = if self.client {
+            let config = self.client_config(&verifier).map_err(|error| Trouble::Failed(error.to_string()))?;
+            let connecting = TlsConnector::from(Arc::new(config)).connect(self.server_name(), wire);
+            match connecting.into_fallible().await {
+                Ok(stream) => {
+                    let facts = facts(stream.get_ref().1);
+                    (Box::new(stream), facts)
+                }
+                Err((error, wire)) => {
+                    part(wire).await;
+                    return Err(failed(error));
+                }
+            }
+        } else {
+            let config = self.server_config(&verifier).map_err(|error| Trouble::Failed(error.to_string()))?;
+            match TlsAcceptor::from(Arc::new(config)).accept(wire).into_fallible().await {
+                Ok(stream) => {
+                    let facts = facts(stream.get_ref().1);
+                    (Box::new(stream), facts)
+                }
+                Err((error, wire)) => {
+                    part(wire).await;
+                    return Err(failed(error));
+                }
+            }
+        };
+        self.conclude(wire, facts, address)
+    }
+
+    fn client_config(&self, verifier: &Arc<Verifier>) -> Result<ClientConfig, rustls::Error> {
+        let mut config = ClientConfig::builder_with_provider(self.credentials.provider.clone())
+            .with_protocol_versions(&[&TLS13, &TLS12])?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier.clone())
+            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(self.credentials.key.clone())));
+        config.resumption = Resumption::disabled();
+        // The name of the host is told, an address is none (RFC 9174 4.4.3).
+        config.enable_sni = matches!(self.server_name(), ServerName::DnsName(_));
+        Ok(config)
+    }
+
+    fn server_config(&self, verifier: &Arc<Verifier>) -> Result<ServerConfig, rustls::Error> {
+        let mut config = ServerConfig::builder_with_provider(self.credentials.provider.clone())
+            .with_protocol_versions(&[&TLS13, &TLS12])?
+            .with_client_cert_verifier(verifier.clone())
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(self.credentials.key.clone())));
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(config)
+    }
+
+    /// Whom the ClientHello names, if that is a host name.
+    fn server_name(&self) -> ServerName<'static> {
+        let named = self.name.as_ref().or(self.host.as_ref());
+        named
+            .and_then(|name| ServerName::try_from(name.clone()).ok())
+            .unwrap_or(ServerName::IpAddress(std::net::IpAddr::from([0, 0, 0, 0]).into()))
+    }
+
+    fn conclude(
+        &self,
+        wire: Box<dyn Wire>,
+        facts: Facts,
+        address: Option<std::net::IpAddr>,
+    ) -> Result<Done, Trouble> {
+        let certificate = facts.certificate.ok_or(Trouble::NoCertificate)?;
+        let claims = Claims::read(&certificate).map_err(|error| Trouble::Certificate(error.to_string()))?;
+        let entity =
+            EndEntityCert::try_from(&certificate).map_err(|error| Trouble::Certificate(error.to_string()))?;
+        let host = self.name.as_ref().or(self.host.as_ref());
+        let found = network(&entity, &claims, host.map(String::as_str), address);
+        let named = self.name.as_ref().is_none_or(|name| proves_name(&entity, name));
+        let trusted = named && self.policy.network.allows(found.as_ref().map(|proven| proven.is_some()));
+        let believed = self.policy.node_id != Rule::Ignore;
+        let identities = if believed { claims.node_ids.clone() } else { Vec::new() };
+        let proven = Proven {
+            version: facts.version.to_owned(),
+            cipher: facts.cipher,
+            node_ids: claims.node_ids,
+            network: found.flatten(),
+            not_after_unix_s: claims.not_after,
+        };
+        Ok(Done { wire, proven, identities, trusted })
+    }
+}
+
+/// What a TLS connection knows.
+struct Facts {
+    version: &'static str,
+    cipher: String,
+    certificate: Option<CertificateDer<'static>>,
+}
+
+fn facts(connection: &CommonState) -> Facts {
+    let version = match connection.protocol_version() {
+        Some(ProtocolVersion::TLSv1_3) => "TLS 1.3",
+        Some(ProtocolVersion::TLSv1_2) => "TLS 1.2",
+        _ => "TLS",
+    };
+    let cipher = connection.negotiated_cipher_suite().map(|suite| format!("{:?}", suite.suite()));
+    let chain = connection.peer_certificates().and_then(<[_]>::first);
+    Facts {
+        version,
+        cipher: cipher.unwrap_or_default(),
+        certificate: chain.map(|certificate| certificate.clone().into_owned()),
+    }
+}
+
+/// Compares the names and addresses of a certificate with those that the connection has (RFC 9174 4.4.4.2). None: it
+/// claims none of the kind. Otherwise the one that matches, if any does.
+fn network(
+    entity: &EndEntityCert<'_>,
+    claims: &Claims,
+    host: Option<&str>,
+    address: Option<std::net::IpAddr>,
+) -> Option<Option<String>> {
+    let name = host.filter(|host| host.parse::<std::net::IpAddr>().is_err());
+    let by_name = name.filter(|_| !claims.names.is_empty());
+    let by_address = address.filter(|_| !claims.addresses.is_empty());
+    if by_name.is_none() && by_address.is_none() {
+        return None;
+    }
+    let proven = by_name.filter(|name| proves_name(entity, name)).map(str::to_owned);
+    Some(proven.or_else(|| by_address.filter(|ip| proves_address(entity, *ip)).map(|ip| ip.to_string())))
+}
+
+fn proves_name(entity: &EndEntityCert<'_>, name: &str) -> bool {
+    match name.parse::<std::net::IpAddr>() {
+        Ok(ip) => proves_address(entity, ip),
+        Err(_) => DnsName::try_from(name)
+            .is_ok_and(|name| entity.verify_is_valid_for_subject_name(&ServerName::DnsName(name)).is_ok()),
+    }
+}
+
+fn proves_address(entity: &EndEntityCert<'_>, ip: std::net::IpAddr) -> bool {
+    // An address of version 4 that comes over a socket of version 6 is the same address.
+    let ip = IpAddr::from(ip.to_canonical());
+    entity.verify_is_valid_for_subject_name(&ServerName::IpAddress(ip)).is_ok()
+}
+
+/// The address of the other side, where the connection is TCP's.
+fn peer_address(wire: &dyn Wire) -> Option<std::net::IpAddr> {
+    let wire: &dyn Any = wire;
+    wire.downcast_ref::<TcpStream>()?.peer_addr().ok().map(|address| address.ip())
+}
+
+fn trouble(error: &io::Error) -> Trouble {
+    Trouble::of(error).unwrap_or_else(|| match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            Trouble::Broken
+        }
+        _ => Trouble::Failed(error.to_string()),
+    })
+}
+
+/// Lets the peer read why it is refused.
+async fn part(mut wire: Box<dyn Wire>) {
+    let (patience, bytes) = PARTING;
+    let listening = async {
+        wire.shutdown().await?;
+        tokio::io::copy(&mut (&mut wire).take(bytes), &mut tokio::io::sink()).await
+    };
+    // The connection is over whatever comes of this.
+    let _ = tokio::time::timeout(patience, listening).await;
+}

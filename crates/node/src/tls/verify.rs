@@ -1,0 +1,147 @@
+//! Judging a peer's certificate in the handshake: RFC 9174 4.4.4.1.
+
+use super::certificate::Claims;
+use super::{Credentials, Policy, Trouble};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter};
+
+/// Judges the certificate of one peer, once: whichever side it is on.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    pub(super) credentials: Arc<Credentials>,
+    pub(super) policy: Policy,
+    /// The time by the node's clock, Unix seconds.
+    pub(super) unix_s: Option<u64>,
+    /// What was wrong: the alert says less.
+    pub(super) trouble: OnceLock<Trouble>,
+}
+
+/// The end entity's purposes are judged by this module's policy; RFC 5280 gives those of authorities no meaning.
+struct AnyPurpose;
+
+impl ExtendedKeyUsageValidator for AnyPurpose {
+    fn validate(&self, mut purposes: KeyPurposeIdIter<'_, '_>) -> Result<(), webpki::Error> {
+        purposes.try_for_each(|purpose| purpose.map(drop))
+    }
+}
+
+impl Verifier {
+    fn judge(&self, certificate: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Result<(), Trouble> {
+        let unix_s = self.unix_s.ok_or(Trouble::NoClock)?;
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_s));
+        let claims = Claims::read(certificate).map_err(|error| Trouble::Certificate(error.to_string()))?;
+        let path = EndEntityCert::try_from(certificate).and_then(|entity| {
+            let algorithms = self.credentials.provider.signature_verification_algorithms.all;
+            let anchors = &self.credentials.anchors;
+            entity.verify_for_usage(algorithms, anchors, others, now, AnyPurpose, None, None).map(drop)
+        });
+        path.map_err(|error| match error {
+            webpki::Error::CertExpired { not_after, .. } => Trouble::Expired(seconds(not_after)),
+            webpki::Error::CertNotValidYet { not_before, .. } => Trouble::NotYet(seconds(not_before)),
+            webpki::Error::UnknownIssuer | webpki::Error::InvalidSignatureForPublicKey => Trouble::Untrusted,
+            other => Trouble::Certificate(other.to_string()),
+        })?;
+        if !self.policy.purpose.allows(claims.for_bundles) {
+            return Err(Trouble::Purpose);
+        }
+        if claims.may_sign == Some(false) {
+            return Err(Trouble::KeyUsage);
+        }
+        Ok(())
+    }
+
+    /// Every refusal is a bad_certificate to the peer (RFC 9174 4.4.4.1), which this error stands for.
+    fn verdict(&self, certificate: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Result<(), Error> {
+        self.judge(certificate, others).map_err(|trouble| {
+            let _ = self.trouble.set(trouble);
+            Error::InvalidCertificate(CertificateError::BadEncoding)
+        })
+    }
+
+    fn algorithms(&self) -> &WebPkiSupportedAlgorithms {
+        &self.credentials.provider.signature_verification_algorithms
+    }
+}
+
+fn seconds(time: UnixTime) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.verdict(end_entity, intermediates).map(|()| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, self.algorithms())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, self.algorithms())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms().supported_schemes()
+    }
+}
+
+impl ClientCertVerifier for Verifier {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        // A caller has one certificate: there is nothing to choose by a hint.
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.verdict(end_entity, intermediates).map(|()| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, self.algorithms())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, self.algorithms())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms().supported_schemes()
+    }
+}
