@@ -51,6 +51,8 @@ pub struct Config {
     pub link: Vec<Link>,
     /// Ways to nodes that are no neighbours.
     pub route: Vec<Route>,
+    /// How bundles find their way.
+    pub routing: agent::Routing,
     /// The bundle agent.
     pub agent: agent::Config,
     /// All TCPCL sessions.
@@ -74,6 +76,7 @@ impl Default for Config {
             stream: Stream::default(),
             link: Vec::new(),
             route: Vec::new(),
+            routing: agent::Routing::default(),
             agent: agent::Config {
                 limits: agent::Limits { buffer_bytes_max: 8 << 20, ..agent::Limits::default() },
                 ..agent::Config::default()
@@ -249,6 +252,9 @@ impl Config {
         if !self.agent.links.is_empty() {
             return Err(Error::new("`agent.links` is not for nodes")
                 .hint("say `rate-bps` and `bundle-bytes-max` in the [[link]] itself"));
+        }
+        if self.agent.routing != agent::Routing::default() {
+            return Err(Error::new("`agent.routing` is not for nodes").hint("say it in [routing]"));
         }
         if self.stream.queue_bytes == 0 || self.stream.window_bytes == 0 {
             return Err(Error::new("`stream.queue-bytes` and `stream.window-bytes` are at least 1")

@@ -46,6 +46,7 @@ impl Task {
             node: agent.node().to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ready: agent.is_ready(),
+            router: self.setup.config.routing.router.name().to_owned(),
             uptime_s: now.as_secs_f64(),
             dtn_ms: self.dtn_ms(),
             bundles: bundles as u64,
@@ -149,6 +150,20 @@ impl Task {
             Why::Queued(link) => (State::Queued, format!("it waits its turn for link {}", names(&[*link]))),
             Why::OnTheWay(link) => {
                 (State::OnTheWay, format!("it is on its way over link {}", names(&[*link])))
+            }
+            Why::BetterHop { until } => {
+                let wait = until.saturating_since(now).as_secs();
+                let words = format!("the better of its ways is down; the next one is taken in {wait} s");
+                (State::BetterHop, words)
+            }
+            Why::Spread { given, copies: Some(1) } => (
+                State::Spread,
+                format!("{given} nodes have a copy; this one waits for the destination itself"),
+            ),
+            Why::Spread { given, copies } => {
+                let more = copies.map_or(String::new(), |copies| format!(", {copies} are left to give"));
+                let words = format!("{given} nodes have a copy{more}; it waits for a node that has none");
+                (State::Spread, words)
             }
             Why::Resting(until) => {
                 let wait = until.saturating_since(now).as_secs();

@@ -20,6 +20,8 @@ pub struct Status {
     pub version: String,
     /// True once its store has been read.
     pub ready: bool,
+    /// How bundles find their way: static, epidemic or spray-and-wait.
+    pub router: String,
     /// Seconds since its start.
     pub uptime_s: f64,
     /// DTN time by its clock, milliseconds since 2000-01-01 UTC; none: it has no clock, or a wrong one.
@@ -194,6 +196,10 @@ pub enum State {
     LinksDown,
     /// No contact has begun.
     NoContact,
+    /// The better of its ways is down, and is waited for.
+    BetterHop,
+    /// Copies of it go to nodes that are met.
+    Spread,
     /// It waits its turn.
     Queued,
     /// It is on its way.

@@ -42,6 +42,10 @@ enum Still {
     LinksDown,
     /// No contact has begun
     NoContact,
+    /// The better of their ways is down, and is waited for
+    BetterHop,
+    /// Copies of them go to nodes that are met
+    Spread,
     /// They wait their turn
     Queued,
     /// They are on their way
@@ -64,6 +68,8 @@ impl Still {
             Still::NoRoute => State::NoRoute,
             Still::LinksDown => State::LinksDown,
             Still::NoContact => State::NoContact,
+            Still::BetterHop => State::BetterHop,
+            Still::Spread => State::Spread,
             Still::Queued => State::Queued,
             Still::OnTheWay => State::OnTheWay,
             Still::Resting => State::Resting,

@@ -33,6 +33,9 @@ fn words(status: &view::Status) -> String {
     if !status.ready {
         out += "its store is still being read\n";
     }
+    if status.router != "static" {
+        let _ = writeln!(out, "bundles are routed by {}", status.router);
+    }
     if status.store.damaged != 0 {
         let _ = writeln!(out, "its store was damaged in {} places", status.store.damaged);
     }

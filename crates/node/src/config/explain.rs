@@ -2,6 +2,7 @@
 
 use super::{Clock, Config, StorageKind};
 use crate::tls::{self, Rule};
+use longwire_proto::bp::agent::RouterChoice as Router;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::Tls;
 use std::fmt::Write;
@@ -29,6 +30,7 @@ impl Config {
         for route in &self.route {
             line(format!("Bundles for {} go via {} at cost {}.", route.to, route.via, route.cost));
         }
+        line(self.explain_router());
         if self.agent.direct_neighbours {
             line("Bundles for a neighbour go straight to it, without a route.".into());
         }
@@ -147,6 +149,24 @@ impl Config {
             Some(now) if now > claims.not_after => line("WARNING: its certificate has expired.".into()),
             Some(now) if now < claims.not_before => line("WARNING: its certificate is not valid yet.".into()),
             Some(_) => {}
+        }
+    }
+
+    fn explain_router(&self) -> String {
+        let routes = "where a [[route]] is set it is kept to";
+        match self.routing.router {
+            Router::Static if self.routing.failover_after.is_zero() => {
+                "Of several ways the one with the lowest cost that is there is taken.".into()
+            }
+            Router::Static => format!(
+                "Of several ways the one with the lowest cost is taken; when it has been gone for {} s, the next one.",
+                self.routing.failover_after.as_secs_f64()
+            ),
+            Router::Epidemic => format!("Every node that it meets gets a copy of every bundle; {routes}."),
+            Router::SprayAndWait => format!(
+                "Of each bundle made here there are at most {} copies, halved at each meeting; {routes}.",
+                self.routing.copies
+            ),
         }
     }
 }

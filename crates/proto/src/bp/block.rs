@@ -225,6 +225,8 @@ pub enum BlockType {
     BlockConfidentiality,
     /// 193, private: priority, as the [module](super) describes it.
     QualityOfService,
+    /// 194, private: how many copies of the bundle its holder may make, as the [module](super) describes it.
+    Copies,
     /// Any other.
     Unknown(u64),
 }
@@ -240,6 +242,7 @@ impl BlockType {
             11 => BlockType::BlockIntegrity,
             12 => BlockType::BlockConfidentiality,
             193 => BlockType::QualityOfService,
+            194 => BlockType::Copies,
             number => BlockType::Unknown(number),
         }
     }
@@ -254,6 +257,7 @@ impl BlockType {
             BlockType::BlockIntegrity => 11,
             BlockType::BlockConfidentiality => 12,
             BlockType::QualityOfService => 193,
+            BlockType::Copies => 194,
             BlockType::Unknown(number) => number,
         }
     }
@@ -286,6 +290,8 @@ pub enum Content {
     HopCount(HopCount),
     /// Priority.
     QualityOfService(QualityOfService),
+    /// How many copies of the bundle its holder may make: spray and wait.
+    Copies(u64),
 }
 
 /// How many hops a bundle may take and has taken (RFC 9171 4.4.3).
@@ -359,6 +365,10 @@ impl Content {
                 let quality = decode_quality_of_service(&mut input);
                 return Ok(quality.ok().filter(|_| input.is_empty()));
             }
+            BlockType::Copies => {
+                let copies = cbor::unsigned(&mut input, "a number of copies", "a private block");
+                return Ok(copies.ok().filter(|_| input.is_empty()).map(Content::Copies));
+            }
             _ => return Ok(None),
         };
         Ok(Some(content))
@@ -371,6 +381,7 @@ impl Content {
             Content::BundleAge(_) => BlockType::BundleAge,
             Content::HopCount(_) => BlockType::HopCount,
             Content::QualityOfService(_) => BlockType::QualityOfService,
+            Content::Copies(_) => BlockType::Copies,
         }
     }
 
@@ -378,9 +389,10 @@ impl Content {
     pub const fn default_flags(&self) -> BlockFlags {
         match self {
             Content::PreviousNode(_) => BlockFlags::NONE,
-            Content::BundleAge(_) | Content::HopCount(_) | Content::QualityOfService(_) => {
-                BlockFlags::REPLICATE
-            }
+            Content::BundleAge(_)
+            | Content::HopCount(_)
+            | Content::QualityOfService(_)
+            | Content::Copies(_) => BlockFlags::REPLICATE,
         }
     }
 
@@ -390,6 +402,7 @@ impl Content {
         match self {
             Content::PreviousNode(node) => node.encode(&mut out),
             Content::BundleAge(milliseconds) => cbor::put_unsigned(*milliseconds, &mut out),
+            Content::Copies(copies) => cbor::put_unsigned(*copies, &mut out),
             Content::HopCount(hops) => {
                 cbor::put_array(2, &mut out);
                 cbor::put_unsigned(u64::from(hops.limit), &mut out);

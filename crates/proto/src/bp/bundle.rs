@@ -112,6 +112,14 @@ impl Head {
         }
     }
 
+    /// How many copies its holder may make; none where it does not say.
+    pub fn copies(&self) -> Option<u64> {
+        match self.content(BlockType::Copies) {
+            Some(Content::Copies(copies)) => Some(copies),
+            _ => None,
+        }
+    }
+
     /// Gives the block of this content's type this content; adds the block, with the payload's kind of checksum and
     /// the smallest free number, if there is none.
     pub fn set(&mut self, content: &Content) {
@@ -201,7 +209,7 @@ fn stays_in_every_fragment(block: &Block) -> bool {
     block.flags.contains(BlockFlags::REPLICATE)
         || matches!(
             block.block_type,
-            BlockType::BundleAge | BlockType::HopCount | BlockType::QualityOfService
+            BlockType::BundleAge | BlockType::HopCount | BlockType::QualityOfService | BlockType::Copies
         )
 }
 

@@ -37,6 +37,11 @@
 //! understand each other. A block with that number and another content is somebody else's: carried, not interpreted.
 //! A bundle without the block is normal.
 //!
+//! # Copies
+//! Spray and wait counts copies: [`block::BlockType::Copies`], number 194 of the private range, an unsigned integer, is
+//! how many copies the holder of the bundle may make, its own included. Number and format are those of ION's block. It
+//! is in every fragment, and a block with that number and another content is somebody else's.
+//!
 //! # Units
 //! Times and lifetimes are milliseconds (DTN time: since 2000-01-01 UTC, leap seconds not counted), lengths bytes.
 

@@ -487,6 +487,19 @@ fn priority_travels_in_ions_block() {
     assert_eq!(Content::QualityOfService(Priority::Expedited.into()).encode(), hex("8400020000"));
 }
 
+/// The format of ION's spray-and-wait block: a number.
+#[test]
+fn copies_are_counted_in_ions_block() {
+    for (data, copies) in [("01", 1), ("04", 4), ("187f", 127)] {
+        assert_eq!(Content::decode(BlockType::Copies, &hex(data)), Ok(Some(Content::Copies(copies))));
+        assert_eq!(Content::Copies(copies).encode(), hex(data));
+    }
+    for other in ["", "20", "0101", "1801", "8101", "4101"] {
+        assert_eq!(Content::decode(BlockType::Copies, &hex(other)), Ok(None), "{other} is somebody else's");
+    }
+    assert_eq!((BlockType::Copies.number(), BlockType::from_number(194)), (194, BlockType::Copies));
+}
+
 /// RFC 9172 3.8: a block that is the target of a block confidentiality block holds ciphertext.
 #[test]
 fn encrypted_blocks_are_not_parsed() {

@@ -160,8 +160,13 @@ fn valid_eid_text(rng: Rng) -> Bytes {
 
 /// The first byte chooses the block type.
 fn check_content(bytes: &Bytes) -> bool {
-    const TYPES: [BlockType; 4] =
-        [BlockType::PreviousNode, BlockType::BundleAge, BlockType::HopCount, BlockType::QualityOfService];
+    const TYPES: [BlockType; 5] = [
+        BlockType::PreviousNode,
+        BlockType::BundleAge,
+        BlockType::HopCount,
+        BlockType::QualityOfService,
+        BlockType::Copies,
+    ];
     let Some(&choice) = bytes.first() else { return false };
     let (block_type, data) = (TYPES[usize::from(choice) % TYPES.len()], bytes.slice(1..));
     let Ok(Some(content)) = Content::decode(block_type, &data) else { return false };

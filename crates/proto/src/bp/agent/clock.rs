@@ -55,6 +55,8 @@ pub(super) enum Due {
     Retry(RecordId),
     /// A link may be used again.
     Release(LinkId),
+    /// A router waits no longer: every link looks what there is for it.
+    Look,
     /// A delivery is said again.
     Repeat(AduKey),
     /// A read that failed is tried again.

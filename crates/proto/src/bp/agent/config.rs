@@ -46,6 +46,8 @@ pub struct Config {
     pub delivery_repeat: Duration,
     /// No bundle stays longer than this whatever its own lifetime says; zero: no override. Default zero. RFC 9171 4.3.1.
     pub lifetime_max: Duration,
+    /// How bundles find their way.
+    pub routing: Routing,
     /// What is special about single links.
     pub links: Vec<LinkConfig>,
 }
@@ -69,6 +71,7 @@ impl Default for Config {
             backoff_max: Duration::from_secs(300),
             delivery_repeat: Duration::ZERO,
             lifetime_max: Duration::ZERO,
+            routing: Routing::default(),
             links: Vec::new(),
         }
     }
@@ -145,6 +148,48 @@ pub enum Evict {
     None,
     /// Waiting bundles that are less urgent than the newcomer, the least urgent and oldest first.
     LowestPriority,
+}
+
+/// How bundles find their way. Where a route is set for a destination, it is kept to by every router.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Routing {
+    /// The router. Default: static.
+    pub router: Router,
+    /// Static: how long a better hop that has gone is waited for before the next one is taken. Default zero.
+    pub failover_after: Duration,
+    /// Spray and wait: how many copies of a bundle made here there may be in the network, 1 to 127. Default 8.
+    pub copies: u32,
+}
+
+impl Default for Routing {
+    fn default() -> Self {
+        Routing { router: Router::Static, failover_after: Duration::ZERO, copies: 8 }
+    }
+}
+
+/// A router.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Router {
+    /// The operator's routes, the cheapest that is there; and neighbours themselves.
+    #[default]
+    Static,
+    /// A copy to every node that is met.
+    Epidemic,
+    /// A number of copies, halved at each meeting; the last one waits for the destination.
+    SprayAndWait,
+}
+
+impl Router {
+    /// Its name, as configurations have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Router::Static => "static",
+            Router::Epidemic => "epidemic",
+            Router::SprayAndWait => "spray-and-wait",
+        }
+    }
 }
 
 /// Which status reports this node sends when a bundle asks for them (RFC 9171 5.1, 6.1.1).

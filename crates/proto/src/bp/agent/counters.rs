@@ -11,6 +11,10 @@ pub struct Counters {
     pub sent_here: u64,
     /// Bundles that the next hop has whole.
     pub forwarded: u64,
+    /// Copies that other nodes have got, of bundles that stay here, too.
+    pub copies_sent: u64,
+    /// Copies that a node does not take, now or ever.
+    pub copies_refused: u64,
     /// Transfers that carried a part of a bundle only.
     pub fragments_sent: u64,
     /// Payload bytes whose transfer broke and that the peer had acknowledged: they are not sent again.

@@ -380,7 +380,13 @@ impl Agent {
             return;
         }
         let first = local.assembly.records().next().expect("a whole has parts");
-        let end = self.bundles[&first].end;
+        let (end, delivery) = (self.bundles[&first].end, local.delivery);
+        let record = self.entomb(now, key.clone(), end);
+        self.burials.insert(record, (key, delivery));
+    }
+
+    /// Stores a tombstone for a bundle with this end.
+    pub(super) fn entomb(&mut self, now: Instant, key: AduKey, end: End) -> RecordId {
         let dtn_ms = self.clock.dtn_ms(now);
         let remaining_ms = match (end.dtn_ms, dtn_ms) {
             (Some(end), Some(dtn_ms)) => end.saturating_sub(dtn_ms),
@@ -392,7 +398,6 @@ impl Agent {
             expires_dtn_ms: end.dtn_ms.unwrap_or(0),
             remaining_ms,
         };
-        let delivery = local.delivery;
         let record = self.next_record();
         let mut out = BytesMut::new();
         self.header(now, Kind::Tombstone, 0).encode(&mut out);
@@ -400,8 +405,8 @@ impl Agent {
         let appended = out.len() as u64;
         let end = End { dtn_ms: end.dtn_ms, by_age: now + Duration::from_millis(remaining_ms) };
         self.store.append(record, out.freeze());
-        self.burials.insert(record, (key.clone(), delivery));
         self.add_tombstone(now, key, Tombstone { record, end, appended });
+        record
     }
 
     /// Remembers a bundle as taken.

@@ -10,7 +10,7 @@ use super::clock::{End, millis};
 use super::delivery::AduKey;
 use super::ranges::Ranges;
 use super::record::HEADER_BYTES;
-use super::routing::ClassId;
+use super::routing::{ClassId, CopyOf, Spread};
 
 /// The order in which bundles want the line: the most urgent first, then the one that is here longest.
 pub(super) type Rank = (Reverse<Priority>, RecordId);
@@ -35,7 +35,7 @@ pub(super) enum Stage {
 }
 
 /// A bundle, or the part of one, in one record.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Held {
     /// The head: what a cut bundle has become, without the blocks that had to be discarded.
     pub(super) head: Head,
@@ -86,6 +86,10 @@ pub(super) struct Held {
     pub(super) refusals: u32,
     /// Links over which it cannot go.
     pub(super) barred: Vec<LinkId>,
+    /// What is remembered while it goes to several nodes.
+    pub(super) spread: Option<Box<Spread>>,
+    /// A copy for one node; it has no record of its own.
+    pub(super) copy_of: Option<Box<CopyOf>>,
 }
 
 impl Held {

@@ -239,7 +239,7 @@ impl Agent {
             return false;
         }
         let key = AduKey::of(head, RecordId(0));
-        if self.tombstones.contains_key(&key) {
+        if self.tombstones.contains_key(&key) || self.passed.contains(&head.id()) {
             return true;
         }
         let from = head.primary.fragment.map_or(0, |fragment| fragment.offset);
@@ -253,7 +253,8 @@ impl Agent {
             let waiting = matches!(held.stage, Stage::Forwarding(_) | Stage::Resting(_));
             let (a, b) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());
             let covers = a <= from && to <= b && (from < to || held.payload_bytes() == 0);
-            waiting && covers && held.flights.is_empty() && self.safe_prefix(held) == 0
+            let stays = held.spread.is_some() || (held.flights.is_empty() && self.safe_prefix(held) == 0);
+            waiting && covers && stays
         })
     }
 
@@ -523,6 +524,8 @@ impl Agent {
             flights: Vec::new(),
             refusals: 0,
             barred: Vec::new(),
+            spread: None,
+            copy_of: None,
         };
         held.renew();
         held.set_end(self.config.lifetime_max);

@@ -24,7 +24,7 @@ use super::Agent;
 use super::clock::{Clock, Due};
 use super::config::LinkConfig;
 use super::outgoing::Flight;
-use super::routing::Hop;
+use super::routing::{Hop, peer_key};
 
 /// A link.
 #[derive(Debug, Default)]
@@ -37,6 +37,8 @@ pub(super) struct Link {
     /// It went down because it was idle: a bundle that wants it brings it up.
     idle: bool,
     peer: Option<Eid>,
+    /// Stands for the peer among those that have a copy of a bundle.
+    peer_key: Option<u64>,
     pub(super) interleave: bool,
     /// The largest bundle that the peer takes, bytes.
     pub(super) bundle_bytes_max: u64,
@@ -84,6 +86,21 @@ impl Links {
         self.links.get(&id)?.peer.as_ref()
     }
 
+    /// What stands for it among those that have a copy of a bundle.
+    pub(super) fn peer_key(&self, id: LinkId) -> Option<u64> {
+        self.links.get(&id)?.peer_key
+    }
+
+    /// The links whose other end is known.
+    pub(super) fn named(&self) -> impl Iterator<Item = LinkId> + '_ {
+        self.by_peer.values().flatten().copied()
+    }
+
+    /// True while some link leads to this node.
+    pub(super) fn is_connected(&self, node: &Eid) -> bool {
+        self.by_peer.contains_key(node)
+    }
+
     /// The links that a hop may mean.
     pub(super) fn of(&self, hop: &Hop) -> Vec<LinkId> {
         match hop {
@@ -113,6 +130,7 @@ impl Links {
 
     fn set_peer(&mut self, id: LinkId, peer: Option<Eid>) {
         let Some(link) = self.links.get_mut(&id) else { return };
+        link.peer_key = peer.as_ref().map(peer_key);
         if let Some(old) = core::mem::replace(&mut link.peer, peer.clone())
             && let Some(ids) = self.by_peer.get_mut(&old)
         {
@@ -259,15 +277,20 @@ impl Agent {
         if let Some(boundary) = link.boundary {
             self.deadlines.at_dtn(boundary, Due::Contact(id));
         }
-        if link.in_contact != was {
+        let (on, up) = (link.in_contact, link.up);
+        if on != was {
+            if up {
+                self.tell_router(now, id, on);
+            }
             // What may go elsewhere now, or here again.
-            self.ready.extend(self.links.iter().map(|(id, _)| id));
+            self.look_at_all_links();
         }
     }
 
     /// A link came up.
     pub(super) fn link_up(
         &mut self,
+        now: Instant,
         id: LinkId,
         peer: Option<String>,
         interleave: bool,
@@ -284,7 +307,11 @@ impl Agent {
         link.bundle_bytes_max = bundle_bytes_max;
         link.room = 0;
         let node = peer.as_deref().and_then(super::parse_node);
+        let in_contact = link.in_contact;
         self.links.set_peer(id, node);
+        if in_contact {
+            self.tell_router(now, id, true);
+        }
         self.up.push_back(AppIndication::Link { link: id, peer, down: None });
         self.ready.insert(id);
     }
@@ -313,13 +340,18 @@ impl Agent {
             // The provider gave up, or it was asked for again while it was closing: not again at once.
             self.hold_link(now, id, self.config.backoff_min);
         }
+        self.tell_router(now, id, false);
+        let node = self.links.peer(id).cloned();
         self.links.set_peer(id, None);
+        if let Some(node) = node {
+            self.undo_copies(&node);
+        }
         if id.is_incoming() {
             self.links.links.remove(&id);
         }
         self.up.push_back(AppIndication::Link { link: id, peer, down: Some(reason) });
         // What waited for this one may go over another.
-        self.ready.extend(self.links.iter().map(|(id, _)| id));
+        self.look_at_all_links();
     }
 
     fn open_transfers(&mut self, id: LinkId) -> (Vec<(TransferId, u64)>, Vec<TransferId>) {
@@ -354,7 +386,7 @@ impl Agent {
     pub(super) fn connect_if_wanted(&mut self, now: Instant, id: LinkId) {
         let Some(link) = self.links.get(id) else { return };
         let dormant = link.wanted && !link.up && !link.retrying && !link.is_held(now) && link.in_contact;
-        if dormant && (!link.idle || self.routing.wants(id)) {
+        if dormant && (!link.idle || self.queues.wants(id)) {
             self.links.get_mut(id).expect("it was just found").retrying = true;
             self.control.push_back((id, BundlesRequest::Connect));
         }

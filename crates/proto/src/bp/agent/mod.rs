@@ -34,8 +34,7 @@
 //! | 5.7, 5.9 delivery, reassembly | `delivery`, `reassembly` |
 //! | 5.10, 5.11 deletion | here |
 //!
-//! Not implemented, and why: forwarding to several nodes at a time (static routes name one way; a later routing
-//! protocol may want it), membership of a group beyond this node (5.3 step 1: what is for a group that somebody here is
+//! Not implemented, and why: membership of a group beyond this node (5.3 step 1: what is for a group that somebody here is
 //! registered for is delivered here and not forwarded), returning a bundle to its previous node (5.4.2 allows it, and
 //! two such nodes would play ping-pong), the processing of BPSec blocks (carried as they are).
 //!
@@ -65,7 +64,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Evict, Limits, LinkConfig, Reports};
+pub use config::{Config, Evict, Limits, LinkConfig, Reports, Router as RouterChoice, Routing};
 pub use counters::Counters;
 pub use status::{BundleStatus, Why};
 
@@ -89,7 +88,7 @@ use incoming::Incoming;
 use links::Links;
 use reports::Allowance;
 use restore::{Restore, Verifying};
-use routing::Routing;
+use routing::{Passed, Queues, Router, Table};
 use sending::{Composing, Sending};
 use store::{Purpose, Store};
 
@@ -142,7 +141,12 @@ pub struct Agent {
     verifying: BTreeMap<RecordId, Verifying>,
 
     links: Links,
-    routing: Routing,
+    table: Table,
+    queues: Queues,
+    router: Box<dyn Router>,
+    /// Copies of bundles by the node they go to.
+    copies: BTreeMap<Eid, BTreeSet<RecordId>>,
+    passed: Passed,
     incoming: BTreeMap<(LinkId, TransferId), Incoming>,
     /// Links that may have something to do.
     ready: BTreeSet<LinkId>,
@@ -189,6 +193,7 @@ impl Agent {
         // What was accepted under another limit is not lost by a smaller one.
         let stored_policy = Policy { head_bytes_max: head_bytes_max.max(1 << 20), ..Policy::STORED };
         let allowance = Allowance::new(config.reports.per_minute_max);
+        let router = routing::router(&config.routing);
         let mut store = Store::default();
         store.list();
         Ok(Agent {
@@ -215,7 +220,11 @@ impl Agent {
             unaged: Vec::new(),
             verifying: BTreeMap::new(),
             links: Links::default(),
-            routing: Routing::default(),
+            table: Table::default(),
+            queues: Queues::default(),
+            router,
+            copies: BTreeMap::new(),
+            passed: Passed::default(),
             incoming: BTreeMap::new(),
             ready: BTreeSet::new(),
             served: LinkId(0),
@@ -282,6 +291,12 @@ impl Agent {
         self.composing.remove(&record);
         self.verifying.remove(&record);
         self.cancel_flights(&held.flights);
+        if let Some(spread) = held.spread {
+            self.drop_copies(*spread);
+        }
+        if let Some(copy) = held.copy_of {
+            return self.copy_gone(record, &copy);
+        }
         if held.stage == Stage::Local {
             self.part_gone(record, &held.adu);
         }
@@ -299,6 +314,10 @@ impl Agent {
         self.report_deleted(now, &head, reason);
         if let Some(send) = send {
             self.end_send(send, Err(failure));
+        }
+        if reason == ReasonCode::TransmissionCanceled && self.bundles[&record].spread.is_some() {
+            // Others may have copies, and bring them.
+            self.remember_passed(now, record);
         }
         self.drop_bundle(record);
     }
@@ -319,6 +338,7 @@ impl Agent {
 
     /// The storage does not have what it said it had.
     fn storage_lost(&mut self, now: Instant, record: RecordId) {
+        let record = self.original(record);
         self.counters.deleted_storage += 1;
         self.delete(now, record, ReasonCode::DepletedStorage, SendFailure::Storage);
     }
@@ -340,6 +360,7 @@ impl Agent {
                 Due::Contact(link) => self.look_at_contacts(now, link),
                 Due::Retry(record) => self.retry(record),
                 Due::Release(link) => self.release_link(link),
+                Due::Look => self.look_at_all_links(),
                 Due::Repeat(key) => self.repeat(now, &key),
                 Due::Reread(key) => self.read_next(key),
                 Due::Bury(key) => self.bury(now, key),
@@ -460,7 +481,7 @@ impl Agent {
     fn handle_bundles(&mut self, now: Instant, link: LinkId, indication: BundlesIndication) {
         match indication {
             BundlesIndication::Up { peer, interleave, transfer_bytes_max } => {
-                self.link_up(link, peer, interleave, transfer_bytes_max);
+                self.link_up(now, link, peer, interleave, transfer_bytes_max);
             }
             BundlesIndication::Down { reason, retry } => self.link_down(now, link, reason, retry),
             BundlesIndication::Room(room) => {

@@ -27,7 +27,7 @@ use super::clock::Due;
 use super::held::{Held, Rank, Stage, count_hop};
 use super::links::Link;
 use super::record::Note;
-use super::routing::Hop;
+use super::routing::{Hop, Ways, is_copy};
 use super::store::Purpose;
 
 /// Chunks shorter than this are put together with their neighbours; longer ones are handed down as they were read.
@@ -166,7 +166,8 @@ impl Agent {
             let offset = held.payload_at() + flight.read_at;
             flight.read_at += length;
             flight.pending += 1;
-            self.store.read(flight.record, offset, length as u32, Purpose::Flight(id, transfer));
+            let record = held.copy_of.as_ref().map_or(flight.record, |copy| copy.parent);
+            self.store.read(record, offset, length as u32, Purpose::Flight(id, transfer));
             return true;
         }
         false
@@ -213,7 +214,7 @@ impl Agent {
         let busy = link.filling.iter().map(|transfer| &link.flights[transfer]);
         let urgency = busy.clone().map(|flight| flight.priority).max();
         let all_read = busy.clone().all(|flight| flight.read_at == flight.to);
-        for (priority, record) in self.routing.candidates(id, &self.links, now) {
+        for (priority, record) in self.candidates(now, id) {
             // While one is being filled the next is wanted when that one is read, or if it may overtake.
             let overtakes = link.interleave && urgency.is_some_and(|urgency| priority.0 > urgency);
             if urgency.is_some() && !all_read && !overtakes {
@@ -221,6 +222,7 @@ impl Agent {
             }
             match self.fit(now, id, record) {
                 Fit::Bytes(most) => {
+                    let record = self.copy_for(id, record);
                     self.begin_flight(id, record, most);
                     return true;
                 }
@@ -283,7 +285,7 @@ impl Agent {
             return false;
         }
         let (record, priority, from, to) = (flight.record, flight.priority, flight.from, flight.to);
-        let mut better = self.routing.candidates(id, &self.links, now).into_iter();
+        let mut better = self.candidates(now, id).into_iter();
         let more_urgent = |(other, _): &Rank| other.0 > priority;
         if better.any(|other| more_urgent(&other) && matches!(self.fit(now, id, other.1), Fit::Bytes(_))) {
             // Something more urgent has come while this one was being read.
@@ -408,10 +410,16 @@ impl Agent {
 
     /// The next hop has all of a bundle (RFC 9171 5.4 step 5).
     fn forwarded(&mut self, now: Instant, record: RecordId) {
+        if is_copy(record) {
+            return self.copy_sent(now, record);
+        }
         self.counters.forwarded += 1;
         self.report_forwarded(now, record);
         if let Some(send) = self.bundles[&record].send {
             self.end_send(send, Ok(()));
+        }
+        if self.bundles[&record].spread.is_some() {
+            self.remember_passed(now, record);
         }
         self.drop_bundle(record);
     }
@@ -543,10 +551,18 @@ impl Agent {
     /// A bundle cannot go over this link; where no other hop is left it is given up (RFC 9171 5.4.2).
     fn bar(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
         let Some(held) = self.bundles.get_mut(&record) else { return };
+        let Stage::Forwarding(class) = held.stage else {
+            // It rests after another refusal: it is sorted anew afterwards.
+            held.barred.push(id);
+            return;
+        };
+        let hops = match &self.queues.key(class).ways {
+            Ways::Hops(hops) => hops.clone(),
+            Ways::Everyone => return self.bar_copies(id, record),
+        };
         held.barred.push(id);
         let (barred, idle) = (held.barred.clone(), held.flights.is_empty());
         let destination = held.head.primary.destination.clone();
-        let hops = self.routing.hops(&destination, self.config.direct_neighbours);
         let left = hops.iter().any(|(_, hop)| match hop {
             Hop::Link(link) => !barred.contains(link),
             Hop::Node(node) => {
@@ -558,6 +574,8 @@ impl Agent {
         if left {
             self.unroute(record);
             self.route(record);
+        } else if idle && is_copy(record) {
+            self.copy_refused(record);
         } else if idle {
             self.counters.deleted_refused += 1;
             self.delete(now, record, ReasonCode::NoRoute, failure);

@@ -13,7 +13,7 @@
 //! | own | a bundle made here; without a seal it was never accepted and is dropped |
 //!
 //! A note follows a whole bundle only: the **seal** (all of it is here, and its checksum fits), then how much of the
-//! payload is safe with the next hop. Nothing ever follows the prefix of a bundle that broke off, so that whatever
+//! payload is safe with the next hop, which nodes have a copy, and how many may still be made. Nothing ever follows the prefix of a bundle that broke off, so that whatever
 //! length survives a crash is a prefix of the payload again. A note carries the record's nonce, which no peer knows:
 //! payload bytes cannot pass for one. Numbers are big-endian; times are DTN milliseconds, zero: not known.
 
@@ -100,6 +100,10 @@ pub(super) enum Note {
     Sealed,
     /// The payload's first so many bytes are safe with the next hop.
     SafeUpTo(u64),
+    /// The node that this stands for has the bundle.
+    Given(u64),
+    /// So many copies of the bundle may still be made.
+    Copies(u64),
 }
 
 impl Note {
@@ -109,6 +113,8 @@ impl Note {
         let (kind, value) = match self {
             Note::Sealed => (1, 0),
             Note::SafeUpTo(value) => (2, value),
+            Note::Given(value) => (3, value),
+            Note::Copies(value) => (4, value),
         };
         out.put_u32(kind);
         out.put_u64(value);
@@ -128,6 +134,8 @@ impl Note {
             _ if found != nonce || check != crc => None,
             1 => Some(Note::Sealed),
             2 => Some(Note::SafeUpTo(value)),
+            3 => Some(Note::Given(value)),
+            4 => Some(Note::Copies(value)),
             _ => None,
         }
     }

@@ -26,6 +26,8 @@ use super::{Agent, BOOT_SHIFT, Phase};
 const READS_MAX: usize = 64;
 /// How much of a record is read at first.
 const FIRST_READ_BYTES: u32 = 2048;
+/// How many of the notes behind a bundle are read, the last ones.
+const NOTES_MAX: u64 = 1024;
 
 /// What the start still has to do.
 #[derive(Debug, Default)]
@@ -205,18 +207,16 @@ impl Agent {
         // A torn note at the end is overwritten by nobody: later notes would not be found behind it.
         held.closed |= !(length - notes_at).is_multiple_of(NOTE_BYTES);
         if !sealed && notes > 1 {
-            let last = notes_at + (notes - 1) * NOTE_BYTES;
+            let read = (notes - 1).min(NOTES_MAX);
+            let first = notes_at + (notes - read) * NOTE_BYTES;
             self.restore()
                 .reading
                 .insert(record, Looking { length, step: Step::Notes { held, sealed: true } });
-            self.store.read(record, last, NOTE_BYTES as u32, Purpose::Restore);
+            self.store.read(record, first, (read * NOTE_BYTES) as u32, Purpose::Restore);
             return;
         }
-        if let Some(Note::SafeUpTo(safe)) = note
-            && held.may_fragment()
-        {
-            let safe = safe.min(held.payload_bytes() - 1);
-            held.todo.take_first(safe);
+        if sealed {
+            heed_notes(&mut held, data, offset);
         }
         held.stage = Stage::Sealing;
         self.insert_bundle(record, *held);
@@ -369,6 +369,21 @@ impl Agent {
             held.stage = Stage::Sealing;
             self.settled.push_back(record);
         }
+    }
+}
+
+/// Takes over what the notes behind a bundle's seal say.
+fn heed_notes(held: &mut Held, data: &Bytes, offset: u64) {
+    let mut safe = 0;
+    for (position, note) in (offset..).step_by(NOTE_BYTES as usize).zip(data.chunks(NOTE_BYTES as usize)) {
+        match Note::decode(note, held.nonce, position) {
+            Some(Note::SafeUpTo(up_to)) => safe = up_to,
+            Some(Note::Sealed) | None => {}
+            Some(note) => held.spread.get_or_insert_default().restore(note),
+        }
+    }
+    if held.may_fragment() && safe > 0 {
+        held.todo.take_first(safe.min(held.payload_bytes() - 1));
     }
 }
 

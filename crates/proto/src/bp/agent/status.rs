@@ -7,7 +7,7 @@ use core::ops::Bound;
 
 use super::delivery::{AduKey, Progress};
 use super::held::{Held, Stage};
-use super::routing::Hop;
+use super::routing::{COPIES_FROM, ClassKey, Ways};
 use super::{Agent, Limits};
 
 /// A bundle, and why it is still here.
@@ -59,6 +59,18 @@ pub enum Why {
         /// When it begins, DTN milliseconds; none: no contact is planned any more.
         next_dtn_ms: Option<u64>,
     },
+    /// The better of its hops has gone, and is waited for until then.
+    BetterHop {
+        /// When the next one is taken.
+        until: Instant,
+    },
+    /// Copies of it go to nodes that are met, and none is here now that has none; its last copy waits for the destination.
+    Spread {
+        /// How many nodes have one, the one it came from included.
+        given: usize,
+        /// How many copies may still be made, this one included; none: as many as there are nodes.
+        copies: Option<u64>,
+    },
     /// Others are before it, or the link takes no more at the moment.
     Queued(LinkId),
     /// It is on its way.
@@ -81,12 +93,13 @@ pub enum Why {
 impl Agent {
     /// Every bundle that is here, and why.
     pub fn bundles(&self, now: Instant) -> impl Iterator<Item = BundleStatus> + '_ {
-        self.bundles.iter().map(move |(record, held)| self.status_of(now, *record, held))
+        self.bundles_after(now, RecordId(0))
     }
 
     /// Every bundle behind this record, in order: a list that is asked for in parts goes on so.
     pub fn bundles_after(&self, now: Instant, after: RecordId) -> impl Iterator<Item = BundleStatus> + '_ {
-        let behind = (Bound::Excluded(after), Bound::Unbounded);
+        // Copies are no bundles of their own.
+        let behind = (Bound::Excluded(after.min(COPIES_FROM)), Bound::Excluded(COPIES_FROM));
         self.bundles.range(behind).map(move |(record, held)| self.status_of(now, *record, held))
     }
 
@@ -98,7 +111,7 @@ impl Agent {
 
     /// How many bundles are here, and the bytes that they are counted with against the limit.
     pub fn holds(&self) -> (usize, u64) {
-        (self.bundles.len(), self.bytes_held)
+        (self.bundles.len() - self.bundles.range(COPIES_FROM..).count(), self.bytes_held)
     }
 
     /// The limits in force.
@@ -150,7 +163,7 @@ impl Agent {
             Stage::Local => self.why_local(held),
             Stage::Forwarding(class) => match held.flights.first() {
                 Some((link, _)) => Why::OnTheWay(*link),
-                None => self.why_waiting(now, &self.routing.key(class).hops),
+                None => self.why_waiting(now, held, self.queues.key(class)),
             },
         }
     }
@@ -165,8 +178,32 @@ impl Agent {
         }
     }
 
-    fn why_waiting(&self, now: Instant, hops: &[(u32, Hop)]) -> Why {
+    /// Why a bundle waits that goes to several nodes.
+    fn why_spread(&self, now: Instant, held: &Held, key: &ClassKey) -> Why {
+        let spread = held.spread.as_deref().expect("what goes to everyone is spread");
+        let copies = spread.under_way.values().filter_map(|id| self.bundles.get(id));
+        if let Some((link, _)) = copies.flat_map(|copy| copy.flights.first()).next() {
+            return Why::OnTheWay(*link);
+        }
+        let free = |link: &LinkId| self.links.usable(*link, now) && !key.has(*link, &self.links);
+        match self.links.named().find(free) {
+            Some(link) => Why::Queued(link),
+            None => Why::Spread { given: spread.given.len(), copies: spread.copies },
+        }
+    }
+
+    fn why_waiting(&self, now: Instant, held: &Held, key: &ClassKey) -> Why {
+        let hops = match &key.ways {
+            Ways::Hops(hops) => hops,
+            Ways::Everyone => return self.why_spread(now, held, key),
+        };
+        if let Some(until) = self.router.waits_until(hops, &self.view(now)) {
+            return Why::BetterHop { until };
+        }
         let links: Vec<LinkId> = hops.iter().flat_map(|(_, hop)| self.links.of(hop)).collect();
+        if let Some(spread) = held.spread.as_deref().filter(|_| links.is_empty()) {
+            return Why::Spread { given: spread.given.len(), copies: spread.copies };
+        }
         if links.is_empty() {
             return Why::NoRoute;
         }

@@ -5,4 +5,6 @@ mod delivering;
 mod device;
 mod forwarding;
 mod parts;
+mod roaming;
+mod spreading;
 mod world;

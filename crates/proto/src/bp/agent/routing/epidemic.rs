@@ -1,0 +1,22 @@
+//! Epidemic routing: everyone who is met gets a copy.
+//!
+//! Nobody tells what he has, so the rule has to be one that needs no telling: never back to the node it came from, once
+//! to each node (that is remembered with the bundle, over restarts, too), and what comes again is refused by who has it
+//! or had it. Where a route is set it is kept to instead: a bundle with a way goes that way, once.
+
+use super::table::Hops;
+use super::{Router, Subject, Ways};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Epidemic;
+
+impl Router for Epidemic {
+    fn ways(&self, bundle: &Subject, hops: Hops) -> Ways {
+        if bundle.has_route { Ways::Hops(hops) } else { Ways::Everyone }
+    }
+
+    fn spreads(&self) -> bool {
+        true
+    }
+}

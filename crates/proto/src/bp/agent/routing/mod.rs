@@ -1,0 +1,167 @@
+//! Where bundles go.
+//!
+//! A [`Router`] is a value behind a small interface: it is told what happens to links and neighbours, and says for a
+//! bundle where it may go, and which of these ways is taken now. It owns no clock and no queue. Everything else is here:
+//! the routes that the operator sets ([`table`]), the queues, which are found by their next hop ([`queues`]), the bundles'
+//! way into them ([`sorting`]), and the copies of bundles that go to several nodes ([`copies`]).
+//!
+//! ```text
+//!    told: neighbours here and away                           asked for each bundle
+//!         |                                                          |
+//!       Router  ---- ways: Hops(cost, hop ..) or Everyone -----> its class: a queue
+//!                                                                    |
+//!     a link is free -> candidates: the first of each class that may use it now (Router::takes)
+//! ```
+//!
+//! | router | file | what it does |
+//! |---|---|---|
+//! | static | [`fixed`] | the cheapest hop of the operator's routes that is there, the next one after a stated time |
+//! | epidemic | [`epidemic`] | a copy to every node that is met |
+//! | spray and wait | [`spray`] | a number of copies, halved at each meeting; the last one waits for the destination |
+//!
+//! A further router is a further file and a line in [`router`]. What it computes with (link states, a contact graph) it
+//! keeps itself; when its answers change, the bundles that wait are asked anew by [`Router::hear`]'s word.
+
+mod copies;
+mod epidemic;
+mod fixed;
+mod queues;
+mod sorting;
+mod spray;
+mod table;
+
+pub(super) use copies::{CopyOf, Passed, Spread};
+pub(super) use queues::{ClassId, ClassKey, Queues};
+pub(super) use table::{Hops, Table};
+
+use crate::bp::Eid;
+use crate::service::{LinkId, RecordId};
+use crate::time::Instant;
+use core::fmt::Debug;
+
+use super::config::{Router as Choice, Routing as Settings};
+use super::links::Links;
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Hop {
+    /// This link.
+    Link(LinkId),
+    /// Any link to this node.
+    Node(Eid),
+}
+
+/// Where a bundle may go.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ways {
+    /// Over one of these, the cheapest first; none: nowhere.
+    Hops(Hops),
+    /// A copy to every node that is met and has had none.
+    Everyone,
+}
+
+/// A bundle as routers see it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject {
+    /// The operator has set a route that matches.
+    pub(super) has_route: bool,
+    /// How many copies may be made of it, where they are counted.
+    pub(super) copies: Option<u64>,
+}
+
+/// What routers look at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    /// The time.
+    pub(super) now: Instant,
+    /// The links.
+    pub(super) links: &'a Links,
+}
+
+/// What routers are told.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event<'a> {
+    /// A link can be used: it is up, and no contact plan is against it.
+    Here {
+        /// The link.
+        link: LinkId,
+        /// The node at its other end, where that is known.
+        peer: Option<&'a Eid>,
+    },
+    /// It can be used no longer.
+    Away {
+        /// The link.
+        link: LinkId,
+        /// The node at its other end.
+        peer: Option<&'a Eid>,
+    },
+}
+
+/// How bundles find their way. See the [module](self).
+pub(super) trait Router: Debug + Send {
+    /// Something has happened. Says when waiting bundles are to be looked at again because of it.
+    fn hear(&mut self, _now: Instant, _event: &Event<'_>) -> Option<Instant> {
+        None
+    }
+
+    /// Where a bundle may go; `hops` is what the routes say, and its destination itself where neighbours are served
+    /// directly.
+    fn ways(&self, bundle: &Subject, hops: Hops) -> Ways;
+
+    /// Whether this link is the way to take now, of the hops of [`Router::ways`]. `open` says which links can be used at
+    /// all. By default the cheapest that is there is taken.
+    fn takes(&self, link: LinkId, hops: &Hops, open: &dyn Fn(LinkId) -> bool, view: &View<'_>) -> bool {
+        let mut tier = None;
+        for (cost, hop) in hops {
+            if tier.is_some_and(|tier| *cost > tier) {
+                return false;
+            }
+            for candidate in view.links.of(hop).into_iter().filter(|candidate| open(*candidate)) {
+                if candidate == link {
+                    return true;
+                }
+                tier = Some(*cost);
+            }
+        }
+        false
+    }
+
+    /// Until when it waits for a better way, if it does.
+    fn waits_until(&self, _hops: &Hops, _view: &View<'_>) -> Option<Instant> {
+        None
+    }
+
+    /// True if bundles may go to several nodes, so that what passed through here has to be remembered.
+    fn spreads(&self) -> bool {
+        false
+    }
+
+    /// How many copies may be made of a bundle, made here or not, that says this; none: they are not counted.
+    fn copies(&self, _own: bool, _said: Option<u64>) -> Option<u64> {
+        None
+    }
+}
+
+/// The router of this configuration.
+pub(super) fn router(settings: &Settings) -> Box<dyn Router> {
+    match settings.router {
+        Choice::Static => Box::new(fixed::Fixed::new(settings.failover_after)),
+        Choice::Epidemic => Box::new(epidemic::Epidemic),
+        Choice::SprayAndWait => Box::new(spray::Spray::new(settings.copies)),
+    }
+}
+
+/// Copies have no record of their own: their ids have this bit, which no record has.
+const COPY_BIT: u64 = 1 << 63;
+/// No record has this id or a greater one, and copies have.
+pub(super) const COPIES_FROM: RecordId = RecordId(COPY_BIT);
+
+/// True for the id of a copy.
+pub(super) const fn is_copy(record: RecordId) -> bool {
+    record.0 & COPY_BIT != 0
+}
+
+/// What stands for a node among those that have a copy: 64 bits of its id.
+pub(super) fn peer_key(node: &Eid) -> u64 {
+    crate::rng::Rng::new(0).fork(&node.node_id().to_string()).next_u64()
+}

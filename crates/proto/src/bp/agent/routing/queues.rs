@@ -1,0 +1,174 @@
+//! Bundles that wait, in queues that are found by their next hop.
+//!
+//! Bundles that may take the same ways stand in one queue, their *class*. So a link that comes or goes moves no bundle:
+//! what is asked is which classes may use it now, and only those are looked at that the link may concern.
+
+use crate::bp::Eid;
+use crate::service::LinkId;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::held::Rank;
+use super::super::links::Links;
+use super::{Hop, Router, View, Ways, is_copy};
+
+/// How many bundles of a queue are looked at for one that fits a link.
+const CANDIDATES_MAX: usize = 16;
+
+/// A class of bundles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) struct ClassId(u64);
+
+/// What the bundles of a class have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) struct ClassKey {
+    /// Where they may go.
+    pub(in super::super) ways: Ways,
+    /// The node the bundles came from.
+    pub(in super::super) previous: Option<Eid>,
+    /// The link they came over.
+    pub(in super::super) arrived_over: Option<LinkId>,
+    /// Links over which they cannot go.
+    pub(in super::super) barred: Vec<LinkId>,
+    /// Nodes that have a copy, or get one, by [`super::peer_key`], in order.
+    pub(in super::super) given: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Class {
+    key: ClassKey,
+    queue: BTreeSet<Rank>,
+    members: usize,
+}
+
+/// All queues.
+#[derive(Debug, Default)]
+pub(in super::super) struct Queues {
+    ids: BTreeMap<ClassKey, ClassId>,
+    classes: BTreeMap<ClassId, Class>,
+    /// Classes that name a next hop.
+    by_hop: BTreeMap<Hop, BTreeSet<ClassId>>,
+    /// Classes for every node that is met.
+    for_everyone: BTreeSet<ClassId>,
+    next: u64,
+}
+
+impl Queues {
+    /// Makes a bundle a member of the class with this key.
+    pub(super) fn join(&mut self, key: ClassKey) -> ClassId {
+        if let Some(id) = self.ids.get(&key) {
+            self.classes.get_mut(id).expect("both maps agree").members += 1;
+            return *id;
+        }
+        self.next += 1;
+        let id = ClassId(self.next);
+        match &key.ways {
+            Ways::Everyone => drop(self.for_everyone.insert(id)),
+            Ways::Hops(hops) => hops.iter().for_each(|(_, hop)| {
+                self.by_hop.entry(hop.clone()).or_default().insert(id);
+            }),
+        }
+        self.ids.insert(key.clone(), id);
+        self.classes.insert(id, Class { key, queue: BTreeSet::new(), members: 1 });
+        id
+    }
+
+    /// Ends a membership; the class goes with its last member.
+    pub(super) fn leave(&mut self, id: ClassId, rank: Rank) {
+        let Some(class) = self.classes.get_mut(&id) else { return };
+        class.queue.remove(&rank);
+        class.members -= 1;
+        if class.members > 0 {
+            return;
+        }
+        let class = self.classes.remove(&id).expect("it was just found");
+        self.ids.remove(&class.key);
+        match class.key.ways {
+            Ways::Everyone => drop(self.for_everyone.remove(&id)),
+            Ways::Hops(hops) => {
+                for (_, hop) in hops {
+                    let Some(ids) = self.by_hop.get_mut(&hop) else { continue };
+                    ids.remove(&id);
+                    if ids.is_empty() {
+                        self.by_hop.remove(&hop);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A member wants the line.
+    pub(super) fn enqueue(&mut self, id: ClassId, rank: Rank) {
+        self.classes.get_mut(&id).expect("members have a class").queue.insert(rank);
+    }
+
+    /// A member has all it wanted.
+    pub(super) fn dequeue(&mut self, id: ClassId, rank: Rank) {
+        self.classes.get_mut(&id).expect("members have a class").queue.remove(&rank);
+    }
+
+    /// What a class is.
+    pub(in super::super) fn key(&self, id: ClassId) -> &ClassKey {
+        &self.classes.get(&id).expect("members have a class").key
+    }
+
+    /// The bundles that want this link most, the most urgent first and what was begun before others: the first few of
+    /// each class that may use it now.
+    pub(super) fn candidates(&self, link: LinkId, router: &dyn Router, view: &View<'_>) -> Vec<Rank> {
+        let mut ranks: Vec<Rank> = Vec::new();
+        for id in self.of_link(link, view.links) {
+            let class = &self.classes[&id];
+            if !class.queue.is_empty() && class.key.may_use(link, router, view) {
+                ranks.extend(class.queue.iter().take(CANDIDATES_MAX));
+            }
+        }
+        ranks.sort_by_key(|(priority, record)| (*priority, !is_copy(*record), *record));
+        ranks
+    }
+
+    /// The classes that a link may concern.
+    fn of_link(&self, link: LinkId, links: &Links) -> BTreeSet<ClassId> {
+        let mut found = self.by_hop.get(&Hop::Link(link)).cloned().unwrap_or_default();
+        if let Some(peer) = links.peer(link) {
+            found.extend(self.by_hop.get(&Hop::Node(peer.clone())).into_iter().flatten());
+            found.extend(&self.for_everyone);
+        }
+        found
+    }
+
+    /// True if some bundle would use this link if it were up.
+    pub(in super::super) fn wants(&self, link: LinkId) -> bool {
+        let classes = self.by_hop.get(&Hop::Link(link)).into_iter().flatten();
+        classes.chain(&self.for_everyone).any(|id| !self.classes[id].queue.is_empty())
+    }
+}
+
+impl ClassKey {
+    /// True if a bundle of this class may go over this link: it leads not back, and the router takes no other.
+    fn may_use(&self, link: LinkId, router: &dyn Router, view: &View<'_>) -> bool {
+        let open = |candidate: LinkId| {
+            !self.barred.contains(&candidate)
+                && !self.leads_back(candidate, view.links)
+                && view.links.usable(candidate, view.now)
+        };
+        match &self.ways {
+            Ways::Hops(hops) => router.takes(link, hops, &open, view),
+            Ways::Everyone => open(link) && !self.has(link, view.links),
+        }
+    }
+
+    /// True if the node at the other end has had a copy.
+    pub(in super::super) fn has(&self, link: LinkId, links: &Links) -> bool {
+        links.peer_key(link).is_none_or(|key| self.given.binary_search(&key).is_ok())
+    }
+
+    /// True if the link leads to the node that the bundles came from (unless it is the very node they are for).
+    pub(super) fn leads_back(&self, link: LinkId, links: &Links) -> bool {
+        if self.arrived_over == Some(link) {
+            return true;
+        }
+        match (links.peer(link), &self.previous) {
+            (Some(peer), Some(previous)) => peer.same_node(previous),
+            _ => false,
+        }
+    }
+}

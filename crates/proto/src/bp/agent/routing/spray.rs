@@ -1,0 +1,56 @@
+//! Binary spray and wait: a number of copies, halved at each meeting, then patience.
+//!
+//! The source may make so many copies. Who holds more than one gives half of them to each node he meets that has had
+//! none; who holds one waits for the destination itself. The number travels in a block ([`BlockType::Copies`]); a bundle
+//! without one comes from a node that does not count, and is the only copy. Where a route is set it is kept to instead.
+//!
+//! [`BlockType::Copies`]: crate::bp::BlockType::Copies
+
+use super::table::Hops;
+use super::{Router, Subject, Ways};
+
+/// More copies than this are not believed: the number has seven bits where ION halves it.
+const COPIES_MAX: u64 = 127;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Spray {
+    copies: u64,
+}
+
+impl Spray {
+    pub(super) fn new(copies: u32) -> Self {
+        Spray { copies: u64::from(copies).clamp(1, COPIES_MAX) }
+    }
+}
+
+impl Router for Spray {
+    fn ways(&self, bundle: &Subject, hops: Hops) -> Ways {
+        let waits = bundle.copies.is_some_and(|copies| copies <= 1);
+        if bundle.has_route || waits { Ways::Hops(hops) } else { Ways::Everyone }
+    }
+
+    fn spreads(&self) -> bool {
+        true
+    }
+
+    fn copies(&self, own: bool, said: Option<u64>) -> Option<u64> {
+        let copies = if own { said.unwrap_or(self.copies) } else { said.unwrap_or(1) };
+        Some(copies.clamp(1, COPIES_MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_begins_with_its_copies_and_others_with_what_they_are_told() {
+        let spray = Spray::new(8);
+        assert_eq!(spray.copies(true, None), Some(8));
+        assert_eq!(spray.copies(false, None), Some(1), "who does not count gives one");
+        assert_eq!(spray.copies(false, Some(4)), Some(4));
+        assert_eq!(spray.copies(false, Some(0)), Some(1), "it is here, so there is one");
+        assert_eq!(spray.copies(false, Some(u64::MAX)), Some(127));
+    }
+}

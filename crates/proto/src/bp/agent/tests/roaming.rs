@@ -1,0 +1,130 @@
+//! Many small worlds of nodes that come and go, for each router: what is accepted is delivered once and whole when there
+//! is a way for long enough, and everything ends with its lifetime, crashes or not.
+
+use super::super::{RouterChoice, Routing};
+use super::forwarding::{HOUR, random};
+use super::world::{Payload, World};
+use crate::rng::Rng;
+use crate::service::{SendId, SendOptions};
+use crate::time::Duration;
+
+const LIFETIME: Duration = HOUR;
+
+struct Roaming {
+    world: World,
+    rng: Rng,
+    nodes: usize,
+    cables: usize,
+    sent: Vec<(u64, usize, usize)>,
+    crashes: bool,
+}
+
+fn payload(seed: u64, number: u64) -> bytes::Bytes {
+    let length = Rng::new(seed).fork(&format!("length {number}")).below(4000) as usize;
+    let mut bytes = vec![number as u8];
+    bytes.extend_from_slice(&random(seed ^ number << 32, length));
+    bytes.into()
+}
+
+impl Roaming {
+    /// A few nodes, a cable between any two of them, none plugged in.
+    fn new(seed: u64, router: RouterChoice) -> Self {
+        let mut rng = Rng::new(seed).fork("roaming");
+        let mut world = World::new(seed);
+        world.strict = false;
+        let nodes = 3 + rng.below(3) as usize;
+        let copies = 2 + rng.below(6) as u32;
+        for node in 0..nodes {
+            let routing = Routing { router, copies, ..Routing::default() };
+            world.node(&format!("n{node}"), |config| config.routing = routing);
+        }
+        for a in 0..nodes {
+            for b in a + 1..nodes {
+                let cable = world.cable(a, b);
+                let cable = &mut world.cables[cable];
+                cable.window = 1 + rng.below(4000);
+                cable.delay = Duration::from_millis(rng.below(200));
+                cable.interleave = rng.chance(0.3);
+                cable.plugged = false;
+            }
+        }
+        let cables = world.cables.len();
+        let crashes = rng.chance(0.5);
+        world.start_all();
+        Roaming { world, rng, nodes, cables, sent: Vec::new(), crashes }
+    }
+
+    /// A meeting begins or ends, a node crashes, a bundle is sent.
+    fn happen(&mut self, seed: u64) {
+        let cable = self.rng.below(self.cables as u64) as usize;
+        match self.rng.below(8) {
+            0..=2 => self.world.heal(cable),
+            3..=4 => self.world.cut(cable),
+            5 if self.crashes => {
+                let node = self.rng.below(self.nodes as u64) as usize;
+                self.world.crash(node);
+                let off = Duration::from_millis(self.rng.below(2000));
+                self.world.run_for(off);
+                self.world.start(node);
+            }
+            _ if self.sent.len() < 6 => {
+                let number = self.sent.len() as u64;
+                let from = self.rng.below(self.nodes as u64) as usize;
+                let to = (from + 1 + self.rng.below(self.nodes as u64 - 1) as usize) % self.nodes;
+                let options = SendOptions { lifetime: LIFETIME, ..SendOptions::default() };
+                let destination = format!("dtn://n{to}/in");
+                self.world.send(from, number, &destination, Payload::Given(payload(seed, number)), options);
+                self.sent.push((number, from, to));
+            }
+            _ => {}
+        }
+        let pause = Duration::from_millis(self.rng.below(2500));
+        self.world.run_for(pause);
+    }
+
+    fn check(&self, seed: u64) {
+        for &(number, from, to) in &self.sent {
+            let inbox = &self.world.nodes[to].user.inbox;
+            let mine = inbox.iter().filter(|(_, _, bytes, _)| u64::from(bytes[0]) == number);
+            let copies: Vec<_> = mine.map(|(_, _, bytes, _)| bytes.clone()).collect();
+            let accepted = self.world.nodes[from].user.accepted.contains(&SendId(number));
+            assert!(copies.len() <= 1, "seed {seed}: bundle {number} was delivered {} times", copies.len());
+            assert!(!accepted || copies.len() == 1, "seed {seed}: bundle {number} was accepted and is lost");
+            assert!(copies.iter().all(|bytes| *bytes == payload(seed, number)), "seed {seed}: damaged");
+        }
+    }
+}
+
+fn live(seed: u64, router: RouterChoice) {
+    let mut roaming = Roaming::new(seed, router);
+    for _ in 0..25 {
+        roaming.happen(seed);
+    }
+    // Everyone meets everyone for long enough.
+    (0..roaming.cables).for_each(|cable| roaming.world.heal(cable));
+    roaming.world.run_for(Duration::from_secs(900));
+    roaming.check(seed);
+    roaming.world.run_for(LIFETIME);
+    roaming.check(seed);
+    for node in 0..roaming.nodes {
+        let left: Vec<_> = roaming.world.agent(node).bundles(roaming.world.now).collect();
+        assert!(left.is_empty(), "seed {seed}, node {node}: {left:?}");
+        assert_eq!(roaming.world.agent(node).buffered_bytes(), 0, "seed {seed}");
+        assert_eq!(roaming.world.disk_records(node), 1, "seed {seed}, node {node}: the boot record alone");
+    }
+}
+
+#[test]
+fn static_routes_deliver_once_in_a_thousand_roaming_worlds() {
+    (0..1000).for_each(|seed| live(seed, RouterChoice::Static));
+}
+
+#[test]
+fn epidemic_routing_delivers_once_in_a_thousand_roaming_worlds() {
+    (0..1000).for_each(|seed| live(seed, RouterChoice::Epidemic));
+}
+
+#[test]
+fn spray_and_wait_delivers_once_in_a_thousand_roaming_worlds() {
+    (0..1000).for_each(|seed| live(seed, RouterChoice::SprayAndWait));
+}

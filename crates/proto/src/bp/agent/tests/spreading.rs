@@ -1,0 +1,229 @@
+//! Bundles that go to several nodes: to everyone who is met, or a counted number of copies; and ways that are waited for.
+
+use super::super::{RouterChoice, Routing, Why};
+use super::forwarding::{HOUR, MINUTE, has_arrived, random};
+use super::world::{Payload, World};
+use crate::bp::BlockType;
+use crate::service::{AppIndication, AppRequest, LinkId, NextHop, SendId, SendOptions};
+use crate::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Nodes with these names and one router; `cables` join them by number, and are all unplugged.
+fn world(seed: u64, routing: Routing, names: &[&str], cables: &[(usize, usize)]) -> World {
+    let mut world = World::new(seed);
+    for name in names {
+        world.node(name, |config| config.routing = routing.clone());
+    }
+    for &(a, b) in cables {
+        world.cable(a, b);
+    }
+    world.start_all();
+    (0..cables.len()).for_each(|cable| world.cut(cable));
+    world
+}
+
+fn epidemic() -> Routing {
+    Routing { router: RouterChoice::Epidemic, ..Routing::default() }
+}
+
+fn spray(copies: u32) -> Routing {
+    Routing { router: RouterChoice::SprayAndWait, copies, ..Routing::default() }
+}
+
+/// Plugs a cable in for a while.
+fn meet(world: &mut World, cable: usize, time: Duration) {
+    world.heal(cable);
+    world.run_for(time);
+    world.cut(cable);
+}
+
+fn send(world: &mut World, node: usize, number: u64, destination: &str, lifetime: Duration) {
+    let options = SendOptions { lifetime, ..SendOptions::default() };
+    world.send(node, number, destination, Payload::Given(random(number, 3000)), options);
+    world.run_for(SECOND);
+}
+
+fn held(world: &World, node: usize) -> usize {
+    world.agent(node).bundles(world.now).count()
+}
+
+fn why(world: &World, node: usize) -> Why {
+    world.agent(node).bundles(world.now).next().expect("a bundle").why
+}
+
+#[test]
+fn a_bundle_is_carried_from_meeting_to_meeting_and_ends_with_its_lifetime() {
+    let mut world = world(1, epidemic(), &["a", "b", "c", "d"], &[(0, 1), (1, 2), (2, 3)]);
+    send(&mut world, 0, 1, "dtn://d/in", HOUR);
+    assert_eq!(why(&world, 0), Why::Spread { given: 0, copies: None });
+    meet(&mut world, 0, MINUTE);
+    assert_eq!(world.nodes[0].user.ended[&SendId(1)], AppIndication::Sent { send: SendId(1) });
+    assert_eq!(why(&world, 0), Why::Spread { given: 1, copies: None });
+    meet(&mut world, 1, MINUTE);
+    meet(&mut world, 2, MINUTE);
+    assert!(has_arrived(&world, 3, 1));
+    assert_eq!([0, 1, 2].map(|node| held(&world, node)), [1, 1, 0], "who met the destination is done");
+    world.run_for(HOUR);
+    for node in 0..4 {
+        assert_eq!((held(&world, node), world.disk_records(node)), (0, 1), "node {node}");
+    }
+    assert_eq!(world.nodes[3].user.inbox.len(), 1);
+}
+
+#[test]
+fn each_node_gets_one_copy_and_never_back_even_after_a_restart() {
+    let mut world = world(2, epidemic(), &["a", "b"], &[(0, 1), (0, 1)]);
+    send(&mut world, 0, 1, "dtn://z/in", HOUR);
+    meet(&mut world, 0, MINUTE);
+    meet(&mut world, 1, MINUTE);
+    for node in [0, 1, 0] {
+        world.crash(node);
+        world.start(node);
+        world.cut(1);
+        meet(&mut world, 0, MINUTE);
+    }
+    let transfers: usize = world.cables.iter().map(|cable| cable.heads.len()).sum();
+    assert_eq!(transfers, 1, "one bundle went one way, once");
+    assert_eq!([held(&world, 0), held(&world, 1)], [1, 1]);
+}
+
+#[test]
+fn two_at_a_time_get_their_copies_side_by_side() {
+    let mut world = world(3, epidemic(), &["a", "b", "c"], &[(0, 1), (0, 2)]);
+    world.cables[0].byte_time = Duration::from_millis(100);
+    send(&mut world, 0, 1, "dtn://z/in", HOUR);
+    world.heal(0);
+    world.run_for(10 * SECOND);
+    meet(&mut world, 1, 5 * SECOND);
+    assert_eq!([held(&world, 1), held(&world, 2)], [0, 1], "the slow one has not kept the fast one waiting");
+    assert_eq!(world.agent(0).counters().copies_sent, 1);
+    assert_eq!(why(&world, 0), Why::OnTheWay(LinkId(1)));
+    world.run_for(10 * MINUTE);
+    assert_eq!(world.agent(0).counters().copies_sent, 2);
+}
+
+#[test]
+fn a_copy_that_breaks_off_goes_on_where_it_was() {
+    let mut world = world(4, epidemic(), &["a", "b"], &[(0, 1)]);
+    world.cables[0].window = 200;
+    send(&mut world, 0, 1, "dtn://z/in", HOUR);
+    meet(&mut world, 0, Duration::from_millis(200));
+    let before = world.cables[0].carried;
+    assert!(before > 500 && before < 3000, "{before}");
+    meet(&mut world, 0, MINUTE);
+    assert!(world.cables[0].carried < 3700, "{}", world.cables[0].carried);
+    assert_eq!(world.cables[0].heads.len(), 2);
+    assert_eq!(world.agent(0).counters().copies_sent, 1);
+}
+
+#[test]
+fn who_handed_it_to_the_destination_does_not_take_it_again() {
+    let mut world = world(5, epidemic(), &["a", "b", "c"], &[(0, 1), (1, 2), (0, 2)]);
+    send(&mut world, 0, 1, "dtn://c/in", HOUR);
+    meet(&mut world, 0, MINUTE);
+    meet(&mut world, 1, MINUTE);
+    assert_eq!(held(&world, 1), 0);
+    world.crash(1);
+    world.start(1);
+    world.run_for(SECOND);
+    // The source is new to nobody but to itself: after its crash it knows of b by its note only.
+    meet(&mut world, 0, MINUTE);
+    assert_eq!(held(&world, 1), 0, "b has passed it on, and remembers");
+    meet(&mut world, 2, MINUTE);
+    assert_eq!((held(&world, 0), world.nodes[2].user.inbox.len()), (0, 1), "c has it already, and says so");
+}
+
+#[test]
+fn a_set_number_of_copies_is_sprayed_and_the_last_ones_wait_for_the_destination() {
+    let cables: Vec<(usize, usize)> = (1..5).map(|node| (0, node)).chain([(1, 4), (1, 5)]).collect();
+    let mut world = world(6, spray(4), &["a", "b", "c", "d", "e", "z"], &cables);
+    send(&mut world, 0, 1, "dtn://z/in", HOUR);
+    for cable in 0..4 {
+        meet(&mut world, cable, MINUTE);
+    }
+    assert_eq!([0, 1, 2, 3, 4].map(|node| held(&world, node)), [1, 1, 1, 0, 0], "4, then 2, then 1");
+    assert_eq!(why(&world, 0), Why::Spread { given: 2, copies: Some(1) });
+    let said = |cable: usize| world.cables[cable].heads[0].copies();
+    assert_eq!([said(0), said(1)], [Some(2), Some(1)]);
+    assert_eq!(world.cables[0].heads[0].block(BlockType::Copies).expect("a block").data[..], [2]);
+    world.crash(1);
+    world.start(1);
+    world.run_for(SECOND);
+    meet(&mut world, 4, MINUTE);
+    assert_eq!([held(&world, 1), held(&world, 4)], [1, 1], "b had two, and gives one to e");
+    world.crash(1);
+    world.start(1);
+    world.run_for(SECOND);
+    assert_eq!(why(&world, 1), Why::Spread { given: 2, copies: Some(1) }, "that survives a crash");
+    meet(&mut world, 5, MINUTE);
+    assert!(has_arrived(&world, 5, 1));
+    assert_eq!(held(&world, 1), 0);
+    world.run_for(HOUR);
+    for node in 0..6 {
+        assert_eq!((held(&world, node), world.disk_records(node)), (0, 1), "node {node}");
+    }
+}
+
+#[test]
+fn a_route_is_kept_to_whatever_the_router() {
+    for routing in [epidemic(), spray(8)] {
+        let mut world = world(7, routing, &["a", "b", "c"], &[(0, 1), (0, 2)]);
+        world.route(0, "dtn://z/*", 1);
+        send(&mut world, 0, 1, "dtn://z/in", HOUR);
+        meet(&mut world, 0, MINUTE);
+        assert_eq!(held(&world, 1), 0, "b is not on the route");
+        meet(&mut world, 1, MINUTE);
+        assert_eq!([held(&world, 0), held(&world, 2)], [0, 1]);
+    }
+}
+
+#[test]
+fn thousands_of_bundles_go_to_everyone_who_is_met() {
+    let mut world = world(8, epidemic(), &["a", "b", "c"], &[(0, 1), (0, 2)]);
+    for cable in &mut world.cables {
+        cable.byte_time = Duration::from_nanos(10);
+        cable.window = 1 << 20;
+    }
+    let count = 2000;
+    for number in 0..count {
+        let payload = Payload::Given(random(number, 50));
+        world.send(0, number, "dtn://z/in", payload, SendOptions::default());
+        if number % 500 == 499 {
+            world.run_for(SECOND);
+        }
+    }
+    meet(&mut world, 0, MINUTE);
+    meet(&mut world, 1, MINUTE);
+    assert_eq!([1, 2].map(|node| held(&world, node)), [count as usize; 2]);
+    assert_eq!(world.agent(0).counters().copies_sent, 2 * count);
+}
+
+#[test]
+fn a_better_hop_that_goes_is_waited_for_and_nothing_is_sent_twice() {
+    let routing = Routing { failover_after: Duration::from_secs(30), ..Routing::default() };
+    let mut world = world(9, routing, &["a", "b", "c", "z"], &[(0, 1), (0, 2), (1, 3), (2, 3)]);
+    for (link, cost) in [(1, 1), (2, 2)] {
+        let via = NextHop::Link(LinkId(link));
+        world.tell(0, AppRequest::SetRoute { pattern: "dtn://z/*".into(), via, cost });
+    }
+    world.route(1, "dtn://z/*", 2);
+    world.route(2, "dtn://z/*", 3);
+    (0..4).for_each(|cable| world.heal(cable));
+    world.run_for(SECOND);
+    world.cut(0);
+    send(&mut world, 0, 1, "dtn://z/in", HOUR);
+    assert!(matches!(why(&world, 0), Why::BetterHop { .. }), "{:?}", why(&world, 0));
+    world.run_for(10 * SECOND);
+    world.heal(0);
+    world.run_for(MINUTE);
+    assert_eq!((world.cables[1].carried, world.nodes[3].user.inbox.len()), (0, 1), "it came back in time");
+    world.cut(0);
+    send(&mut world, 0, 2, "dtn://z/in", HOUR);
+    world.run_for(20 * SECOND);
+    assert_eq!(world.cables[1].carried, 0, "it is still waited for");
+    world.run_for(15 * SECOND);
+    assert_eq!(world.nodes[3].user.inbox.len(), 2, "then the next one is taken");
+    let heads = world.cables[0].heads.len() + world.cables[1].heads.len();
+    assert_eq!(heads, 2, "each bundle went one way");
+}
