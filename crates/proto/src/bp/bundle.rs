@@ -8,7 +8,7 @@ use super::time::CreationTimestamp;
 use super::wire::{PayloadCrc, Policy};
 use crate::codec::{DecodeError, cbor};
 use crate::service::Priority;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 /// All of a bundle but its payload's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,10 +186,15 @@ impl Head {
 
     /// Appends the head: everything up to the payload's first byte.
     pub fn encode(&self, out: &mut BytesMut) {
+        self.encode_before_payload(out);
+        self.payload.encode(out);
+    }
+
+    /// Appends everything up to the payload block.
+    fn encode_before_payload(&self, out: &mut BytesMut) {
         cbor::put_indefinite_array(out);
         self.primary.encode(out);
         self.blocks.iter().for_each(|block| block.encode(out));
-        self.payload.encode(out);
     }
 
     /// The head's bytes.
@@ -240,17 +245,19 @@ impl Bundle {
 
     /// Takes a bundle from the front by a policy.
     pub fn decode_with(input: &mut Bytes, policy: &Policy) -> Result<Self, DecodeError> {
-        let (head, length) = super::wire::decode_head(input, policy)?;
-        let mut rest = input.slice(length..);
-        let length = usize::try_from(head.payload.length).map_err(|_| DecodeError::Incomplete)?;
-        if rest.len() < length {
-            return Err(DecodeError::Incomplete);
-        }
-        let payload = rest.split_to(length);
-        let mut crc = PayloadCrc::new(&head.payload);
-        crc.update(&payload);
-        crc.decode_tail(&mut rest)?;
-        *input = rest;
+        let (head, start) = super::wire::decode_head(input, policy)?;
+        let length = usize::try_from(head.payload.length).unwrap_or(usize::MAX);
+        let end = start.checked_add(length).filter(|&end| end <= input.len());
+        let end = end.ok_or(DecodeError::Incomplete)?;
+        let mut tail = &input[end..];
+        super::wire::take_tail(&mut tail, head.payload.crc, || {
+            let mut crc = PayloadCrc::new(&head.payload);
+            crc.update(&input[start..end]);
+            crc.value()
+        })?;
+        let taken = input.len() - tail.len();
+        let payload = input.slice(start..end);
+        input.advance(taken);
         Ok(Bundle { head, payload })
     }
 
@@ -275,11 +282,12 @@ impl Bundle {
             self.payload.len() as u64,
             "the head tells the payload's length"
         );
-        self.head.encode(out);
-        out.put_slice(&self.payload);
-        let mut crc = PayloadCrc::new(&self.head.payload);
-        crc.update(&self.payload);
-        crc.encode_tail(out);
+        self.head.encode_before_payload(out);
+        let start = out.len();
+        self.head.payload.encode(out);
+        out.extend_from_slice(&self.payload);
+        super::wire::put_crc(start, self.head.payload.crc, out);
+        cbor::put_break(out);
     }
 
     /// The bundle's bytes.

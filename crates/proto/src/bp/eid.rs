@@ -5,8 +5,9 @@
 //! identifier are one (RFC 9758 6.4). The form is kept all the same, because a primary block has to be forwarded
 //! byte for byte.
 
+use crate::codec::cbor::Major;
 use crate::codec::{DecodeError, cbor};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -180,24 +181,26 @@ impl Eid {
 
     /// Appends the identifier.
     pub fn encode(&self, out: &mut BytesMut) {
-        cbor::put_array(2, out);
         match self {
-            Eid::Null => out.put_slice(&[1, 0]),
+            Eid::Null => {
+                cbor::put_heads([(Major::Array, 2), (Major::Unsigned, 1), (Major::Unsigned, 0)], out)
+            }
             Eid::Dtn(name) => {
-                cbor::put_unsigned(1, out);
-                cbor::put_text_string(name.as_str(), out);
+                let length = name.ssp.len() as u64;
+                let heads = [(Major::Array, 2), (Major::Unsigned, 1), (Major::TextString, length)];
+                cbor::put_heads(heads, out);
+                out.extend_from_slice(&name.ssp);
             }
-            Eid::Ipn(ipn) => {
-                cbor::put_unsigned(2, out);
-                ipn.encode(out);
-            }
+            Eid::Ipn(ipn) => ipn.encode(out),
             Eid::Unknown { scheme, ssp } => {
-                cbor::put_unsigned(*scheme, out);
-                out.put_slice(ssp);
+                cbor::put_heads([(Major::Array, 2), (Major::Unsigned, *scheme)], out);
+                out.extend_from_slice(ssp);
             }
             Eid::Uri(uri) => {
-                cbor::put_unsigned(0, out);
-                cbor::put_byte_string(uri, out);
+                let length = uri.len() as u64;
+                let heads = [(Major::Array, 2), (Major::Unsigned, 0), (Major::ByteString, length)];
+                cbor::put_heads(heads, out);
+                out.extend_from_slice(uri);
             }
         }
     }
@@ -363,16 +366,19 @@ fn is_reg_name(byte: u8) -> bool {
 }
 
 impl IpnNumbers {
+    /// Appends the identifier with these numbers.
     fn encode(&self, out: &mut BytesMut) {
+        let [pair, scheme] = [(Major::Array, 2), (Major::Unsigned, 2)];
+        let [allocator, node] = [u64::from(self.allocator), u64::from(self.node)];
+        let service = (Major::Unsigned, self.service);
         if self.three_elements {
-            cbor::put_array(3, out);
-            cbor::put_unsigned(u64::from(self.allocator), out);
-            cbor::put_unsigned(u64::from(self.node), out);
+            let numbers = (Major::Array, 3);
+            let [allocator, node] = [(Major::Unsigned, allocator), (Major::Unsigned, node)];
+            cbor::put_heads([pair, scheme, numbers, allocator, node, service], out);
         } else {
-            cbor::put_array(2, out);
-            cbor::put_unsigned(u64::from(self.allocator) << 32 | u64::from(self.node), out);
+            let node = (Major::Unsigned, allocator << 32 | node);
+            cbor::put_heads([pair, scheme, pair, node, service], out);
         }
-        cbor::put_unsigned(self.service, out);
     }
 }
 

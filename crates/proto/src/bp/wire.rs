@@ -8,9 +8,10 @@ use super::block::{Block, BlockFlags, BlockType, BundleFlags, CrcType, Fragment,
 use super::bundle::{Head, PayloadHeader};
 use super::eid::Eid;
 use super::time::CreationTimestamp;
-use crate::codec::crc::{Running, crc16_x25, crc32c};
+use crate::codec::cbor::Major;
+use crate::codec::crc::{Running, crc16_x25, crc16_x25_over_zeros, crc32c, crc32c_over_zeros};
 use crate::codec::{DecodeError, cbor};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
 const PRIMARY: &str = "RFC 9171 4.3.1";
@@ -60,7 +61,7 @@ pub fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Deco
     const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's head" };
     let most = policy.head_bytes_max as usize;
     let mut rest = input.clone();
-    let head = match read_head(&mut rest, policy) {
+    let head = match read_head(input, &mut rest, policy) {
         Ok(head) => head,
         Err(DecodeError::Incomplete) if input.len() >= most => return Err(LIMIT),
         Err(error) => return Err(error),
@@ -73,16 +74,15 @@ pub fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Deco
     Ok((head, length))
 }
 
-pub(super) fn read_head(input: &mut Bytes, policy: &Policy) -> Result<Head, DecodeError> {
-    // One copy of the input to compute checksums over; blocks begin where their first byte is from its end.
-    let whole = input.clone();
+/// `whole` is what `input` was at first: checksums cover it, and blocks begin where their first byte is from its end.
+pub(super) fn read_head(whole: &[u8], input: &mut Bytes, policy: &Policy) -> Result<Head, DecodeError> {
     if cbor::array(input, "a bundle", STRUCTURE)?.is_some() {
         return Err(DecodeError::invalid("a bundle in an array of definite length", STRUCTURE));
     }
-    let primary = decode_primary(&whole, input)?;
+    let primary = decode_primary(whole, input)?;
     let mut blocks = Vec::new();
     loop {
-        match decode_canonical(&whole, input)? {
+        match decode_canonical(whole, input)? {
             Canonical::Extension(_) if blocks.len() >= policy.extension_blocks_max as usize => {
                 return Err(DecodeError::Limit { what: "the number of a bundle's blocks" });
             }
@@ -106,19 +106,28 @@ impl PrimaryBlock {
     /// Appends the primary block.
     pub fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
-        cbor::put_array(self.items(), out);
-        cbor::put_unsigned(7, out);
         let fragment_bit = if self.fragment.is_some() { BundleFlags::FRAGMENT_BIT } else { 0 };
-        cbor::put_unsigned(self.flags.0 | fragment_bit, out);
-        cbor::put_unsigned(self.crc.number(), out);
+        let heads = [
+            (Major::Array, self.items()),
+            (Major::Unsigned, 7),
+            (Major::Unsigned, self.flags.0 | fragment_bit),
+            (Major::Unsigned, self.crc.number()),
+        ];
+        cbor::put_heads(heads, out);
         self.destination.encode(out);
         self.source.encode(out);
         self.report_to.encode(out);
-        self.timestamp.encode(out);
-        cbor::put_unsigned(self.lifetime_ms, out);
+        let CreationTimestamp { time, sequence } = self.timestamp;
+        let heads = [
+            (Major::Array, 2),
+            (Major::Unsigned, time.0),
+            (Major::Unsigned, sequence),
+            (Major::Unsigned, self.lifetime_ms),
+        ];
+        cbor::put_heads(heads, out);
         if let Some(fragment) = self.fragment {
-            cbor::put_unsigned(fragment.offset, out);
-            cbor::put_unsigned(fragment.total_length, out);
+            let numbers = [(Major::Unsigned, fragment.offset), (Major::Unsigned, fragment.total_length)];
+            cbor::put_heads(numbers, out);
         }
         put_crc(start, self.crc, out);
     }
@@ -232,7 +241,7 @@ fn check_crc(whole: &[u8], input: &mut Bytes, crc: CrcType, what: &'static str) 
 }
 
 /// Takes the head of the CRC field, once all of the field is there.
-fn take_crc_head(input: &mut Bytes, crc: CrcType) -> Result<(), DecodeError> {
+fn take_crc_head(input: &mut impl cbor::Input, crc: CrcType) -> Result<(), DecodeError> {
     match input.first() {
         None => Err(DecodeError::Incomplete),
         Some(&head) if head != 0x40 | crc.bytes() as u8 => {
@@ -246,7 +255,12 @@ fn take_crc_head(input: &mut Bytes, crc: CrcType) -> Result<(), DecodeError> {
     }
 }
 
-fn take_crc(input: &mut Bytes, crc: CrcType, expected: u32, what: &'static str) -> Result<(), DecodeError> {
+fn take_crc(
+    input: &mut impl cbor::Input,
+    crc: CrcType,
+    expected: u32,
+    what: &'static str,
+) -> Result<(), DecodeError> {
     let found = match crc {
         CrcType::None => return Ok(()),
         CrcType::Crc16 => u32::from(input.get_u16()),
@@ -257,21 +271,10 @@ fn take_crc(input: &mut Bytes, crc: CrcType, expected: u32, what: &'static str) 
 
 /// The CRC of a block whose bytes up to the CRC itself are `covered` (RFC 9171 4.3.1: the CRC counts as zeros).
 fn checksum(crc: CrcType, covered: &[u8]) -> u32 {
-    const SHORT: usize = 128;
-    let length = covered.len() + crc.bytes();
-    let mut short = [0; SHORT];
-    if length > SHORT {
-        let mut running = running(crc).expect("only blocks with a CRC are checked");
-        running.update(covered);
-        running.update(&short[..crc.bytes()]);
-        return running.value();
-    }
-    // One pass over a short copy is faster than the set-up of a running checksum.
-    short[..covered.len()].copy_from_slice(covered);
     match crc {
         CrcType::None => 0,
-        CrcType::Crc16 => u32::from(crc16_x25(&short[..length])),
-        CrcType::Crc32c => crc32c(&short[..length]),
+        CrcType::Crc16 => u32::from(crc16_x25_over_zeros(crc16_x25(covered), crc.bytes())),
+        CrcType::Crc32c => crc32c_over_zeros(crc32c(covered), crc.bytes()),
     }
 }
 
@@ -284,32 +287,31 @@ fn running(crc: CrcType) -> Option<Running> {
 }
 
 /// Appends the CRC of the block that began at `start`.
-fn put_crc(start: usize, crc: CrcType, out: &mut BytesMut) {
+pub(super) fn put_crc(start: usize, crc: CrcType, out: &mut BytesMut) {
     if crc != CrcType::None {
         out.put_u8(0x40 | crc.bytes() as u8);
-        let value = checksum(crc, &out[start..]);
-        put_crc_value(crc, value, out);
+        put_crc_value(crc, checksum(crc, &out[start..]), out);
     }
 }
 
 fn put_crc_value(crc: CrcType, value: u32, out: &mut BytesMut) {
-    match crc {
-        CrcType::None => {}
-        CrcType::Crc16 => out.put_u16(value as u16),
-        CrcType::Crc32c => out.put_u32(value),
-    }
+    out.extend_from_slice(&value.to_be_bytes()[4 - crc.bytes()..]);
 }
 
 impl Block {
     /// Appends the block.
     pub fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
-        cbor::put_array(canonical_items(self.crc), out);
-        cbor::put_unsigned(self.block_type.number(), out);
-        cbor::put_unsigned(self.number, out);
-        cbor::put_unsigned(self.flags.0, out);
-        cbor::put_unsigned(self.crc.number(), out);
-        cbor::put_byte_string(&self.data, out);
+        let heads = [
+            (Major::Array, canonical_items(self.crc)),
+            (Major::Unsigned, self.block_type.number()),
+            (Major::Unsigned, self.number),
+            (Major::Unsigned, self.flags.0),
+            (Major::Unsigned, self.crc.number()),
+            (Major::ByteString, self.data.len() as u64),
+        ];
+        cbor::put_heads(heads, out);
+        out.extend_from_slice(&self.data);
         put_crc(start, self.crc, out);
     }
 }
@@ -317,12 +319,18 @@ impl Block {
 impl PayloadHeader {
     /// Appends the payload block up to the payload's first byte.
     pub fn encode(&self, out: &mut BytesMut) {
-        cbor::put_array(canonical_items(self.crc), out);
-        cbor::put_unsigned(BlockType::Payload.number(), out);
-        cbor::put_unsigned(1, out);
-        cbor::put_unsigned(self.flags.0, out);
-        cbor::put_unsigned(self.crc.number(), out);
-        cbor::put_head(cbor::Major::ByteString, self.length, out);
+        cbor::put_heads(self.heads(), out);
+    }
+
+    fn heads(&self) -> [(Major, u64); 6] {
+        [
+            (Major::Array, canonical_items(self.crc)),
+            (Major::Unsigned, BlockType::Payload.number()),
+            (Major::Unsigned, 1),
+            (Major::Unsigned, self.flags.0),
+            (Major::Unsigned, self.crc.number()),
+            (Major::ByteString, self.length),
+        ]
     }
 }
 
@@ -338,9 +346,8 @@ impl PayloadCrc {
     pub fn new(header: &PayloadHeader) -> Self {
         let mut running = running(header.crc);
         if let Some(running) = &mut running {
-            let mut bytes = BytesMut::with_capacity(32);
-            header.encode(&mut bytes);
-            running.update(&bytes);
+            let (bytes, length) = cbor::heads_as_bytes(header.heads());
+            running.update(&bytes[..length]);
         }
         PayloadCrc { crc: header.crc, running }
     }
@@ -357,7 +364,8 @@ impl PayloadCrc {
         self.crc.field_bytes() + 1
     }
 
-    fn value(&self) -> u32 {
+    /// The checksum over what has come, its own field as zeros.
+    pub(super) fn value(&self) -> u32 {
         let Some(mut running) = self.running.clone() else { return 0 };
         let field = [0x40 | self.crc.bytes() as u8, 0, 0, 0, 0];
         running.update(&field[..self.crc.field_bytes()]);
@@ -375,15 +383,24 @@ impl PayloadCrc {
 
     /// Takes what follows the payload, and checks it.
     pub fn decode_tail(&self, input: &mut Bytes) -> Result<(), DecodeError> {
-        if self.crc != CrcType::None {
-            take_crc_head(input, self.crc)?;
-            take_crc(input, self.crc, self.value(), "payload block")?;
-        }
-        if cbor::take_break(input)? {
-            Ok(())
-        } else {
-            Err(DecodeError::invalid("what follows the payload block inside a bundle", STRUCTURE))
-        }
+        take_tail(input, self.crc, || self.value())
+    }
+}
+
+/// Takes what follows the payload, checks it against a checksum that is computed once it is all there.
+pub(super) fn take_tail(
+    input: &mut impl cbor::Input,
+    crc: CrcType,
+    expected: impl FnOnce() -> u32,
+) -> Result<(), DecodeError> {
+    if crc != CrcType::None {
+        take_crc_head(input, crc)?;
+        take_crc(input, crc, expected(), "payload block")?;
+    }
+    if cbor::take_break(input)? {
+        Ok(())
+    } else {
+        Err(DecodeError::invalid("what follows the payload block inside a bundle", STRUCTURE))
     }
 }
 

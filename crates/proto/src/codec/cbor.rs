@@ -192,20 +192,55 @@ pub const fn head_length(argument: u64) -> usize {
     }
 }
 
+/// The longest head, bytes.
+const HEAD_BYTES_MAX: usize = 9;
+
+/// Writes a head in shortest form to the front of `out`; its length.
+#[inline]
+fn write_head(major: Major, argument: u64, out: &mut [u8]) -> usize {
+    let top = (major as u8) << 5;
+    match argument {
+        0..=23 => out[0] = top | argument as u8,
+        24..=0xff => out[..2].copy_from_slice(&[top | 24, argument as u8]),
+        0x100..=0xffff => {
+            out[0] = top | 25;
+            out[1..3].copy_from_slice(&(argument as u16).to_be_bytes());
+        }
+        0x1_0000..=0xffff_ffff => {
+            out[0] = top | 26;
+            out[1..5].copy_from_slice(&(argument as u32).to_be_bytes());
+        }
+        _ => {
+            out[0] = top | 27;
+            out[1..9].copy_from_slice(&argument.to_be_bytes());
+        }
+    }
+    head_length(argument)
+}
+
 /// Appends a head in shortest form.
 #[inline]
 pub fn put_head(major: Major, argument: u64, out: &mut BytesMut) {
-    let top = (major as u8) << 5;
-    let length = head_length(argument);
-    if length == 1 {
-        return out.put_u8(top | argument as u8);
+    put_heads([(major, argument)], out);
+}
+
+/// Appends heads in shortest form, all at once: appending costs more than a head does.
+#[inline]
+pub fn put_heads<const COUNT: usize>(heads: [(Major, u64); COUNT], out: &mut BytesMut) {
+    let (bytes, length) = heads_as_bytes(heads);
+    out.extend_from_slice(&bytes[..length]);
+}
+
+/// Heads in shortest form, seven at the most, and how many bytes they take.
+#[inline]
+pub fn heads_as_bytes<const COUNT: usize>(heads: [(Major, u64); COUNT]) -> ([u8; 64], usize) {
+    const { assert!(COUNT * HEAD_BYTES_MAX <= 64, "seven heads at the most") };
+    let mut bytes = [0; 64];
+    let mut length = 0;
+    for (major, argument) in heads {
+        length += write_head(major, argument, &mut bytes[length..]);
     }
-    // The argument's last 1, 2, 4 or 8 bytes, behind a byte that tells which.
-    let mut head = [0; 9];
-    head[1..].copy_from_slice(&argument.to_be_bytes());
-    let start = 9 - length;
-    head[start] = top | (24 + (length - 1).trailing_zeros() as u8);
-    out.put_slice(&head[start..]);
+    (bytes, length)
 }
 
 /// Appends an unsigned integer.
@@ -231,13 +266,13 @@ pub fn put_break(out: &mut BytesMut) {
 /// Appends a byte string.
 pub fn put_byte_string(bytes: &[u8], out: &mut BytesMut) {
     put_head(Major::ByteString, bytes.len() as u64, out);
-    out.put_slice(bytes);
+    out.extend_from_slice(bytes);
 }
 
 /// Appends a text string.
 pub fn put_text_string(text: &str, out: &mut BytesMut) {
     put_head(Major::TextString, text.len() as u64, out);
-    out.put_slice(text.as_bytes());
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Appends a boolean.

@@ -17,6 +17,39 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     checksum(CrcAlgorithm::Crc32IsoHdlc, bytes) as u32
 }
 
+/// What [`crc16_x25`] of some bytes becomes with these zeros behind them.
+pub fn crc16_x25_over_zeros(crc: u16, zeros: usize) -> u16 {
+    const TABLE: [u32; 256] = table(0x8408);
+    !over_zeros(u32::from(!crc), zeros, &TABLE) as u16
+}
+
+/// What [`crc32c`] of some bytes becomes with these zeros behind them.
+pub fn crc32c_over_zeros(crc: u32, zeros: usize) -> u32 {
+    const TABLE: [u32; 256] = table(0x82f6_3b78);
+    !over_zeros(!crc, zeros, &TABLE)
+}
+
+fn over_zeros(register: u32, zeros: usize, table: &[u32; 256]) -> u32 {
+    (0..zeros).fold(register, |register, _| table[(register & 0xff) as usize] ^ register >> 8)
+}
+
+/// What each value of a byte that leaves the register does to it, for a reversed polynomial.
+const fn table(polynomial: u32) -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut register = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            register = register >> 1 ^ if register & 1 == 1 { polynomial } else { 0 };
+            bit += 1;
+        }
+        table[byte] = register;
+        byte += 1;
+    }
+    table
+}
+
 /// A checksum over bytes that come in pieces.
 #[derive(Clone, Debug)]
 pub struct Running(Digest);
@@ -52,6 +85,16 @@ mod tests {
         assert_eq!(crc16_x25(b"123456789"), 0x906e);
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn over_zeros_is_as_in_one() {
+        let data = b"123456789\0\0\0\0\0";
+        for zeros in 0..=5 {
+            let whole = &data[..9 + zeros];
+            assert_eq!(crc16_x25_over_zeros(crc16_x25(b"123456789"), zeros), crc16_x25(whole));
+            assert_eq!(crc32c_over_zeros(crc32c(b"123456789"), zeros), crc32c(whole));
+        }
     }
 
     #[test]
