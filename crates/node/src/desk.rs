@@ -390,6 +390,7 @@ impl Desk {
             ReportedStatus::Forwarded => "forwarded",
             ReportedStatus::Delivered => "delivered",
             ReportedStatus::Deleted => "deleted",
+            ReportedStatus::CustodyAccepted => "in custody",
         };
         let told: Vec<(ClientId, u64)> =
             self.apps.iter().filter_map(|(id, app)| Some((*id, *app.reportable.get(&created)?))).collect();
@@ -510,5 +511,6 @@ fn words(failure: SendFailure) -> &'static str {
         SendFailure::Storage => "the store failed",
         SendFailure::Refused(RefuseReason::NotAcceptable) => "every next hop says that it is not acceptable",
         SendFailure::Refused(_) => "every next hop refuses it",
+        SendFailure::NoCustody => "custody is for bundles of version 6 with a source and one destination",
     }
 }

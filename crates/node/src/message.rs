@@ -21,7 +21,7 @@
 
 use crate::view;
 use bytes::Bytes;
-use longwire_proto::service::{Priority, SendOptions};
+use longwire_proto::service::{BundleVersion, Priority, SendOptions};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -69,6 +69,12 @@ pub struct Options {
     /// The endpoint of this node that it is sent from; none: the node itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// The version of the Bundle Protocol that it is sent in, 6 or 7; none: as the node's configuration says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle_version: Option<BundleVersion>,
+    /// Ask for custody transfer, which makes it a bundle of version 6.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub custody: bool,
 }
 
 impl Default for Options {
@@ -83,6 +89,8 @@ impl Default for Options {
             must_not_fragment: false,
             hop_limit: None,
             source: None,
+            bundle_version: None,
+            custody: false,
         }
     }
 }
@@ -103,6 +111,9 @@ impl Options {
             hop_limit: self.hop_limit,
             report_to: None,
             source: self.source.clone(),
+            version: self.bundle_version,
+            custody: self.custody,
+            report_custody: false,
         }
     }
 }

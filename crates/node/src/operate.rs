@@ -108,6 +108,9 @@ impl Task {
                 .id
                 .fragment
                 .map(|(offset_bytes, _)| view::Fragment { offset_bytes, total_bytes: bundle.adu_bytes }),
+            version: bundle.version.into(),
+            wants_custody: bundle.wants_custody,
+            custodian: bundle.custodian.as_ref().map(ToString::to_string),
             destination: bundle.destination.to_string(),
             priority: bundle.priority,
             payload_bytes: bundle.payload_bytes,

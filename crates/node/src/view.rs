@@ -138,6 +138,12 @@ pub struct Bundle {
     pub created: (u64, u64),
     /// Which part of the payload this is; none: all of it.
     pub fragment: Option<Fragment>,
+    /// The version of the Bundle Protocol that it is of: 6 or 7.
+    pub version: u8,
+    /// It asks for custody transfer (version 6).
+    pub wants_custody: bool,
+    /// The node that has custody of it, if one has (version 6).
+    pub custodian: Option<String>,
     /// Where it goes.
     pub destination: String,
     /// Its urgency.

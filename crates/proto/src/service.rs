@@ -546,6 +546,37 @@ pub struct SendId(pub u64);
 #[serde(transparent)]
 pub struct DeliveryId(pub u64);
 
+/// A version of the Bundle Protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
+pub enum BundleVersion {
+    /// RFC 5050.
+    V6,
+    /// RFC 9171.
+    #[default]
+    V7,
+}
+
+impl From<BundleVersion> for u8 {
+    fn from(version: BundleVersion) -> u8 {
+        match version {
+            BundleVersion::V6 => 6,
+            BundleVersion::V7 => 7,
+        }
+    }
+}
+
+impl TryFrom<u8> for BundleVersion {
+    type Error = &'static str;
+    fn try_from(number: u8) -> Result<Self, Self::Error> {
+        match number {
+            6 => Ok(BundleVersion::V6),
+            7 => Ok(BundleVersion::V7),
+            _ => Err("bundles have version 6 or 7"),
+        }
+    }
+}
+
 /// How a bundle is to be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -570,6 +601,13 @@ pub struct SendOptions {
     pub report_to: Option<String>,
     /// The endpoint it is sent from; none: the node's own.
     pub source: Option<String>,
+    /// The version it is sent in; none: 6 for custody, else what the agent's configuration says.
+    pub version: Option<BundleVersion>,
+    /// Ask for custody transfer: the node keeps the bundle until another one is its custodian, or it is delivered
+    /// (RFC 5050 5.10). Version 6 only.
+    pub custody: bool,
+    /// Ask every node for a report on the acceptance of custody. Version 6 only.
+    pub report_custody: bool,
 }
 
 impl Default for SendOptions {
@@ -585,6 +623,9 @@ impl Default for SendOptions {
             hop_limit: None,
             report_to: None,
             source: None,
+            version: None,
+            custody: false,
+            report_custody: false,
         }
     }
 }
@@ -802,6 +843,8 @@ pub enum ReportedStatus {
     Delivered,
     /// The reporter deleted it.
     Deleted,
+    /// The reporter accepted custody of it (version 6).
+    CustodyAccepted,
 }
 
 /// Why a send failed.
@@ -821,4 +864,6 @@ pub enum SendFailure {
     Storage,
     /// Every next hop refuses it for good.
     Refused(RefuseReason),
+    /// Custody is asked for what cannot have it: a bundle of version 7, for a group, or without a source.
+    NoCustody,
 }

@@ -169,6 +169,10 @@ fn in_full(bundle: &Bundle) -> String {
     };
     line("from", bundle.source.clone());
     line("to", bundle.destination.clone());
+    line("version", bundle.version.to_string());
+    if bundle.wants_custody {
+        line("custody", bundle.custodian.clone().unwrap_or_else(|| "asked for, and nobody has it".into()));
+    }
     line("priority", format!("{:?}", bundle.priority).to_lowercase());
     line("payload", bytes(bundle.payload_bytes));
     if let Some(part) = bundle.fragment {

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use clap::{Args, ValueEnum};
 use longwire_node::envelope;
 use longwire_node::message::{Message, Options, Reply, Request};
-use longwire_proto::service::Priority;
+use longwire_proto::service::{BundleVersion, Priority};
 use longwire_settings::error::Error;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -43,6 +43,12 @@ pub(crate) struct Send {
     /// How urgent it is
     #[arg(long, value_enum, default_value_t = Urgency::Normal)]
     priority: Urgency,
+    /// The version of the Bundle Protocol: 6 reaches nodes of DTN2, ION and IBR-DTN; without it the node decides
+    #[arg(long, value_name = "6|7", value_parser = version)]
+    bundle_version: Option<BundleVersion>,
+    /// Ask for custody transfer: this node keeps the bundle until another one is responsible for it (version 6)
+    #[arg(long)]
+    custody: bool,
     /// Send the bytes as they are, without the file's name: for programs that expect that
     #[arg(long)]
     raw: bool,
@@ -74,6 +80,14 @@ fn lifetime(text: &str) -> Result<f64, String> {
     };
     let time = number.trim().parse::<f64>().map_err(|error| error.to_string())? * unit;
     if time > 0.0 && time.is_finite() { Ok(time) } else { Err("it would be over before it began".into()) }
+}
+
+fn version(text: &str) -> Result<BundleVersion, String> {
+    match text {
+        "6" => Ok(BundleVersion::V6),
+        "7" => Ok(BundleVersion::V7),
+        _ => Err("there are versions 6 and 7".into()),
+    }
 }
 
 /// How far it is.
@@ -133,6 +147,8 @@ impl Send {
             lifetime_s: self.lifetime,
             report_delivery: self.wait,
             report_deletion: self.wait,
+            bundle_version: self.bundle_version,
+            custody: self.custody,
             ..Options::default()
         }
     }

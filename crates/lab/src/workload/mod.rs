@@ -109,6 +109,7 @@ impl std::fmt::Display for Failure {
             Failure::Bundle(SendFailure::Cancelled) => "the bundle was cancelled",
             Failure::Bundle(SendFailure::Storage) => "the store failed",
             Failure::Bundle(SendFailure::Refused(_)) => "the bundle was refused",
+            Failure::Bundle(SendFailure::NoCustody) => "custody was asked for what cannot have it",
         })
     }
 }

@@ -251,6 +251,7 @@ fn indication(
                 "received" => ReportedStatus::Received,
                 "forwarded" => ReportedStatus::Forwarded,
                 "delivered" => ReportedStatus::Delivered,
+                "in custody" => ReportedStatus::CustodyAccepted,
                 _ => ReportedStatus::Deleted,
             };
             AppIndication::Report { source, created, status, reason, reporter }
@@ -277,6 +278,7 @@ fn failure(words: &str) -> SendFailure {
         ("not acceptable", SendFailure::Refused(RefuseReason::NotAcceptable)),
         ("refuses it", SendFailure::Refused(RefuseReason::NoResources)),
         ("endpoint", SendFailure::BadEndpoint),
+        ("custody is for", SendFailure::NoCustody),
     ];
     let found = known.iter().find(|(part, _)| words.contains(part));
     found.unwrap_or_else(|| panic!("what does this mean: {words}")).1

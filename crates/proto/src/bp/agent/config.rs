@@ -1,7 +1,7 @@
 //! What an operator may set of a bundle agent.
 
 use crate::bp::CrcType;
-use crate::service::{LinkId, Priority};
+use crate::service::{BundleVersion, LinkId, Priority};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,8 @@ pub struct Config {
     pub lifetime_max: Duration,
     /// How bundles find their way.
     pub routing: Routing,
+    /// When and how bundles are made in version 6. RFC 5050.
+    pub version6: Version6,
     /// What is special about single links.
     pub links: Vec<LinkConfig>,
 }
@@ -72,6 +74,7 @@ impl Default for Config {
             delivery_repeat: Duration::ZERO,
             lifetime_max: Duration::ZERO,
             routing: Routing::default(),
+            version6: Version6::default(),
             links: Vec::new(),
         }
     }
@@ -136,6 +139,25 @@ impl Default for Limits {
             admin_bytes_max: 4096,
             reads_max: 16,
         }
+    }
+}
+
+/// When and how bundles are made in version 6 of the protocol. What arrives is forwarded in its own version whatever
+/// this says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Version6 {
+    /// The version of bundles for which neither the sender nor `destinations` says one: 6 or 7. Default 7.
+    pub default_version: BundleVersion,
+    /// Endpoints that are sent version 6: endpoint ids, a trailing `*` matches any rest. Default none.
+    pub destinations: Vec<String>,
+    /// Leave the dictionary out where all endpoints are `ipn`. Default yes. RFC 6260.
+    pub compressed_headers: bool,
+}
+
+impl Default for Version6 {
+    fn default() -> Self {
+        Version6 { default_version: BundleVersion::V7, destinations: Vec::new(), compressed_headers: true }
     }
 }
 

@@ -11,8 +11,8 @@
 //! before the bundle goes, so what was taken is never delivered again, whenever the node crashes; it stays until no copy
 //! of the bundle can be alive.
 
-use crate::bp::{AdminRecord, BundleFlags, CreationTimestamp, Eid, Head, ReasonCode};
-use crate::service::{AppIndication, DeliveryId, RecordId, SendFailure, StorageFailure};
+use crate::bp::{AdminRecord, CreationTimestamp, Eid, ReasonCode, v6};
+use crate::service::{AppIndication, BundleVersion, DeliveryId, RecordId, SendFailure, StorageFailure};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use core::ops::RangeInclusive;
@@ -20,9 +20,10 @@ use std::collections::VecDeque;
 
 use super::Agent;
 use super::clock::{Due, End, millis};
+use super::head::{Head, Record, decode_record};
 use super::held::Stage;
 use super::reassembly::{Assembly, Extent};
-use super::record::{Kind, TombstoneBody};
+use super::record::TombstoneBody;
 use super::store::Purpose;
 
 /// What a bundle has in common with all of its fragments and copies. Bundles without a source are each their own.
@@ -31,25 +32,35 @@ pub(super) struct AduKey {
     pub(super) source: Eid,
     pub(super) timestamp: CreationTimestamp,
     anonymous: RecordId,
+    pub(super) version: BundleVersion,
 }
 
 impl AduKey {
     /// The key of the bundle with this head in this record.
     pub(super) fn of(head: &Head, record: RecordId) -> Self {
-        let source = head.primary.source.detached();
+        let source = head.source().detached();
         let anonymous = if source.is_null() { record } else { RecordId(0) };
-        AduKey { source, timestamp: head.primary.timestamp, anonymous }
+        AduKey { source, timestamp: head.timestamp(), anonymous, version: head.version() }
     }
 
     /// The key that a tombstone has.
     pub(super) fn of_tombstone(body: &TombstoneBody) -> Self {
-        AduKey { source: body.source.clone(), timestamp: body.timestamp, anonymous: RecordId(0) }
+        AduKey {
+            source: body.source.clone(),
+            timestamp: body.timestamp,
+            anonymous: RecordId(0),
+            version: body.version,
+        }
     }
 
-    /// The keys of everything with this source and creation timestamp: one, but for bundles without a source.
+    /// The keys of everything with this source and creation timestamp: one of each version, but for bundles without a
+    /// source.
     pub(super) fn named(source: &Eid, timestamp: CreationTimestamp) -> RangeInclusive<Self> {
-        let key = |anonymous| AduKey { source: source.clone(), timestamp, anonymous: RecordId(anonymous) };
-        key(0)..=key(u64::MAX)
+        let key = |anonymous, version| {
+            let (source, anonymous) = (source.clone(), RecordId(anonymous));
+            AduKey { source, timestamp, anonymous, version }
+        };
+        key(0, BundleVersion::V6)..=key(u64::MAX, BundleVersion::V7)
     }
 
     fn is_anonymous(&self) -> bool {
@@ -150,8 +161,8 @@ impl Agent {
         let held = self.bundles.get_mut(&record).expect("only what is held arrives");
         let (key, total) = (held.adu.clone(), held.adu_bytes());
         let (start, length, at) = (held.adu_offset(), held.payload_bytes(), held.payload_at());
-        let is_admin = held.head.primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
-        let endpoint = held.head.primary.destination.detached();
+        let is_admin = held.head.is_administrative();
+        let endpoint = held.head.destination().detached();
         let in_parts = length < total;
         held.stage = Stage::Local;
         let too_many = in_parts && !self.local.contains_key(&key) && self.in_parts >= limits.reassemblies_max;
@@ -209,7 +220,7 @@ impl Agent {
         let (delivery, endpoint, total) = (local.delivery, local.endpoint.clone(), local.assembly.total());
         if local.admin.is_some() && total == 0 {
             // There is nothing to read, and nothing is not a record.
-            self.administer(&Bytes::new(), &key.source);
+            self.administer(now, &Bytes::new(), key);
             self.forget_local(key);
             return;
         }
@@ -318,7 +329,7 @@ impl Agent {
                 read.extend_from_slice(&data);
                 if read.len() as u64 == total {
                     let payload = core::mem::take(read).freeze();
-                    self.administer(&payload, &key.source);
+                    self.administer(now, &payload, &key);
                     self.forget_local(&key);
                     return;
                 }
@@ -345,10 +356,11 @@ impl Agent {
     }
 
     /// The administrative element reads a record (RFC 9171 6.1, RFC 9713 2).
-    fn administer(&mut self, payload: &Bytes, reporter: &Eid) {
-        match AdminRecord::from_bytes(payload) {
-            Ok(AdminRecord::StatusReport(report)) => self.say_report(&report, reporter),
-            Ok(AdminRecord::Unknown { .. }) | Err(_) => self.counters.admin_unknown += 1,
+    fn administer(&mut self, _now: Instant, payload: &Bytes, key: &AduKey) {
+        match decode_record(key.version, payload) {
+            Ok(Record::V7(AdminRecord::StatusReport(report))) => self.say_report(&report, &key.source),
+            Ok(Record::V6(v6::AdminRecord::StatusReport(report))) => self.say_report_v6(&report, &key.source),
+            Ok(Record::V7(_) | Record::V6(_)) | Err(_) => self.counters.admin_unknown += 1,
         }
     }
 
@@ -395,12 +407,13 @@ impl Agent {
         let body = TombstoneBody {
             source: key.source.clone(),
             timestamp: key.timestamp,
+            version: key.version,
             expires_dtn_ms: end.dtn_ms.unwrap_or(0),
             remaining_ms,
         };
         let record = self.next_record();
         let mut out = BytesMut::new();
-        self.header(now, Kind::Tombstone, 0).encode(&mut out);
+        self.header(now, body.kind(), 0).encode(&mut out);
         body.encode(&mut out);
         let appended = out.len() as u64;
         let end = End { dtn_ms: end.dtn_ms, by_age: now + Duration::from_millis(remaining_ms) };

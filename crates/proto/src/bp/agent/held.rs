@@ -1,6 +1,5 @@
 //! A bundle that the agent holds: its head and where its payload lies. The payload itself is in the storage.
 
-use crate::bp::{BlockFlags, BlockType, BundleFlags, Content, Head, HopCount};
 use crate::service::{LinkId, Priority, RecordId, SendId, TransferId};
 use crate::time::Instant;
 use core::cmp::Reverse;
@@ -8,6 +7,7 @@ use core::time::Duration;
 
 use super::clock::{End, millis};
 use super::delivery::AduKey;
+use super::head::Head;
 use super::ranges::Ranges;
 use super::record::HEADER_BYTES;
 use super::routing::{ClassId, CopyOf, Spread};
@@ -41,6 +41,8 @@ pub(super) struct Held {
     pub(super) head: Head,
     /// The length of the head as it is stored.
     pub(super) head_bytes: u64,
+    /// The length of what follows the payload as it is stored; zero while that is not known.
+    pub(super) tail_bytes: u64,
     /// The payload's identity.
     pub(super) adu: AduKey,
     /// Made here.
@@ -100,17 +102,17 @@ impl Held {
 
     /// Where its payload begins in the application data unit.
     pub(super) fn adu_offset(&self) -> u64 {
-        self.head.primary.fragment.map_or(0, |fragment| fragment.offset)
+        self.head.fragment().map_or(0, |fragment| fragment.offset)
     }
 
     /// The length of the application data unit.
     pub(super) fn adu_bytes(&self) -> u64 {
-        self.head.primary.fragment.map_or(self.payload_bytes(), |fragment| fragment.total_length)
+        self.head.fragment().map_or(self.payload_bytes(), |fragment| fragment.total_length)
     }
 
     /// Bytes of payload in this record.
     pub(super) fn payload_bytes(&self) -> u64 {
-        self.head.payload.length
+        self.head.payload_bytes()
     }
 
     /// Where the payload begins in the record.
@@ -120,7 +122,7 @@ impl Held {
 
     /// Where the notes begin in the record of a whole bundle.
     pub(super) fn notes_at(&self) -> u64 {
-        self.payload_at() + self.payload_bytes() + self.head.tail_bytes() as u64
+        self.payload_at() + self.payload_bytes() + self.tail_bytes
     }
 
     /// True if it may become fragments (RFC 9171 4.2.3, 5.8).
@@ -146,60 +148,23 @@ impl Held {
 
     /// The record now ends with the payload's first `payload_bytes` bytes, which become a fragment.
     pub(super) fn cut_to(&mut self, payload_bytes: u64) {
-        self.head = self.head.fragment(0, payload_bytes);
+        self.head = self.head.part(0, payload_bytes);
         self.closed = true;
         self.renew();
     }
 
     /// Computes when it expires (RFC 9171 5.5), under an override of its lifetime (zero: none).
     pub(super) fn set_end(&mut self, lifetime_max: Duration) {
-        let own_ms = self.head.primary.lifetime_ms;
+        let own_ms = self.head.lifetime_ms();
         let most_ms = if lifetime_max.is_zero() { u64::MAX } else { millis(lifetime_max) };
         let lifetime_ms = own_ms.min(most_ms);
         self.end_is_override = lifetime_ms < own_ms;
-        let created = self.head.primary.timestamp.time;
+        let created = self.head.created_ms();
         // It expires when its age exceeds the lifetime: one millisecond later.
         let after = lifetime_ms.saturating_add(1);
         self.end = End {
-            dtn_ms: created.is_known().then(|| created.0.saturating_add(after)),
+            dtn_ms: created.map(|created| created.saturating_add(after)),
             by_age: self.since + Duration::from_millis(after.saturating_sub(self.age_ms)),
         };
-    }
-}
-
-/// What the agent asks of a head that came from elsewhere.
-pub(super) trait HeadRules {
-    fn may_fragment(&self) -> bool;
-    fn hop_limit_reached(&self) -> bool;
-    fn discard_unsupported(&mut self);
-}
-
-impl HeadRules for Head {
-    /// Bundles without a source are not told apart, so their fragments could not be put together.
-    fn may_fragment(&self) -> bool {
-        !self.primary.flags.contains(BundleFlags::MUST_NOT_FRAGMENT) && !self.primary.source.is_null()
-    }
-
-    /// One more hop would exceed the limit (RFC 9171 4.4.3).
-    fn hop_limit_reached(&self) -> bool {
-        self.hop_count().is_some_and(|hops| hops.count >= u64::from(hops.limit))
-    }
-
-    /// Removes blocks that are not supported and want to go then (RFC 9171 5.6 step 4).
-    fn discard_unsupported(&mut self) {
-        self.blocks
-            .retain(|block| is_supported(block.block_type) || !block.flags.contains(BlockFlags::DISCARD));
-    }
-}
-
-/// True for block types that this agent processes.
-pub(super) fn is_supported(block_type: BlockType) -> bool {
-    !matches!(block_type, BlockType::Unknown(_) | BlockType::BlockIntegrity | BlockType::BlockConfidentiality)
-}
-
-/// Counts one more hop.
-pub(super) fn count_hop(head: &mut Head) {
-    if let Some(HopCount { limit, count }) = head.hop_count() {
-        head.set(&Content::HopCount(HopCount { limit, count: count.saturating_add(1) }));
     }
 }

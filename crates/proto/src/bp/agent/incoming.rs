@@ -11,16 +11,19 @@
 //! is not accepted before the seal is durable: so a sender whose link breaks always has a byte left to send, and the
 //! end of a bundle is never safe before its checksum is.
 
-use crate::bp::{BlockFlags, BundleFlags, Head, PayloadCrc, ReasonCode, decode_head};
+use crate::bp::ReasonCode;
 use crate::codec::DecodeError;
-use crate::service::{BundlesRequest, LinkId, RecordId, RefuseReason, SendFailure, TransferId};
+use crate::service::{
+    BundlesRequest, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure, TransferId,
+};
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
 use super::config::Evict;
 use super::delivery::AduKey;
-use super::held::{HeadRules, Held, Stage, is_supported};
+use super::head::{Closing, Head, decode_head};
+use super::held::{Held, Stage};
 use super::record::{HEADER_BYTES, Header, Kind, NOTE_BYTES, Note};
 use super::{Agent, Phase};
 
@@ -46,7 +49,7 @@ enum State {
 #[derive(Debug)]
 struct Body {
     record: RecordId,
-    crc: PayloadCrc,
+    closing: Closing,
     /// Bytes of payload still to come.
     payload_left: u64,
     tail: BytesMut,
@@ -108,7 +111,7 @@ impl Agent {
         }
         match &mut incoming.state {
             State::Head(_) => self.head_piece(now, id, transfer, &data, last),
-            State::Body(_) => self.body_piece(id, transfer, data, last),
+            State::Body(_) => self.body_piece(now, id, transfer, data, last),
         }
     }
 
@@ -156,18 +159,20 @@ impl Agent {
         all: &Bytes,
         last: bool,
     ) {
-        let payload = head.payload.length;
+        let payload = head.payload_bytes();
         let announced = self.incoming[&(id, transfer)].announced;
-        let whole = (length as u64 + head.tail_bytes() as u64).saturating_add(payload);
-        if announced.is_some_and(|announced| announced != whole) {
+        let known = (length as u64 + head.tail_bytes()).saturating_add(payload);
+        let fits = |announced| if head.tail_is_known() { announced == known } else { announced > known };
+        if !announced.is_none_or(fits) {
             return self.refuse(id, transfer, DAMAGED);
         }
+        let whole = announced.unwrap_or(known);
         if let Err(reason) = self.judge(now, &head, whole) {
             return self.refuse(id, transfer, reason);
         }
         self.report_unsupported(now, &head);
         head.discard_unsupported();
-        let crc = PayloadCrc::new(&head.payload);
+        let closing = Closing::of(&head);
         let record = self.next_record();
         let header = self.header(now, Kind::Received, head.age_ms().unwrap_or(0));
         let mut held = self.hold(now, record, header, head, length as u64, false);
@@ -179,9 +184,9 @@ impl Agent {
         start.extend_from_slice(&all[..length]);
         self.append(record, start.freeze());
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
-        let body = Body { record, crc, payload_left: payload, tail: BytesMut::new(), accepted: 0 };
+        let body = Body { record, closing, payload_left: payload, tail: BytesMut::new(), accepted: 0 };
         incoming.state = State::Body(Box::new(body));
-        self.body_piece(id, transfer, all.slice(length..), last);
+        self.body_piece(now, id, transfer, all.slice(length..), last);
     }
 
     /// Whether a bundle is wanted (RFC 9171 5.6).
@@ -189,17 +194,14 @@ impl Agent {
         if whole > self.config.limits.bundle_bytes_max {
             return Err(RefuseReason::NotAcceptable);
         }
-        let deleting = |block: &crate::bp::Block| {
-            !is_supported(block.block_type) && block.flags.contains(BlockFlags::DELETE_BUNDLE)
-        };
-        if head.blocks.iter().any(deleting) {
+        if head.unsupported().iter().any(|block| block.delete) {
             self.counters.deleted_block += 1;
             self.report_unsupported(now, head);
             self.report_deleted(now, head, ReasonCode::BlockUnsupported);
             return Err(RefuseReason::NotAcceptable);
         }
         // What would be dropped at once need not come: the peer is told that nothing is left to do.
-        if head.primary.destination.is_null() {
+        if head.destination().is_null() {
             self.counters.dropped_null_destination += 1;
             return Err(RefuseReason::Completed);
         }
@@ -208,7 +210,7 @@ impl Agent {
             self.report_deleted(now, head, ReasonCode::LifetimeExpired);
             return Err(RefuseReason::Completed);
         }
-        if head.hop_count().is_some_and(|hops| hops.count > u64::from(hops.limit)) {
+        if head.hop_limit_exceeded() {
             self.counters.deleted_hop_limit += 1;
             self.report_deleted(now, head, ReasonCode::HopLimitExceeded);
             return Err(RefuseReason::Completed);
@@ -224,26 +226,25 @@ impl Agent {
 
     /// True if the bundle's age exceeds its lifetime (RFC 9171 5.5).
     fn is_over(&self, now: Instant, head: &Head) -> bool {
-        let created = head.primary.timestamp.time;
-        let age = match self.clock.dtn_ms(now) {
-            Some(dtn_ms) if created.is_known() => dtn_ms.saturating_sub(created.0),
+        let age = match (self.clock.dtn_ms(now), head.created_ms()) {
+            (Some(dtn_ms), Some(created)) => dtn_ms.saturating_sub(created),
             _ => head.age_ms().unwrap_or(0),
         };
-        age > head.primary.lifetime_ms
+        age > head.lifetime_ms()
     }
 
     /// True if the bundle is here, or was delivered here. A copy that is on its way to a neighbour does not count: it
     /// may be gone in a moment, and this may be the neighbour that returns it.
     pub(super) fn is_here(&self, head: &Head, except: Option<RecordId>) -> bool {
-        if head.primary.source.is_null() {
+        if head.source().is_null() {
             return false;
         }
         let key = AduKey::of(head, RecordId(0));
         if self.tombstones.contains_key(&key) || self.passed.contains(&head.id()) {
             return true;
         }
-        let from = head.primary.fragment.map_or(0, |fragment| fragment.offset);
-        let to = from.saturating_add(head.payload.length);
+        let from = head.fragment().map_or(0, |fragment| fragment.offset);
+        let to = from.saturating_add(head.payload_bytes());
         if self.local.get(&key).is_some_and(|local| local.has(from, to)) {
             return true;
         }
@@ -258,32 +259,80 @@ impl Agent {
         })
     }
 
-    fn body_piece(&mut self, id: LinkId, transfer: TransferId, mut data: Bytes, last: bool) {
+    fn body_piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, mut data: Bytes, last: bool) {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
         let State::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
         let record = body.record;
         let all = data.clone();
         let payload = data.split_to(data.len().min(usize::try_from(body.payload_left).unwrap_or(usize::MAX)));
-        body.crc.update(&payload);
+        body.closing.update(&payload);
         body.payload_left -= payload.len() as u64;
         body.tail.extend_from_slice(&data);
-        let tail_bytes = body.crc.tail_bytes();
-        let is_whole = body.payload_left == 0 && body.tail.len() >= tail_bytes;
-        if (last && !is_whole) || body.tail.len() > tail_bytes {
-            self.drop_bundle(record);
-            return self.refuse(id, transfer, DAMAGED);
-        }
-        let checked = if is_whole { body.crc.decode_tail(&mut body.tail.split().freeze()) } else { Ok(()) };
         if !all.is_empty() {
             self.append(record, all);
         }
-        if checked.is_err() {
-            self.drop_bundle(record);
-            return self.refuse(id, transfer, DAMAGED);
+        match self.take_tail(now, id, transfer) {
+            Ok(true) => {
+                self.counters.received += 1;
+                self.seal(record);
+            }
+            Ok(false) if !last => {}
+            Ok(false) => self.abandon(id, transfer, record, DAMAGED),
+            Err(reason) => self.abandon(id, transfer, record, reason),
         }
-        if is_whole {
-            self.counters.received += 1;
-            self.seal(record);
+    }
+
+    /// A bundle turns out not to be wanted while it arrives.
+    fn abandon(&mut self, id: LinkId, transfer: TransferId, record: RecordId, reason: RefuseReason) {
+        self.drop_bundle(record);
+        self.refuse(id, transfer, reason);
+    }
+
+    /// Looks whether a bundle is whole; if so, what follows its payload is checked.
+    fn take_tail(&mut self, now: Instant, id: LinkId, transfer: TransferId) -> Result<bool, RefuseReason> {
+        let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
+        let State::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
+        if body.payload_left > 0 {
+            return Ok(false);
+        }
+        let held = self.bundles.get_mut(&body.record).expect("what arrives is held");
+        let bytes = body.tail.split().freeze();
+        let mut rest = bytes.clone();
+        let was_known = held.head.tail_is_known();
+        match held.head.read_tail(&body.closing, &mut rest, &self.policy) {
+            Ok(()) if rest.is_empty() => {}
+            Err(DecodeError::Incomplete) => {
+                body.tail = bytes.into();
+                return Ok(false);
+            }
+            Ok(()) | Err(_) => return Err(DAMAGED),
+        }
+        held.tail_bytes = bytes.len() as u64;
+        let whole = held.notes_at() - HEADER_BYTES;
+        if incoming.announced.is_some_and(|announced| announced != whole) {
+            return Err(DAMAGED);
+        }
+        if !was_known {
+            // Blocks that nobody had seen when the bundle was admitted.
+            let mut head = held.head.clone();
+            let before = head.unsupported();
+            if before.iter().any(|block| block.delete) {
+                self.counters.deleted_block += 1;
+                self.report_unsupported(now, &head);
+                self.report_deleted(now, &head, ReasonCode::BlockUnsupported);
+                return Err(RefuseReason::NotAcceptable);
+            }
+            head.discard_unsupported();
+            self.bundles.get_mut(&self.record_of(id, transfer)).expect("what arrives is held").head = head;
+        }
+        Ok(true)
+    }
+
+    /// The record that a transfer goes into.
+    fn record_of(&self, id: LinkId, transfer: TransferId) -> RecordId {
+        match &self.incoming[&(id, transfer)].state {
+            State::Body(body) => body.record,
+            State::Head(_) => unreachable!("the caller has looked"),
         }
     }
 
@@ -345,7 +394,7 @@ impl Agent {
         if held.own {
             self.own_sealed(record);
         } else {
-            if held.head.primary.flags.contains(BundleFlags::REPORT_RECEPTION) {
+            if held.head.asks_for(ReportedStatus::Received) {
                 let head = held.head.clone();
                 self.report_received(now, &head, ReasonCode::NoAdditionalInformation);
             }
@@ -367,7 +416,7 @@ impl Agent {
         for other in self.adus.get(&held.adu).into_iter().flatten().filter(|other| **other != record) {
             let part = &self.bundles[other];
             let waiting = matches!(part.stage, Stage::Forwarding(_) | Stage::Resting(_));
-            if waiting && part.head.primary.fragment.is_some() && part.head.previous_node() == previous {
+            if waiting && part.head.fragment().is_some() && part.head.previous_node() == previous {
                 let (from, to) = (part.adu_offset(), part.adu_offset() + part.payload_bytes());
                 todo.remove(from.saturating_sub(base), to.saturating_sub(base));
             }
@@ -380,13 +429,13 @@ impl Agent {
     /// Where a bundle goes from here (RFC 9171 5.3, 5.4).
     pub(super) fn dispatch(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
-        if held.head.primary.destination.is_null() {
+        if held.head.destination().is_null() {
             self.counters.dropped_null_destination += 1;
             if let Some(send) = held.send {
                 self.end_send(send, Ok(()));
             }
             self.drop_bundle(record);
-        } else if self.is_local(&held.head.primary.destination) {
+        } else if self.is_local(held.head.destination()) {
             self.arrive_here(now, record);
         } else if held.head.hop_limit_reached() {
             self.counters.deleted_hop_limit += 1;
@@ -498,10 +547,12 @@ impl Agent {
         own: bool,
     ) -> Held {
         let adu = AduKey::of(&head, record);
+        let tail_bytes = head.tail_bytes();
         let mut held = Held {
             adu,
             head,
             head_bytes,
+            tail_bytes,
             own,
             closed: false,
             nonce: header.nonce,

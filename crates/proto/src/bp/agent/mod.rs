@@ -38,6 +38,11 @@
 //! registered for is delivered here and not forwarded), returning a bundle to its previous node (5.4.2 allows it, and
 //! two such nodes would play ping-pong), the processing of BPSec blocks (carried as they are).
 //!
+//! # Two versions
+//! Version 6 (RFC 5050) lives beside version 7: the first byte of what arrives tells, and a bundle leaves in the version
+//! it came in, with its own flags, blocks and status reports. The table's sections are those of version 7; version 6 has
+//! the same procedures under the same numbers up to 5.9. A fragment is only put together with fragments of its version.
+//!
 //! The payload's checksum covers a whole bundle, so the two halves of a broken transfer are covered only by the link's
 //! own checks up to the break; each fragment gets a checksum of its own from there on.
 //!
@@ -48,6 +53,7 @@ mod clock;
 mod config;
 mod counters;
 mod delivery;
+mod head;
 mod held;
 mod incoming;
 mod links;
@@ -64,7 +70,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Evict, Limits, LinkConfig, Reports, Router as RouterChoice, Routing};
+pub use config::{Config, Evict, Limits, LinkConfig, Reports, Router as RouterChoice, Routing, Version6};
 pub use counters::Counters;
 pub use status::{BundleStatus, Why};
 
@@ -179,6 +185,14 @@ pub struct Agent {
 fn parse_node(text: &str) -> Option<Eid> {
     let eid = text.parse::<Eid>().or_else(|_| format!("{text}/").parse::<Eid>()).ok()?;
     if eid.is_null() { None } else { Some(eid.node_id().detached()) }
+}
+
+/// True if a pattern, an endpoint id or the beginning of some with an asterisk behind it, is for this endpoint.
+fn matches(pattern: &str, endpoint: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => endpoint.starts_with(prefix),
+        None => endpoint == pattern,
+    }
 }
 
 impl Agent {

@@ -12,7 +12,7 @@
 //! queue without what the peer has acknowledged, so no acknowledged byte is sent twice (RFC 9171 5.8). The head is made
 //! when the transfer is opened, with the age of that moment (5.4 step 4).
 
-use crate::bp::{BlockType, Content, Head, PayloadCrc, ReasonCode};
+use crate::bp::ReasonCode;
 use crate::service::{
     AppIndication, BundlesRequest, LinkId, Priority, RecordId, RefuseReason, SendFailure, TransferFailure,
     TransferId,
@@ -24,7 +24,8 @@ use std::collections::VecDeque;
 
 use super::Agent;
 use super::clock::Due;
-use super::held::{Held, Rank, Stage, count_hop};
+use super::head::{Closing, Head};
+use super::held::{Held, Rank, Stage};
 use super::links::Link;
 use super::record::Note;
 use super::routing::{Hop, Ways, is_copy};
@@ -51,7 +52,7 @@ pub(super) struct Flight {
     chunks: VecDeque<Bytes>,
     /// Bytes in `chunks`.
     pub(super) buffered: usize,
-    crc: PayloadCrc,
+    closing: Closing,
     /// Zero until the transfer is open.
     pub(super) head_bytes: u64,
     pub(super) acked: u64,
@@ -71,6 +72,10 @@ impl Flight {
     }
 
     fn push(&mut self, chunk: Bytes) {
+        // Nothing follows the payload of most bundles of version 6.
+        if chunk.is_empty() {
+            return;
+        }
         self.buffered += chunk.len();
         self.chunks.push_back(chunk);
     }
@@ -195,11 +200,11 @@ impl Agent {
             self.storage_lost(now, record);
             return;
         }
-        flight.crc.update(&data);
+        flight.closing.update(&data);
         flight.push(data);
         if flight.is_read() {
             let mut tail = BytesMut::with_capacity(8);
-            flight.crc.encode_tail(&mut tail);
+            flight.closing.encode_tail(&mut tail);
             flight.push(tail.freeze());
         }
     }
@@ -258,14 +263,14 @@ impl Agent {
             pending: 0,
             chunks: VecDeque::new(),
             buffered: 0,
-            crc: PayloadCrc::new(&head.payload),
+            closing: Closing::of(&head),
             head_bytes: 0,
             acked: 0,
             cancelled: false,
         };
         if from == to {
             let mut tail = BytesMut::new();
-            flight.crc.encode_tail(&mut tail);
+            flight.closing.encode_tail(&mut tail);
             flight.push(tail.freeze());
         }
         let link = self.links.get_mut(id).expect("the link is usable");
@@ -281,7 +286,8 @@ impl Agent {
         let flight = &link.flights[&transfer];
         let overtakes = link.interleave
             && link.filling.iter().all(|other| link.flights[other].priority < flight.priority);
-        if link.room == 0 || !flight.has_piece() || !(link.filling.is_empty() || overtakes) {
+        let begun = flight.has_piece() || flight.is_read();
+        if link.room == 0 || !begun || !(link.filling.is_empty() || overtakes) {
             return false;
         }
         let (record, priority, from, to) = (flight.record, flight.priority, flight.from, flight.to);
@@ -296,7 +302,7 @@ impl Agent {
         let mut head = part_of(held, from, to);
         self.address(now, held, &mut head);
         let bytes = head.to_bytes();
-        let length = bytes.len() as u64 + (to - from) + head.tail_bytes() as u64;
+        let length = bytes.len() as u64 + (to - from) + head.tail_bytes();
         let link = self.links.get_mut(id).expect("the link is usable");
         let flight = link.flights.get_mut(&transfer).expect("staged transfers live");
         flight.head_bytes = bytes.len() as u64;
@@ -304,7 +310,7 @@ impl Agent {
         flight.chunks.push_front(bytes);
         link.staged = None;
         link.filling.push_back(transfer);
-        if head.primary.fragment.is_some() && held.head.primary.fragment != head.primary.fragment {
+        if head.fragment().is_some() && held.head.fragment() != head.fragment() {
             self.counters.fragments_sent += 1;
         }
         self.control.push_back((id, BundlesRequest::Open { transfer, priority, length }));
@@ -313,14 +319,8 @@ impl Agent {
 
     /// What changes from hop to hop (RFC 9171 5.4 step 4).
     fn address(&self, now: Instant, held: &Held, head: &mut Head) {
-        head.remove(BlockType::PreviousNode);
-        if self.config.previous_node && !held.own {
-            head.set(&Content::PreviousNode(self.node.clone()));
-        }
-        count_hop(head);
-        if head.age_ms().is_some() || !head.primary.timestamp.time.is_known() {
-            head.set(&Content::BundleAge(held.age_ms_now(now)));
-        }
+        let previous = (self.config.previous_node && !held.own).then(|| self.node.clone());
+        head.address(previous, held.age_ms_now(now));
     }
 
     /// Puts the staged transfer back: nothing of it has gone down.
@@ -562,7 +562,7 @@ impl Agent {
         };
         held.barred.push(id);
         let (barred, idle) = (held.barred.clone(), held.flights.is_empty());
-        let destination = held.head.primary.destination.clone();
+        let destination = held.head.destination().clone();
         let left = hops.iter().any(|(_, hop)| match hop {
             Hop::Link(link) => !barred.contains(link),
             Hop::Node(node) => {
@@ -604,7 +604,7 @@ impl Agent {
 impl Held {
     /// The most bytes that a transfer of it has besides payload.
     fn transfer_overhead(&self) -> u64 {
-        self.head_bytes + self.head.tail_bytes() as u64 + HEAD_GROWTH_BYTES
+        self.head_bytes + self.head.tail_bytes() + HEAD_GROWTH_BYTES
     }
 }
 
@@ -620,11 +620,7 @@ enum Fit {
 
 /// The head for a range of a bundle's payload.
 fn part_of(held: &Held, from: u64, to: u64) -> Head {
-    if from == 0 && to == held.payload_bytes() {
-        held.head.clone()
-    } else {
-        held.head.fragment(from, to - from)
-    }
+    if from == 0 && to == held.payload_bytes() { held.head.clone() } else { held.head.part(from, to - from) }
 }
 
 impl Flight {

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | boot | how often this node has started: makes record ids and sequence numbers unique |
 //! | tombstone | a bundle that the application has taken, and until when to remember it |
+//! | tombstone of version 6 | the same, of a bundle of version 6 |
 //! | received | a bundle from a peer; as long as no seal follows, the prefix that arrived |
 //! | own | a bundle made here; without a seal it was never accepted and is dropped |
 //!
@@ -18,8 +19,9 @@
 //! payload bytes cannot pass for one. Numbers are big-endian; times are DTN milliseconds, zero: not known.
 
 use crate::bp::{CreationTimestamp, Eid};
-use crate::codec::DecodeError;
 use crate::codec::crc::{Running, crc32c};
+use crate::codec::{DecodeError, cbor};
+use crate::service::BundleVersion;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// Bytes before the body.
@@ -36,6 +38,7 @@ const FORMAT: &str = "the storage format";
 pub(super) enum Kind {
     Boot,
     Tombstone,
+    TombstoneV6,
     Received,
     Own,
 }
@@ -61,6 +64,7 @@ impl Header {
             Kind::Tombstone => 2,
             Kind::Received => 3,
             Kind::Own => 4,
+            Kind::TombstoneV6 => 5,
         });
         out.put_u8(VERSION);
         out.put_u16(0);
@@ -84,6 +88,7 @@ impl Header {
             (2, VERSION) => Kind::Tombstone,
             (3, VERSION) => Kind::Received,
             (4, VERSION) => Kind::Own,
+            (5, VERSION) => Kind::TombstoneV6,
             _ => return Err(DecodeError::Limit { what: "the kind or version of a record" }),
         };
         input.advance(2);
@@ -153,6 +158,8 @@ impl Note {
 pub(super) struct TombstoneBody {
     pub(super) source: Eid,
     pub(super) timestamp: CreationTimestamp,
+    /// Not written: the kind of the record says it.
+    pub(super) version: BundleVersion,
     /// When it may be forgotten, by the clock; zero: only by `remaining_ms`.
     pub(super) expires_dtn_ms: u64,
     /// How long the bundle had to live when it was taken.
@@ -162,7 +169,10 @@ pub(super) struct TombstoneBody {
 impl TombstoneBody {
     pub(super) fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
-        self.source.encode(out);
+        match self.version {
+            BundleVersion::V7 => self.source.encode(out),
+            BundleVersion::V6 => cbor::put_byte_string(self.source.uri().as_bytes(), out),
+        }
         self.timestamp.encode(out);
         out.put_u64(self.expires_dtn_ms);
         out.put_u64(self.remaining_ms);
@@ -170,9 +180,24 @@ impl TombstoneBody {
         out.put_u32(crc);
     }
 
-    pub(super) fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+    /// The kind of record that it is the body of.
+    pub(super) fn kind(&self) -> Kind {
+        match self.version {
+            BundleVersion::V7 => Kind::Tombstone,
+            BundleVersion::V6 => Kind::TombstoneV6,
+        }
+    }
+
+    pub(super) fn decode(input: &mut Bytes, version: BundleVersion) -> Result<Self, DecodeError> {
         let whole = input.clone();
-        let source = Eid::decode(input)?.detached();
+        let source = match version {
+            BundleVersion::V7 => Eid::decode(input)?.detached(),
+            BundleVersion::V6 => {
+                let text = cbor::byte_string(input, "the source of a tombstone", FORMAT)?;
+                let wrong = DecodeError::invalid("the source of a tombstone", FORMAT);
+                Eid::from_uri(core::str::from_utf8(&text).map_err(|_| wrong)?)?
+            }
+        };
         let timestamp = CreationTimestamp::decode(input)?;
         if input.len() < 20 {
             return Err(DecodeError::Incomplete);
@@ -180,6 +205,7 @@ impl TombstoneBody {
         let body = TombstoneBody {
             source,
             timestamp,
+            version,
             expires_dtn_ms: input.get_u64(),
             remaining_ms: input.get_u64(),
         };
@@ -227,18 +253,22 @@ mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(Header::decode(&mut bytes.slice(..cut)), Err(DecodeError::Incomplete));
         }
-        let body = TombstoneBody {
-            source: Eid::ipn(3, 1),
-            timestamp: CreationTimestamp { time: DtnTime(5), sequence: 6 },
-            expires_dtn_ms: 70,
-            remaining_ms: 80,
-        };
-        let mut out = BytesMut::new();
-        body.encode(&mut out);
-        let bytes = out.freeze();
-        assert_eq!(TombstoneBody::decode(&mut bytes.clone()), Ok(body));
-        for cut in 0..bytes.len() {
-            assert_eq!(TombstoneBody::decode(&mut bytes.slice(..cut)), Err(DecodeError::Incomplete));
+        for version in [BundleVersion::V7, BundleVersion::V6] {
+            let body = TombstoneBody {
+                source: Eid::ipn(3, 1),
+                timestamp: CreationTimestamp { time: DtnTime(5), sequence: 6 },
+                version,
+                expires_dtn_ms: 70,
+                remaining_ms: 80,
+            };
+            let mut out = BytesMut::new();
+            body.encode(&mut out);
+            let bytes = out.freeze();
+            assert_eq!(TombstoneBody::decode(&mut bytes.clone(), version), Ok(body));
+            for cut in 0..bytes.len() {
+                let torn = TombstoneBody::decode(&mut bytes.slice(..cut), version);
+                assert_eq!(torn, Err(DecodeError::Incomplete));
+            }
         }
     }
 

@@ -4,16 +4,16 @@
 //! in a minute than configured.
 
 use crate::bp::{
-    AdminRecord, BlockFlags, BundleFlags, Content, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock,
-    ReasonCode, Status, StatusReport,
+    AdminRecord, BundleFlags, Content, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, Status,
+    StatusReport, v6,
 };
-use crate::service::{AppIndication, Priority, RecordId, ReportedStatus};
+use crate::service::{AppIndication, BundleVersion, Priority, RecordId, ReportedStatus};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::Agent;
 use super::clock::millis;
-use super::held::is_supported;
+use super::head::Head;
 
 /// How many reports may still be sent: a bucket that fills evenly.
 #[derive(Clone, Copy, Debug)]
@@ -51,17 +51,18 @@ impl Agent {
 
     /// Reports blocks that are not supported and ask for it (RFC 9171 5.6 step 4).
     pub(super) fn report_unsupported(&mut self, now: Instant, head: &Head) {
-        let asks = |block: &crate::bp::Block| {
-            !is_supported(block.block_type) && block.flags.contains(BlockFlags::REPORT)
+        let reason = match head.version() {
+            BundleVersion::V7 => ReasonCode::BlockUnsupported,
+            BundleVersion::V6 => ReasonCode::BlockUnintelligible,
         };
-        for _ in head.blocks.iter().filter(|block| asks(block)) {
-            self.report_received(now, head, ReasonCode::BlockUnsupported);
+        for _ in head.unsupported().iter().filter(|block| block.report) {
+            self.report_received(now, head, reason);
         }
     }
 
     pub(super) fn report_forwarded(&mut self, now: Instant, record: RecordId) {
         let head = &self.bundles[&record].head;
-        if self.config.reports.forwarding && head.primary.flags.contains(BundleFlags::REPORT_FORWARDING) {
+        if self.config.reports.forwarding && head.asks_for(ReportedStatus::Forwarded) {
             let head = head.clone();
             self.report(now, &head, ReportedStatus::Forwarded, ReasonCode::NoAdditionalInformation);
         }
@@ -70,26 +71,48 @@ impl Agent {
     /// Reports the delivery of the payload that this record is a part of: as of a whole bundle.
     pub(super) fn report_delivered(&mut self, now: Instant, record: RecordId) {
         let head = &self.bundles[&record].head;
-        if self.config.reports.delivery && head.primary.flags.contains(BundleFlags::REPORT_DELIVERY) {
-            let mut head = head.clone();
-            head.primary.fragment = None;
+        if self.config.reports.delivery && head.asks_for(ReportedStatus::Delivered) {
+            let head = head.clone().without_fragment();
             self.report(now, &head, ReportedStatus::Delivered, ReasonCode::NoAdditionalInformation);
         }
     }
 
     pub(super) fn report_deleted(&mut self, now: Instant, head: &Head, reason: ReasonCode) {
-        if self.config.reports.deletion && head.primary.flags.contains(BundleFlags::REPORT_DELETION) {
+        if self.config.reports.deletion && head.asks_for(ReportedStatus::Deleted) {
             self.report(now, head, ReportedStatus::Deleted, reason);
         }
     }
 
     fn report(&mut self, now: Instant, subject: &Head, status: ReportedStatus, reason: ReasonCode) {
-        let primary = &subject.primary;
-        let silent =
-            primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD) || primary.report_to.is_null();
-        if silent || primary.source.is_null() {
+        if subject.is_administrative() || subject.report_to().is_null() || subject.source().is_null() {
             return;
         }
+        let per_minute = self.config.reports.per_minute_max;
+        if !self.allowance.take(now, per_minute) {
+            self.counters.reports_suppressed += 1;
+            return;
+        }
+        let payload = match subject {
+            Head::V7(subject) => self.record_of_v7(now, subject, status, reason),
+            Head::V6(subject) => self.record_of_v6(now, subject, &[status], reason),
+        };
+        let (lifetime, priority) = (self.config.reports.lifetime, self.config.reports.priority);
+        let destination = subject.report_to().clone();
+        if self.originate_record(now, subject.version(), destination, payload, lifetime, priority) {
+            self.counters.reports_sent += 1;
+        } else {
+            self.counters.reports_suppressed += 1;
+        }
+    }
+
+    fn record_of_v7(
+        &self,
+        now: Instant,
+        subject: &crate::bp::Head,
+        status: ReportedStatus,
+        reason: ReasonCode,
+    ) -> Bytes {
+        let primary = &subject.primary;
         let asserted = match self.clock.dtn_ms(now) {
             Some(dtn_ms) if primary.flags.contains(BundleFlags::STATUS_TIME) => {
                 Status::AssertedAt(DtnTime(dtn_ms))
@@ -108,35 +131,73 @@ impl Agent {
             timestamp: primary.timestamp,
             fragment: primary.fragment.map(|fragment| (fragment.offset, subject.payload.length)),
         };
-        let per_minute = self.config.reports.per_minute_max;
-        if !self.allowance.take(now, per_minute) {
-            self.counters.reports_suppressed += 1;
-            return;
-        }
-        let payload = AdminRecord::StatusReport(report).to_bytes();
-        let head = self.report_head(now, primary.report_to.clone(), payload.len() as u64);
-        if self.originate(now, head, payload) {
-            self.counters.reports_sent += 1;
-        } else {
-            self.counters.reports_suppressed += 1;
-        }
+        AdminRecord::StatusReport(report).to_bytes()
     }
 
-    fn report_head(&mut self, now: Instant, destination: Eid, length: u64) -> Head {
-        let timestamp: CreationTimestamp = self.timestamp(now);
-        let lifetime = millis(self.config.reports.lifetime.max(Duration::from_millis(1)));
-        let mut primary = PrimaryBlock::new(destination, self.node.clone(), timestamp, lifetime);
-        primary.crc = self.primary_crc();
-        primary.flags = BundleFlags::ADMINISTRATIVE_RECORD;
-        primary.report_to = Eid::Null;
-        let mut head = Head::new(primary, length);
-        head.payload.crc = self.config.block_crc;
-        self.furnish(&mut head, self.config.reports.priority, None);
-        head
+    /// A status report of version 6 has a time with everything it says; a node without a clock says zero.
+    fn record_of_v6(
+        &self,
+        now: Instant,
+        subject: &v6::Head,
+        statuses: &[ReportedStatus],
+        reason: ReasonCode,
+    ) -> Bytes {
+        let time = v6::Time::from_millis(self.clock.dtn_ms(now).unwrap_or(0));
+        let when = |this| statuses.contains(&this).then_some(time);
+        let report = v6::StatusReport {
+            received: when(ReportedStatus::Received),
+            custody: when(ReportedStatus::CustodyAccepted),
+            forwarded: when(ReportedStatus::Forwarded),
+            delivered: when(ReportedStatus::Delivered),
+            deleted: when(ReportedStatus::Deleted),
+            unused_flags: 0,
+            // Version 6 has the first nine.
+            reason: if reason.number() > 8 { ReasonCode::NoAdditionalInformation } else { reason },
+            subject: subject_of(subject),
+        };
+        v6::AdminRecord::StatusReport(report).to_bytes()
+    }
+
+    /// Makes a bundle with an administrative record, of the version of its subject. False: there is no space.
+    pub(super) fn originate_record(
+        &mut self,
+        now: Instant,
+        version: BundleVersion,
+        destination: Eid,
+        payload: Bytes,
+        lifetime: Duration,
+        priority: Priority,
+    ) -> bool {
+        let lifetime = lifetime.max(Duration::from_millis(1));
+        let length = payload.len() as u64;
+        let head = match version {
+            BundleVersion::V7 => {
+                let timestamp: CreationTimestamp = self.timestamp(now);
+                let mut primary =
+                    PrimaryBlock::new(destination, self.node.clone(), timestamp, millis(lifetime));
+                primary.crc = self.primary_crc();
+                primary.flags = BundleFlags::ADMINISTRATIVE_RECORD;
+                primary.report_to = Eid::Null;
+                let mut head = crate::bp::Head::new(primary, length);
+                head.payload.crc = self.config.block_crc;
+                self.furnish(&mut head, priority, None);
+                Head::V7(head)
+            }
+            BundleVersion::V6 => {
+                let singleton = match destination.is_singleton() {
+                    true => v6::BundleFlags::SINGLETON,
+                    false => v6::BundleFlags::NONE,
+                };
+                let flags = v6::BundleFlags::ADMINISTRATIVE_RECORD | singleton;
+                let endpoints = [destination, self.node.clone(), Eid::Null];
+                Head::V6(self.head_v6(now, endpoints, flags.with_priority(priority), lifetime, length))
+            }
+        };
+        self.originate(now, head, payload)
     }
 
     /// Extension blocks of a bundle made here.
-    pub(super) fn furnish(&self, head: &mut Head, priority: Priority, hop_limit: Option<u8>) {
+    pub(super) fn furnish(&self, head: &mut crate::bp::Head, priority: Priority, hop_limit: Option<u8>) {
         if let Some(limit) = hop_limit.filter(|limit| *limit > 0) {
             head.set(&Content::HopCount(crate::bp::HopCount { limit, count: 0 }));
         }
@@ -146,6 +207,26 @@ impl Agent {
         }
         if priority != Priority::Normal {
             head.set(&Content::QualityOfService(priority.into()));
+        }
+    }
+
+    /// The same for version 6.
+    pub(super) fn say_report_v6(&mut self, report: &v6::StatusReport, reporter: &Eid) {
+        let said = [
+            (ReportedStatus::Received, report.received),
+            (ReportedStatus::CustodyAccepted, report.custody),
+            (ReportedStatus::Forwarded, report.forwarded),
+            (ReportedStatus::Delivered, report.delivered),
+            (ReportedStatus::Deleted, report.deleted),
+        ];
+        for (status, _) in said.into_iter().filter(|(_, time)| time.is_some()) {
+            self.up.push_back(AppIndication::Report {
+                source: report.subject.source.to_string(),
+                created: (report.subject.created_s.saturating_mul(1000), report.subject.sequence),
+                status,
+                reason: report.reason.number(),
+                reporter: reporter.to_string(),
+            });
         }
     }
 
@@ -173,6 +254,17 @@ impl Agent {
         let Some(record) = self.begin_own(now, head) else { return false };
         self.append_own(record, payload);
         true
+    }
+}
+
+/// How records of version 6 name a bundle.
+pub(super) fn subject_of(head: &v6::Head) -> v6::admin::Subject {
+    let primary = &head.primary;
+    v6::admin::Subject {
+        source: primary.source().clone(),
+        created_s: primary.created_s,
+        sequence: primary.sequence,
+        fragment: primary.fragment.map(|fragment| (fragment.offset, head.payload.length)),
     }
 }
 

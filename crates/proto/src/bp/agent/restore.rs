@@ -8,16 +8,16 @@
 //! too short, or must not be fragmented). One that has all its bytes and no seal is checked first. A bundle of this node
 //! without a seal was never accepted, and goes. Records of an unknown kind or version are left alone.
 
-use crate::bp::{Head, PayloadCrc, decode_head};
 use crate::codec::DecodeError;
-use crate::service::RecordId;
+use crate::service::{BundleVersion, RecordId};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::{Due, End, millis};
 use super::delivery::{AduKey, Tombstone};
-use super::held::{HeadRules, Held, Stage};
+use super::head::{Closing, Head, decode_head};
+use super::held::{Held, Stage};
 use super::record::{Header, Kind, NOTE_BYTES, Note, TombstoneBody, decode_boot, encode_boot};
 use super::store::Purpose;
 use super::{Agent, BOOT_SHIFT, Phase};
@@ -49,6 +49,8 @@ struct Looking {
 enum Step {
     /// Its beginning.
     Start,
+    /// The blocks behind a payload of version 6: where the notes begin depends on them.
+    Tail(Box<Held>),
     /// The seal, and then the last note.
     Notes { held: Box<Held>, sealed: bool },
 }
@@ -94,6 +96,7 @@ impl Agent {
         let Some(Looking { length, step }) = restore.reading.remove(&record) else { return };
         match step {
             Step::Start => self.look_at_start(now, record, length, data),
+            Step::Tail(held) => self.look_at_tail(record, length, data, held),
             Step::Notes { held, sealed } => self.look_at_notes(record, length, offset, &data, held, sealed),
         }
         self.look_further(now);
@@ -126,11 +129,15 @@ impl Agent {
                 }
                 self.restore().old_boots.push(record);
             }
-            Kind::Tombstone => match TombstoneBody::decode(&mut input) {
-                Ok(body) => self.restore_tombstone(now, record, header, &body, length),
-                // Not durable when the node went down: the application was not told that it is gone.
-                Err(_) => self.too_short(record),
-            },
+            Kind::Tombstone | Kind::TombstoneV6 => {
+                let v6 = header.kind == Kind::TombstoneV6;
+                let version = if v6 { BundleVersion::V6 } else { BundleVersion::V7 };
+                match TombstoneBody::decode(&mut input, version) {
+                    Ok(body) => self.restore_tombstone(now, record, header, &body, length),
+                    // Not durable when the node went down: the application was not told that it is gone.
+                    Err(_) => self.too_short(record),
+                }
+            }
             Kind::Received | Kind::Own => self.look_at_bundle(now, record, header, length, &data, input),
         }
     }
@@ -179,13 +186,38 @@ impl Agent {
         held.appended = length;
         held.stored = length;
         held.share = length;
+        let behind = length.saturating_sub(held.payload_at().saturating_add(held.payload_bytes()));
+        if held.head.tail_is_known() {
+            self.look_for_notes(record, Box::new(held), length);
+        } else if behind == 0 {
+            self.restore_unsealed(record, held, length);
+        } else {
+            let at = held.payload_at() + held.payload_bytes();
+            let most = u64::from(self.stored_policy.head_bytes_max);
+            self.restore().reading.insert(record, Looking { length, step: Step::Tail(Box::new(held)) });
+            self.store.read(record, at, behind.min(most) as u32, Purpose::Restore);
+        }
+    }
+
+    fn look_at_tail(&mut self, record: RecordId, length: u64, data: Bytes, mut held: Box<Held>) {
+        let mut input = data.clone();
+        let closing = Closing::of(&held.head);
+        if held.head.read_tail(&closing, &mut input, &self.stored_policy).is_err() {
+            return self.restore_unsealed(record, *held, length);
+        }
+        held.tail_bytes = (data.len() - input.len()) as u64;
+        held.head.discard_unsupported();
+        self.look_for_notes(record, held, length);
+    }
+
+    fn look_for_notes(&mut self, record: RecordId, held: Box<Held>, length: u64) {
         let notes_at = held.notes_at();
         if length >= notes_at + NOTE_BYTES {
-            let looking = Looking { length, step: Step::Notes { held: Box::new(held), sealed: false } };
+            let looking = Looking { length, step: Step::Notes { held, sealed: false } };
             self.restore().reading.insert(record, looking);
             self.store.read(record, notes_at, NOTE_BYTES as u32, Purpose::Restore);
         } else {
-            self.restore_unsealed(record, held, length);
+            self.restore_unsealed(record, *held, length);
         }
     }
 
@@ -229,7 +261,7 @@ impl Agent {
         if held.own {
             return self.too_short(record);
         }
-        if length >= held.notes_at() {
+        if held.head.tail_is_known() && length >= held.notes_at() {
             // Only the seal is missing, or torn: is the bundle what it should be?
             held.stage = Stage::Verifying;
             self.insert_bundle(record, held);
@@ -323,8 +355,8 @@ impl Agent {
     /// Computes the checksum of a bundle that has no seal.
     fn verify(&mut self, record: RecordId) {
         let held = &self.bundles[&record];
-        let crc = PayloadCrc::new(&held.head.payload);
-        self.verifying.insert(record, Verifying { crc, at: 0, tail: BytesMut::new() });
+        let closing = Closing::of(&held.head);
+        self.verifying.insert(record, Verifying { closing, at: 0, tail: BytesMut::new() });
         self.verify_next(record);
     }
 
@@ -338,7 +370,7 @@ impl Agent {
 
     /// The next bytes of a bundle that is checked.
     pub(super) fn verify_data(&mut self, now: Instant, record: RecordId, mut data: Bytes) {
-        let (Some(verifying), Some(held)) = (self.verifying.get_mut(&record), self.bundles.get(&record))
+        let (Some(verifying), Some(held)) = (self.verifying.get_mut(&record), self.bundles.get_mut(&record))
         else {
             self.verifying.remove(&record);
             return;
@@ -349,13 +381,15 @@ impl Agent {
         let payload_left = held.payload_bytes().saturating_sub(verifying.at);
         verifying.at += data.len() as u64;
         let payload = data.split_to(data.len().min(usize::try_from(payload_left).unwrap_or(usize::MAX)));
-        verifying.crc.update(&payload);
+        verifying.closing.update(&payload);
         verifying.tail.extend_from_slice(&data);
         if held.payload_at() + verifying.at < held.notes_at() {
             return self.verify_next(record);
         }
         let verifying = self.verifying.remove(&record).expect("it was just found");
-        if verifying.crc.decode_tail(&mut verifying.tail.freeze()).is_err() {
+        let held = self.bundles.get_mut(&record).expect("it was just found");
+        let mut tail = verifying.tail.freeze();
+        if held.head.read_tail(&verifying.closing, &mut tail, &self.stored_policy).is_err() {
             self.counters.refused_damaged += 1;
             self.drop_bundle(record);
             return;
@@ -390,7 +424,7 @@ fn heed_notes(held: &mut Held, data: &Bytes, offset: u64) {
 /// A bundle whose checksum is computed anew.
 #[derive(Debug)]
 pub(super) struct Verifying {
-    crc: PayloadCrc,
+    closing: Closing,
     /// Bytes from the payload's beginning that were read.
     at: u64,
     tail: BytesMut,

@@ -3,14 +3,13 @@
 //! A send is accepted once its seal is durable; from then on the agent owes the bundle to the network, and the
 //! application one terminal indication. After a restart the bundle goes on without the application knowing.
 
-use crate::bp::{
-    BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid, Head, PayloadCrc, PrimaryBlock, ReasonCode,
-};
-use crate::service::{AppIndication, RecordId, SendFailure, SendId, SendOptions};
+use crate::bp::{BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, v6};
+use crate::service::{AppIndication, BundleVersion, RecordId, SendFailure, SendId, SendOptions};
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 
 use super::clock::millis;
+use super::head::{Closing, Head};
 use super::held::Stage;
 use super::record::{HEADER_BYTES, Kind, NOTE_BYTES, Note};
 use super::{Agent, Phase};
@@ -23,7 +22,7 @@ const MERGE_BYTES: usize = 4096;
 pub(super) struct Composing {
     /// Header and head, until the first bytes of the payload come.
     start: BytesMut,
-    crc: PayloadCrc,
+    closing: Closing,
     payload_left: u64,
 }
 
@@ -104,7 +103,8 @@ impl Agent {
         length: u64,
         options: &SendOptions,
     ) -> Result<Head, SendFailure> {
-        let parse = |text: &str| text.parse::<Eid>().map_err(|_| SendFailure::BadEndpoint);
+        let version = self.version_for(destination, options);
+        let parse = |text: &str| parse_endpoint(version, text);
         let destination = parse(destination)?;
         let source = options.source.as_deref().map_or(Ok(self.node.clone()), parse)?;
         // The source is this node, or nobody (RFC 9171 5.2).
@@ -113,6 +113,12 @@ impl Agent {
             return Err(SendFailure::BadEndpoint);
         }
         let report_to = options.report_to.as_deref().map_or(Ok(self.node.clone()), parse)?;
+        if version == BundleVersion::V6 {
+            return self.compose_v6(now, destination, source, report_to, length, options);
+        }
+        if options.custody {
+            return Err(SendFailure::NoCustody);
+        }
         let mut flags = BundleFlags::NONE;
         let wishes = [
             (options.must_not_fragment || source.is_null(), BundleFlags::MUST_NOT_FRAGMENT),
@@ -135,10 +141,82 @@ impl Agent {
         primary.crc = self.primary_crc();
         primary.flags = flags;
         primary.report_to = report_to;
-        let mut head = Head::new(primary, length);
+        let mut head = crate::bp::Head::new(primary, length);
         head.payload.crc = self.config.block_crc;
         self.furnish(&mut head, options.priority, options.hop_limit);
-        Ok(head)
+        Ok(Head::V7(head))
+    }
+
+    /// The version in which a bundle is sent: what the application says, then what custody needs, then what the
+    /// configuration has for the destination.
+    fn version_for(&self, destination: &str, options: &SendOptions) -> BundleVersion {
+        let version6 = &self.config.version6;
+        let matches = |pattern: &String| super::matches(pattern, destination);
+        match options.version {
+            Some(version) => version,
+            None if options.custody || version6.destinations.iter().any(matches) => BundleVersion::V6,
+            None => version6.default_version,
+        }
+    }
+
+    /// The head that an application asks for, in version 6 (RFC 5050 5.2).
+    fn compose_v6(
+        &mut self,
+        now: Instant,
+        destination: Eid,
+        source: Eid,
+        report_to: Eid,
+        length: u64,
+        options: &SendOptions,
+    ) -> Result<Head, SendFailure> {
+        let singleton = destination.is_singleton();
+        if options.custody && (!singleton || source.is_null()) {
+            return Err(SendFailure::NoCustody);
+        }
+        let mut flags = v6::BundleFlags::NONE;
+        let wishes = [
+            (options.must_not_fragment || source.is_null(), v6::BundleFlags::MUST_NOT_FRAGMENT),
+            (singleton, v6::BundleFlags::SINGLETON),
+            (options.custody, v6::BundleFlags::CUSTODY),
+            (options.report_delivery, v6::BundleFlags::REPORT_DELIVERY),
+            (options.report_reception, v6::BundleFlags::REPORT_RECEPTION),
+            (options.report_custody, v6::BundleFlags::REPORT_CUSTODY),
+            (options.report_forwarding, v6::BundleFlags::REPORT_FORWARDING),
+            (options.report_deletion, v6::BundleFlags::REPORT_DELETION),
+        ];
+        for (wish, flag) in wishes {
+            // Nobody can be told about a bundle without a source (RFC 5050 4.2).
+            if wish && !(source.is_null() && v6::BundleFlags::REPORTS.contains(flag)) {
+                flags |= flag;
+            }
+        }
+        let flags = flags.with_priority(options.priority);
+        let head = self.head_v6(now, [destination, source, report_to], flags, options.lifetime, length);
+        Ok(Head::V6(head))
+    }
+
+    /// A head of version 6 made here: destination, source, and where reports go.
+    pub(super) fn head_v6(
+        &mut self,
+        now: Instant,
+        [destination, source, report_to]: [Eid; 3],
+        flags: v6::BundleFlags,
+        lifetime: core::time::Duration,
+        length: u64,
+    ) -> v6::Head {
+        let timestamp = self.timestamp(now);
+        let compressed = self.config.version6.compressed_headers;
+        let mut primary = v6::PrimaryBlock::new(destination, source, report_to, compressed);
+        primary.flags = flags;
+        primary.created_s = timestamp.time.0 / 1000;
+        primary.sequence = timestamp.sequence;
+        primary.lifetime_s = millis(lifetime).div_ceil(1000);
+        let mut head = v6::Head::new(primary, length);
+        if !timestamp.time.is_known() {
+            // A node without a clock has to send the age.
+            head.set(&v6::Content::Age(0));
+        }
+        head
     }
 
     /// The checksum of primary blocks: there has to be one (RFC 9171 4.3.1).
@@ -165,8 +243,8 @@ impl Agent {
     /// Begins the record of a bundle made here; none: there is no space.
     pub(super) fn begin_own(&mut self, now: Instant, head: Head) -> Option<RecordId> {
         let bytes = head.to_bytes();
-        let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() as u64 + NOTE_BYTES;
-        let share = whole.saturating_add(head.payload.length);
+        let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() + NOTE_BYTES;
+        let share = whole.saturating_add(head.payload_bytes());
         if !self.make_space(now, share, head.priority()) {
             return None;
         }
@@ -175,8 +253,7 @@ impl Agent {
         let mut start = BytesMut::with_capacity(HEADER_BYTES as usize + bytes.len());
         header.encode(&mut start);
         start.extend_from_slice(&bytes);
-        let composing =
-            Composing { start, crc: PayloadCrc::new(&head.payload), payload_left: head.payload.length };
+        let composing = Composing { start, closing: Closing::of(&head), payload_left: head.payload_bytes() };
         let mut held = self.hold(now, record, header, head, bytes.len() as u64, true);
         held.share = share;
         self.insert_bundle(record, held);
@@ -207,7 +284,7 @@ impl Agent {
         let length = data.len() as u64;
         assert!(length <= composing.payload_left, "a send has no more bytes than announced");
         composing.payload_left -= length;
-        composing.crc.update(&data);
+        composing.closing.update(&data);
         let mut out = core::mem::take(&mut composing.start);
         let is_whole = composing.payload_left == 0;
         if data.len() < MERGE_BYTES {
@@ -218,7 +295,7 @@ impl Agent {
         }
         if is_whole {
             let composing = self.composing.remove(&record).expect("it was just found");
-            composing.crc.encode_tail(&mut out);
+            composing.closing.encode_tail(&mut out);
             let held = self.bundles.get_mut(&record).expect("what is composed is held");
             held.stage = Stage::Sealing;
             let position = held.appended + out.len() as u64;
@@ -299,4 +376,13 @@ impl Agent {
             _ => 0,
         }
     }
+}
+
+/// An endpoint as an application names it; version 6 takes any URI.
+fn parse_endpoint(version: BundleVersion, text: &str) -> Result<Eid, SendFailure> {
+    let parsed = match version {
+        BundleVersion::V7 => text.parse(),
+        BundleVersion::V6 => Eid::from_uri(text),
+    };
+    parsed.map_err(|_| SendFailure::BadEndpoint)
 }

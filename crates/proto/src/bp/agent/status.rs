@@ -1,7 +1,7 @@
 //! What an agent holds, and why each bundle is still here.
 
 use crate::bp::{BundleId, CreationTimestamp, DtnTime, Eid};
-use crate::service::{DeliveryId, LinkId, Priority, RecordId, SendId};
+use crate::service::{BundleVersion, DeliveryId, LinkId, Priority, RecordId, SendId};
 use crate::time::{Duration, Instant};
 use core::ops::Bound;
 
@@ -17,6 +17,12 @@ pub struct BundleStatus {
     pub record: RecordId,
     /// Which bundle.
     pub id: BundleId,
+    /// The version it came in, and leaves in.
+    pub version: BundleVersion,
+    /// It asks for custody transfer (version 6).
+    pub wants_custody: bool,
+    /// The node that has custody of it, if one has.
+    pub custodian: Option<Eid>,
     /// Where it goes.
     pub destination: Eid,
     /// Its urgency.
@@ -140,7 +146,10 @@ impl Agent {
         BundleStatus {
             record,
             id: held.head.id(),
-            destination: held.head.primary.destination.clone(),
+            version: held.head.version(),
+            wants_custody: held.head.wants_custody(),
+            custodian: held.head.custodian().cloned(),
+            destination: held.head.destination().clone(),
             priority: held.head.priority(),
             payload_bytes: held.payload_bytes(),
             adu_bytes: held.adu_bytes(),

@@ -123,6 +123,11 @@ impl PrimaryBlock {
         self.dictionary.is_empty()
     }
 
+    /// The dictionary: null-terminated scheme names and scheme-specific parts.
+    pub fn dictionary(&self) -> &Bytes {
+        &self.dictionary
+    }
+
     /// What a reference means.
     pub fn resolve(&self, reference: EidReference) -> Result<Eid, DecodeError> {
         resolve(reference, &self.dictionary)

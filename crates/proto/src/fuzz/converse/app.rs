@@ -2,7 +2,7 @@
 
 use super::{LINKS, Party, Script};
 use crate::service::{
-    AppIndication, AppRequest, Contact, DeliveryId, NextHop, Priority, SendId, SendOptions,
+    AppIndication, AppRequest, BundleVersion, Contact, DeliveryId, NextHop, Priority, SendId, SendOptions,
 };
 use crate::time::Duration;
 use std::collections::BTreeMap;
@@ -167,5 +167,8 @@ fn options(script: &mut Script<'_>) -> SendOptions {
         hop_limit: (flags & 32 != 0).then_some(script.byte()),
         report_to: (flags & 64 != 0).then(|| "dtn://here/out".to_owned()),
         source: (flags & 128 != 0).then(|| script.pick(&ENDPOINTS).unwrap_or_default().to_owned()),
+        version: script.pick(&[None, Some(BundleVersion::V6), Some(BundleVersion::V7)]).flatten(),
+        custody: flags & 3 == 3,
+        report_custody: flags & 5 == 5,
     }
 }

@@ -15,7 +15,7 @@
 //! that an application took: what comes again is refused for as long as any copy may live. Of a *part* that was handed
 //! over this is kept in memory only.
 
-use crate::bp::{BundleId, Content, Eid};
+use crate::bp::{BundleId, Eid};
 use crate::service::{LinkId, RecordId};
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -122,7 +122,7 @@ impl Agent {
         let mut copy = held.copy(record, peer.clone(), given);
         if let Some(copies) = given {
             // The destination needs none, and a bundle with none would look like one that nobody counts.
-            copy.head.set(&Content::Copies(copies.max(1)));
+            copy.head.set_copies(copies.max(1));
         }
         self.copies.entry(peer).or_default().insert(id);
         self.bundles.insert(id, copy);
@@ -137,7 +137,7 @@ impl Agent {
         self.counters.copies_sent += 1;
         let parent = copy.parent;
         let Some(held) = self.bundles.get_mut(&parent) else { return };
-        let at_destination = copy.to.same_node(&held.head.primary.destination);
+        let at_destination = copy.to.same_node(held.head.destination());
         let send = held.send.take();
         let spread = held.spread.as_mut().expect("it has copies");
         let first = !core::mem::replace(&mut spread.told, true);
@@ -248,10 +248,10 @@ impl Agent {
     /// A bundle is with its destination: what comes of it again is not wanted.
     pub(in super::super) fn remember_passed(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
-        if held.head.primary.source.is_null() {
+        if held.head.source().is_null() {
             return;
         }
-        if held.head.primary.fragment.is_some() {
+        if held.head.fragment().is_some() {
             let id = held.head.id();
             self.passed.insert(id);
         } else {

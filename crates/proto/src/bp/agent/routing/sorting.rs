@@ -52,7 +52,7 @@ impl Agent {
         let records: Vec<RecordId> = all.map(|(record, _)| *record).collect();
         for record in records {
             self.unroute(record);
-            if self.is_local(&self.bundles[&record].head.primary.destination)
+            if self.is_local(self.bundles[&record].head.destination())
                 && self.bundles[&record].flights.is_empty()
             {
                 self.arrive_here(now, record);
@@ -94,7 +94,7 @@ impl Agent {
         if let Some(copy) = &held.copy_of {
             return alone(Ways::Hops(vec![(0, Hop::Node(copy.to.clone()))]));
         }
-        let destination = held.head.primary.destination.clone();
+        let destination = held.head.destination().clone();
         let mut hops = self.table.hops(&destination);
         let has_route = !hops.is_empty();
         if (self.config.direct_neighbours || self.router.spreads()) && destination.is_singleton() {

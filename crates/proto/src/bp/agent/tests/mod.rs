@@ -7,4 +7,5 @@ mod forwarding;
 mod parts;
 mod roaming;
 mod spreading;
+mod version6;
 mod world;

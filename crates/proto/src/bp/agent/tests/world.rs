@@ -4,7 +4,7 @@
 use super::super::{Agent, Config};
 pub(super) use super::parts::Payload;
 use super::parts::{Disk, User};
-use crate::bp::{CreationTimestamp, Head, Policy, decode_head};
+use crate::bp::{CreationTimestamp, Head, Policy, decode_head, v6};
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{
@@ -77,6 +77,8 @@ pub(super) struct Cable {
     pub(super) cut_at: Option<(u64, Duration)>,
     /// The heads of the transfers that were opened, in order.
     pub(super) heads: Vec<Head>,
+    /// The same, of version 6.
+    pub(super) heads6: Vec<v6::Head>,
     /// Payload acknowledged in transfers that broke: end, bundle, then the range in the application data unit.
     safe: Vec<(usize, CreationTimestamp, u64, u64)>,
     /// Refuse what comes next with this.
@@ -212,6 +214,7 @@ impl World {
             carried: 0,
             cut_at: None,
             heads: Vec::new(),
+            heads6: Vec::new(),
             safe: Vec::new(),
             damage: false,
         });
@@ -265,6 +268,8 @@ impl World {
     pub(super) fn crash(&mut self, node: usize) {
         let here = &mut self.nodes[node];
         here.agent = None;
+        // The injected neighbour has to come back, too.
+        self.injected = 0;
         here.user.reading.clear();
         here.user.sends.clear();
         here.user.ended.clear();
@@ -515,6 +520,11 @@ impl World {
         {
             out.noted = true;
             self.note_head(index, end, head);
+        } else if !out.noted
+            && let Ok((head, _)) = v6::decode_head(&start, &Policy::STRICT)
+        {
+            out.noted = true;
+            cable.heads6.push(head);
         }
         let epoch = self.cables[index].epoch;
         self.at(done, Event::Wire(index, epoch, end, Wire::Free(length)));

@@ -1,0 +1,426 @@
+//! A bundle's head as the agent sees it, of either version.
+//!
+//! What the agent asks of a head, both versions can answer; what only one of them has (a hop limit, a custodian) the
+//! other answers with nothing. So the agent knows one kind of bundle, and each leaves in the version it came in.
+//! Times are milliseconds here: version 6 counts seconds, and a lifetime of its ends with its last second.
+
+use crate::bp::{
+    self, AdminRecord, BlockFlags, BlockType, BundleFlags, BundleId, Content, CreationTimestamp, DtnTime,
+    Eid, Fragment, HopCount, PayloadCrc, Policy, v6,
+};
+use crate::codec::DecodeError;
+use crate::service::{BundleVersion, Priority, ReportedStatus};
+use bytes::{Bytes, BytesMut};
+
+/// All of a bundle but its payload's bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    V7(bp::Head),
+    V6(v6::Head),
+}
+
+/// What the payload of an administrative bundle says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    V7(AdminRecord),
+    V6(v6::AdminRecord),
+}
+
+/// What a block that is not supported asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unsupported {
+    pub(super) report: bool,
+    pub(super) delete: bool,
+}
+
+/// Reads a head of either version; the first byte tells which.
+pub(super) fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), DecodeError> {
+    match input.first() {
+        Some(&v6::wire::VERSION) => {
+            v6::decode_head(input, policy).map(|(head, length)| (Head::V6(head), length))
+        }
+        _ => bp::decode_head(input, policy).map(|(head, length)| (Head::V7(head), length)),
+    }
+}
+
+/// Reads an administrative record of this version.
+pub(super) fn decode_record(version: BundleVersion, payload: &Bytes) -> Result<Record, DecodeError> {
+    match version {
+        BundleVersion::V7 => AdminRecord::from_bytes(payload).map(Record::V7),
+        BundleVersion::V6 => v6::AdminRecord::from_bytes(payload).map(Record::V6),
+    }
+}
+
+impl Head {
+    pub(super) fn version(&self) -> BundleVersion {
+        match self {
+            Head::V7(_) => BundleVersion::V7,
+            Head::V6(_) => BundleVersion::V6,
+        }
+    }
+
+    pub(super) fn destination(&self) -> &Eid {
+        match self {
+            Head::V7(head) => &head.primary.destination,
+            Head::V6(head) => head.primary.destination(),
+        }
+    }
+
+    pub(super) fn source(&self) -> &Eid {
+        match self {
+            Head::V7(head) => &head.primary.source,
+            Head::V6(head) => head.primary.source(),
+        }
+    }
+
+    pub(super) fn report_to(&self) -> &Eid {
+        match self {
+            Head::V7(head) => &head.primary.report_to,
+            Head::V6(head) => head.primary.report_to(),
+        }
+    }
+
+    /// With the source it names the bundle.
+    pub(super) fn timestamp(&self) -> CreationTimestamp {
+        match self {
+            Head::V7(head) => head.primary.timestamp,
+            Head::V6(head) => {
+                let time = DtnTime(head.primary.created_s.saturating_mul(1000));
+                CreationTimestamp { time, sequence: head.primary.sequence }
+            }
+        }
+    }
+
+    /// When it was created, DTN milliseconds; none where only its age tells. Version 6 has no number for a time that is
+    /// not known: a bundle of the first second of all and with an age is from a node without a clock.
+    pub(super) fn created_ms(&self) -> Option<u64> {
+        let time = self.timestamp().time;
+        match self {
+            Head::V7(_) => time.is_known().then_some(time.0),
+            Head::V6(head) => (time.is_known() || head.age_us().is_none()).then_some(time.0),
+        }
+    }
+
+    /// How long it is useful, milliseconds.
+    pub(super) fn lifetime_ms(&self) -> u64 {
+        match self {
+            Head::V7(head) => head.primary.lifetime_ms,
+            Head::V6(head) => head.primary.lifetime_s.saturating_mul(1000).saturating_add(999),
+        }
+    }
+
+    pub(super) fn fragment(&self) -> Option<Fragment> {
+        match self {
+            Head::V7(head) => head.primary.fragment,
+            Head::V6(head) => head.primary.fragment,
+        }
+    }
+
+    pub(super) fn payload_bytes(&self) -> u64 {
+        match self {
+            Head::V7(head) => head.payload.length,
+            Head::V6(head) => head.payload.length,
+        }
+    }
+
+    /// What tells this bundle from every other of its version, in memory of its own.
+    pub(super) fn id(&self) -> BundleId {
+        BundleId {
+            source: self.source().detached(),
+            timestamp: self.timestamp(),
+            fragment: self.fragment().map(|fragment| (fragment.offset, self.payload_bytes())),
+        }
+    }
+
+    pub(super) fn is_administrative(&self) -> bool {
+        match self {
+            Head::V7(head) => head.primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD),
+            Head::V6(head) => head.primary.flags.contains(v6::BundleFlags::ADMINISTRATIVE_RECORD),
+        }
+    }
+
+    /// Bundles without a source are not told apart, so their fragments could not be put together.
+    pub(super) fn may_fragment(&self) -> bool {
+        let forbidden = match self {
+            Head::V7(head) => head.primary.flags.contains(BundleFlags::MUST_NOT_FRAGMENT),
+            Head::V6(head) => head.primary.flags.contains(v6::BundleFlags::MUST_NOT_FRAGMENT),
+        };
+        !forbidden && !self.source().is_null()
+    }
+
+    /// True if the bundle asks to be told.
+    pub(super) fn asks_for(&self, status: ReportedStatus) -> bool {
+        use ReportedStatus::{CustodyAccepted, Deleted, Delivered, Forwarded, Received};
+        match self {
+            Head::V7(head) => head.primary.flags.contains(match status {
+                Received => BundleFlags::REPORT_RECEPTION,
+                Forwarded => BundleFlags::REPORT_FORWARDING,
+                Delivered => BundleFlags::REPORT_DELIVERY,
+                Deleted => BundleFlags::REPORT_DELETION,
+                CustodyAccepted => return false,
+            }),
+            Head::V6(head) => head.primary.flags.contains(match status {
+                Received => v6::BundleFlags::REPORT_RECEPTION,
+                Forwarded => v6::BundleFlags::REPORT_FORWARDING,
+                Delivered => v6::BundleFlags::REPORT_DELIVERY,
+                Deleted => v6::BundleFlags::REPORT_DELETION,
+                CustodyAccepted => v6::BundleFlags::REPORT_CUSTODY,
+            }),
+        }
+    }
+
+    pub(super) fn priority(&self) -> Priority {
+        match self {
+            Head::V7(head) => head.priority(),
+            Head::V6(head) => head.primary.flags.priority(),
+        }
+    }
+
+    /// The node that forwarded it.
+    pub(super) fn previous_node(&self) -> Option<Eid> {
+        match self {
+            Head::V7(head) => head.previous_node(),
+            Head::V6(head) => head.previous_hop(),
+        }
+    }
+
+    /// The age that the last forwarder wrote, milliseconds.
+    pub(super) fn age_ms(&self) -> Option<u64> {
+        match self {
+            Head::V7(head) => head.age_ms(),
+            Head::V6(head) => head.age_us().map(|age| age / 1000),
+        }
+    }
+
+    /// How many copies of it may be made; version 6 has no block that says it.
+    pub(super) fn copies(&self) -> Option<u64> {
+        match self {
+            Head::V7(head) => head.copies(),
+            Head::V6(_) => None,
+        }
+    }
+
+    /// Says how many copies may be made, where the version can.
+    pub(super) fn set_copies(&mut self, copies: u64) {
+        if let Head::V7(head) = self {
+            head.set(&Content::Copies(copies));
+        }
+    }
+
+    fn hop_count(&self) -> Option<HopCount> {
+        match self {
+            Head::V7(head) => head.hop_count(),
+            Head::V6(_) => None,
+        }
+    }
+
+    /// It has gone farther than it may (RFC 9171 4.4.3).
+    pub(super) fn hop_limit_exceeded(&self) -> bool {
+        self.hop_count().is_some_and(|hops| hops.count > u64::from(hops.limit))
+    }
+
+    /// One more hop would exceed the limit (RFC 9171 4.4.3).
+    pub(super) fn hop_limit_reached(&self) -> bool {
+        self.hop_count().is_some_and(|hops| hops.count >= u64::from(hops.limit))
+    }
+
+    /// What the blocks that this agent does not process ask for (RFC 9171 5.6 step 4, RFC 5050 5.6 step 3).
+    pub(super) fn unsupported(&self) -> Vec<Unsupported> {
+        match self {
+            Head::V7(head) => {
+                let blocks = head.blocks.iter().filter(|block| !is_supported(block.block_type));
+                let asks = |flags: BlockFlags| Unsupported {
+                    report: flags.contains(BlockFlags::REPORT),
+                    delete: flags.contains(BlockFlags::DELETE_BUNDLE),
+                };
+                blocks.map(|block| asks(block.flags)).collect()
+            }
+            Head::V6(head) => {
+                let blocks = head.blocks.iter().chain(&head.after);
+                let blocks = blocks.filter(|block| !is_supported_v6(block));
+                let asks = |flags: v6::BlockFlags| Unsupported {
+                    report: flags.contains(v6::BlockFlags::REPORT),
+                    delete: flags.contains(v6::BlockFlags::DELETE_BUNDLE),
+                };
+                blocks.map(|block| asks(block.flags)).collect()
+            }
+        }
+    }
+
+    /// Removes blocks that are not supported and want to go then. Version 6 marks those that stay.
+    pub(super) fn discard_unsupported(&mut self) {
+        match self {
+            Head::V7(head) => head
+                .blocks
+                .retain(|block| is_supported(block.block_type) || !block.flags.contains(BlockFlags::DISCARD)),
+            Head::V6(head) => {
+                discard_unsupported_v6(&mut head.blocks);
+                // Blocks behind the payload that have not been read yet stay announced.
+                let is_read = !head.after.is_empty();
+                discard_unsupported_v6(&mut head.after);
+                head.payload.last |= is_read && head.after.is_empty();
+            }
+        }
+    }
+
+    /// What changes from hop to hop (RFC 9171 5.4 step 4; RFC 6259 2).
+    pub(super) fn address(&mut self, previous: Option<Eid>, age_ms: u64) {
+        match self {
+            Head::V7(head) => {
+                head.remove(BlockType::PreviousNode);
+                if let Some(node) = previous {
+                    head.set(&Content::PreviousNode(node));
+                }
+                if let Some(HopCount { limit, count }) = head.hop_count() {
+                    head.set(&Content::HopCount(HopCount { limit, count: count.saturating_add(1) }));
+                }
+                if head.age_ms().is_some() || !head.primary.timestamp.time.is_known() {
+                    head.set(&Content::BundleAge(age_ms));
+                }
+            }
+            Head::V6(head) => {
+                head.remove(v6::BlockType::PreviousHop);
+                if let Some(node) = previous {
+                    head.set(&v6::Content::PreviousHop(node));
+                }
+                if head.age_us().is_some() {
+                    head.set(&v6::Content::Age(age_ms.saturating_mul(1000)));
+                }
+            }
+        }
+    }
+
+    /// The head of a fragment with `length` bytes of the payload from `offset` on (RFC 9171 5.8, RFC 5050 5.8).
+    pub(super) fn part(&self, offset: u64, length: u64) -> Head {
+        match self {
+            Head::V7(head) => Head::V7(head.fragment(offset, length)),
+            Head::V6(head) => Head::V6(head.fragment(offset, length)),
+        }
+    }
+
+    /// The head of the whole that this is a part of, for reports.
+    pub(super) fn without_fragment(mut self) -> Head {
+        match &mut self {
+            Head::V7(head) => head.primary.fragment = None,
+            Head::V6(head) => head.primary.fragment = None,
+        }
+        self
+    }
+
+    pub(super) fn to_bytes(&self) -> Bytes {
+        match self {
+            Head::V7(head) => head.to_bytes(),
+            Head::V6(head) => head.to_bytes(),
+        }
+    }
+
+    /// How many bytes follow the payload, as far as that is known.
+    pub(super) fn tail_bytes(&self) -> u64 {
+        match self {
+            Head::V7(head) => head.tail_bytes() as u64,
+            Head::V6(head) => head.tail_bytes() as u64,
+        }
+    }
+
+    /// False while blocks follow the payload that have not been read.
+    pub(super) fn tail_is_known(&self) -> bool {
+        match self {
+            Head::V7(_) => true,
+            Head::V6(head) => head.payload.last || !head.after.is_empty(),
+        }
+    }
+
+    /// Takes what follows the payload, and checks it.
+    pub(super) fn read_tail(
+        &mut self,
+        closing: &Closing,
+        input: &mut Bytes,
+        policy: &Policy,
+    ) -> Result<(), DecodeError> {
+        match (self, closing) {
+            (Head::V7(_), Closing::Checksum(crc)) => crc.decode_tail(input),
+            (Head::V6(head), Closing::Blocks(_)) => {
+                head.after = v6::decode_tail(input, head, policy)?;
+                Ok(())
+            }
+            _ => unreachable!("a closing is made from its head"),
+        }
+    }
+
+    /// The node that has custody; none: nobody, or the version knows no custody.
+    pub(super) fn custodian(&self) -> Option<&Eid> {
+        match self {
+            Head::V7(_) => None,
+            Head::V6(head) => Some(head.primary.custodian()).filter(|custodian| !custodian.is_null()),
+        }
+    }
+
+    /// True if custody of it may be accepted: it is asked for, and the destination is one endpoint (RFC 5050 5.10).
+    pub(super) fn wants_custody(&self) -> bool {
+        let wanted = v6::BundleFlags::CUSTODY | v6::BundleFlags::SINGLETON;
+        matches!(self, Head::V6(head) if head.primary.flags.contains(wanted))
+    }
+}
+
+/// True for block types that this agent processes.
+fn is_supported(block_type: BlockType) -> bool {
+    !matches!(block_type, BlockType::Unknown(_) | BlockType::BlockIntegrity | BlockType::BlockConfidentiality)
+}
+
+/// True for blocks of version 6 that this agent processes, or carries on as they ask to be.
+fn is_supported_v6(block: &v6::Block) -> bool {
+    match block.block_type {
+        v6::BlockType::PreviousHop => true,
+        v6::BlockType::Age | v6::BlockType::ClassOfService | v6::BlockType::Metadata => {
+            matches!(block.content(), Ok(Some(_)))
+        }
+        _ => false,
+    }
+}
+
+fn discard_unsupported_v6(blocks: &mut Vec<v6::Block>) {
+    blocks.retain(|block| is_supported_v6(block) || !block.flags.contains(v6::BlockFlags::DISCARD));
+    for block in blocks.iter_mut().filter(|block| !is_supported_v6(block)) {
+        block.flags |= v6::BlockFlags::FORWARDED_UNPROCESSED;
+    }
+}
+
+/// What has to be known, while a payload goes by, to write or check what follows it: the checksum of version 7, or the
+/// blocks of version 6.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and is not worth an allocation"
+)]
+pub(super) enum Closing {
+    Checksum(PayloadCrc),
+    Blocks(Bytes),
+}
+
+impl Closing {
+    pub(super) fn of(head: &Head) -> Self {
+        match head {
+            Head::V7(head) => Closing::Checksum(PayloadCrc::new(&head.payload)),
+            Head::V6(head) => {
+                let mut out = BytesMut::new();
+                head.encode_tail(&mut out);
+                Closing::Blocks(out.freeze())
+            }
+        }
+    }
+
+    /// The next bytes of the payload.
+    pub(super) fn update(&mut self, payload: &[u8]) {
+        if let Closing::Checksum(crc) = self {
+            crc.update(payload);
+        }
+    }
+
+    /// Appends what follows the payload.
+    pub(super) fn encode_tail(&self, out: &mut BytesMut) {
+        match self {
+            Closing::Checksum(crc) => crc.encode_tail(out),
+            Closing::Blocks(blocks) => out.extend_from_slice(blocks),
+        }
+    }
+}
