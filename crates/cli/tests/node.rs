@@ -166,6 +166,36 @@ fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
 }
 
 #[test]
+fn two_nodes_with_certificates_of_their_own_authority_prove_who_they_are() {
+    let place = Place::new("tls");
+    let port = port();
+    let certificate = |node: &str| {
+        let output = place.longwire(&["certificate", &format!("dtn://{node}/")]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    place.configure("bob", &format!("listen = ['127.0.0.1:{port}']\n{}", certificate("bob")));
+    let link = format!("[[link]]\nname = 'bob'\naddress = 'localhost:{port}'\n");
+    place.configure("alice", &format!("{}{link}", certificate("alice")));
+    let check = place.asked("alice", &["node", "--check"]);
+    for part in ["TLS on link `bob` is required.", "Its certificate proves dtn://alice/;"] {
+        assert!(check.contains(part) && !check.contains("WARNING"), "{check}");
+    }
+    let (_bob, _alice) = (place.start("bob"), place.start("alice"));
+    let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "1"]);
+    assert!(pings.contains("1 of 1 came back"), "{pings}");
+    for (here, there) in [("alice", "bob"), ("bob", "alice")] {
+        let links = place.asked(here, &["links"]);
+        assert!(links.contains(&format!("(TLS 1.3, proven: dtn://{there}/)")), "{links}");
+    }
+    // A file that is not there is named before anything starts.
+    fs::remove_file(place.path("tls/bob.key")).unwrap();
+    let output = place.ask("bob", &["node", "--check"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("tls/bob.key") && said.contains("hint: "), "{said}");
+}
+
+#[test]
 fn commands_without_a_node_say_what_to_do() {
     let place = Place::new("without");
     fs::write(place.path("wrong.toml"), "node = 'dtn://a/'\nlistn = []").unwrap();

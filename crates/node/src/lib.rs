@@ -41,4 +41,4 @@ pub use config::Config;
 pub use connection::Connection;
 pub use echo::service as echo_service;
 pub use node::Node;
-pub use setup::{Calling, Connector, Setup, WallClock, system_dtn_ms};
+pub use setup::{Calling, Connector, Setup, WallClock, system_dtn_ms, unix_now};

@@ -64,6 +64,11 @@ pub(crate) fn unix_s(dtn_ms: u64) -> u64 {
     dtn_ms.saturating_add(DTN_EPOCH_MS) / 1000
 }
 
+/// The time by the system's clock, Unix seconds, if that has been set.
+pub fn unix_now() -> Option<i64> {
+    system_dtn_ms().and_then(|dtn_ms| i64::try_from(unix_s(dtn_ms)).ok())
+}
+
 /// DTN time by the system's clock, if that has been set.
 pub fn system_dtn_ms() -> Option<u64> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;

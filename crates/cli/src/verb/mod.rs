@@ -1,6 +1,7 @@
 //! The verbs.
 
 mod bundles;
+mod certificate;
 mod compare;
 mod links;
 mod node;
@@ -27,6 +28,7 @@ pub(crate) enum Verb {
     Status(status::Status),
     Bundles(bundles::Bundles),
     Links(links::Links),
+    Certificate(certificate::Certificate),
 }
 
 impl Verb {
@@ -42,6 +44,7 @@ impl Verb {
             Verb::Status(status) => status.run(),
             Verb::Bundles(bundles) => bundles.run(),
             Verb::Links(links) => links.run(),
+            Verb::Certificate(certificate) => certificate.run(),
         }
     }
 }

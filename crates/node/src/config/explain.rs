@@ -4,7 +4,7 @@ use super::{Clock, Config, StorageKind};
 use crate::tls::{self, Rule};
 use longwire_proto::bp::agent::RouterChoice as Router;
 use longwire_proto::tcp::config::Profile;
-use longwire_proto::tcpcl::Tls;
+use longwire_proto::tcpcl::{Tls, Versions};
 use std::fmt::Write;
 
 impl Config {
@@ -18,7 +18,14 @@ impl Config {
         line(format!("This node is {node}."));
         match &self.listen[..] {
             [] => line("Nobody can call it: `listen` is empty.".into()),
-            all => line(format!("Peers may call at {}, in TCPCL version 3 or 4.", all.join(", "))),
+            all => {
+                let version = match (self.tcpcl.versions, self.tcpcl.tls) {
+                    (_, Tls::Require) | (Versions::Four, _) => "4",
+                    (Versions::Three, _) => "3",
+                    (Versions::Both, _) => "3 or 4",
+                };
+                line(format!("Peers may call at {}, in TCPCL version {version}.", all.join(", ")));
+            }
         }
         for link in &self.link {
             let who =
@@ -114,7 +121,7 @@ impl Config {
         ] {
             let words = match rule {
                 Rule::Require => "has to prove",
-                Rule::IfPresent => "where it speaks of it at all, has to prove",
+                Rule::IfPresent => "has to prove, if it says anything of the kind,",
                 Rule::Ignore => "need not prove",
             };
             line(format!("A peer's certificate {words} {what} (`tls.policy.{key}`)."));
@@ -140,9 +147,7 @@ impl Config {
         if claims.for_bundles == Some(false) {
             line("WARNING: the key purposes of its certificate do not include bundle security.".into());
         }
-        let now =
-            crate::setup::system_dtn_ms().map(crate::setup::unix_s).and_then(|now| i64::try_from(now).ok());
-        match now {
+        match crate::setup::unix_now() {
             None => {
                 line("WARNING: the system's clock has not been set: no certificate can be judged.".into())
             }

@@ -27,6 +27,7 @@ mod credentials;
 mod handshake;
 mod ledger;
 pub mod mint;
+pub mod office;
 mod trouble;
 mod verify;
 
