@@ -9,7 +9,7 @@ use crate::ledger::{Ledger, Way};
 use crate::limit::{self, Limit};
 use crate::link::{FrameCheck, LinkProfile};
 use crate::report::figure;
-use crate::scenario::{OutageFrom, Scenario};
+use crate::scenario::{Outage, OutageFrom, Scenario};
 use crate::stack::{self, Assembly, Place, Tally};
 use crate::trace::CapturedFrame;
 use crate::witness::{self, Seen};
@@ -202,18 +202,28 @@ impl Setup {
 
     /// Plays one run.
     pub fn run(&self, run: u32, wanted: Wanted) -> Outcome {
-        let mut stage = Stage::set(self, self.seed_of(run), wanted);
+        let mut stage = Stage::set(self, self.seed_of(run), self.outages(run), wanted);
         stage.play();
         stage.outcome(run)
     }
 
-    fn line(&self, hop: usize, direction: Direction) -> LineConfig {
+    /// The outages of a run, beginnings drawn: a function of the scenario's seed and the run's number alone.
+    fn outages(&self, run: u32) -> Vec<Outage> {
+        let draws = Rng::new(self.seed_of(run)).fork("outages");
+        let lasting = self.scenario.outage.iter().enumerate().filter(|(_, outage)| outage.length_s > 0.0);
+        let drawn = lasting.map(|(index, outage)| {
+            let share = draws.fork(&format!("outage {index}")).unit();
+            Outage { after_s: outage.after_s + outage.spread_s * share, spread_s: 0.0, ..*outage }
+        });
+        drawn.collect()
+    }
+
+    fn line(&self, hop: usize, direction: Direction, outages: &[Outage]) -> LineConfig {
         let link = &self.links[hop];
         let forward = direction == Direction::Forward;
         let pick = |there: f64, back: Option<f64>| if forward { there } else { back.unwrap_or(there) };
         let ber = pick(link.ber, link.back_ber);
-        let outages =
-            self.scenario.outage.iter().filter(|outage| outage.hop == hop + 1 && outage.length_s > 0.0);
+        let outages = outages.iter().filter(|outage| outage.hop == hop + 1);
         let from_run = outages.clone().filter(|outage| outage.from == OutageFrom::Run);
         let mut windows: Vec<Window> = from_run
             .map(|outage| Window { from: at(outage.after_s), to: at(outage.after_s + outage.length_s) })
@@ -311,6 +321,8 @@ struct Stage<'a> {
     setup: &'a Setup,
     seed: u64,
     wanted: Wanted,
+    /// The outages of this run.
+    scheduled: Vec<Outage>,
     simulation: Simulation<Task>,
     nodes: Vec<NodeId>,
     channels: Vec<ChannelId>,
@@ -329,7 +341,7 @@ struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    fn set(setup: &'a Setup, seed: u64, wanted: Wanted) -> Stage<'a> {
+    fn set(setup: &'a Setup, seed: u64, scheduled: Vec<Outage>, wanted: Wanted) -> Stage<'a> {
         let hops = setup.links.len();
         let (bundles, tally) = (witness::record(hops), Arc::new(Mutex::new(Tally::default())));
         let mut simulation = Simulation::new(seed);
@@ -339,7 +351,7 @@ impl<'a> Stage<'a> {
                 position,
                 names: setup.scenario.nodes.clone(),
                 mtus: setup.links.iter().map(|link| link.mtu_bytes as u16).collect(),
-                announced_outages: setup.announced_outages(position),
+                announced_outages: announced(&scheduled, position),
                 bundles: bundles.clone(),
                 tally: tally.clone(),
             };
@@ -348,8 +360,8 @@ impl<'a> Stage<'a> {
             nodes.push(simulation.add_node(name, DiskConfig::default(), ClockConfig::default(), factory));
         }
         let channel = |hop: usize| ChannelConfig {
-            forward: setup.line(hop, Direction::Forward),
-            backward: setup.line(hop, Direction::Backward),
+            forward: setup.line(hop, Direction::Forward, &scheduled),
+            backward: setup.line(hop, Direction::Backward, &scheduled),
         };
         let channels = (0..hops)
             .map(|hop| simulation.add_channel((nodes[hop], ONWARD), (nodes[hop + 1], INWARD), channel(hop)))
@@ -362,6 +374,7 @@ impl<'a> Stage<'a> {
             setup,
             seed,
             wanted,
+            scheduled,
             simulation,
             nodes,
             channels,
@@ -384,8 +397,8 @@ impl<'a> Stage<'a> {
         self.simulation.request(destination, TaskRequest::Expect { files: files.clone() });
         self.simulation.request(source, TaskRequest::Start { files });
         let limit = at(self.setup.scenario.duration_limit_s);
-        let mut waiting: Vec<_> = self.setup.scenario.outage.clone();
-        waiting.retain(|outage| outage.from == OutageFrom::Data && outage.length_s > 0.0);
+        let mut waiting = self.scheduled.clone();
+        waiting.retain(|outage| outage.from == OutageFrom::Data);
         let (mut missing, mut intact, mut failures) = (self.missing, self.intact, Vec::new());
         let (mut begun, mut done_at) = (Vec::new(), None);
         let bundles = self.bundles.clone();
@@ -468,7 +481,7 @@ impl<'a> Stage<'a> {
         let elapsed = self.done_at.map(Instant::as_secs_f64);
         let mut hops = Vec::new();
         for (hop, (watched, seen)) in gathered.hops.iter().zip(seen).enumerate() {
-            let outages = setup.outages_of(hop, &self.outages);
+            let outages = outages_of(&self.scheduled, hop, &self.outages);
             hops.push(hop_outcome(watched, seen, outages, self.ledgers[hop].clone()));
         }
         let file_bytes = setup.files.iter().map(|file| file.len() as u64).sum();
@@ -492,33 +505,27 @@ impl<'a> Stage<'a> {
     }
 }
 
-impl Setup {
-    /// The outages of a hop that everybody knows beforehand.
-    fn announced_outages(&self, hop: usize) -> Vec<(f64, f64)> {
-        let known = self.scenario.outage.iter().filter(|outage| {
-            outage.announced
-                && outage.hop == hop + 1
-                && outage.from == OutageFrom::Run
-                && outage.length_s > 0.0
-        });
-        let mut outages: Vec<(f64, f64)> =
-            known.map(|outage| (outage.after_s, outage.after_s + outage.length_s)).collect();
-        outages.sort_by(|a, b| a.0.total_cmp(&b.0));
-        outages
-    }
+/// The beginning and end of a hop's outages on a schedule, in order.
+fn on_schedule<'a>(outages: impl Iterator<Item = &'a Outage>, hop: usize) -> Vec<(f64, f64)> {
+    let scheduled = outages.filter(|outage| outage.hop == hop + 1 && outage.from == OutageFrom::Run);
+    let mut spans: Vec<(f64, f64)> =
+        scheduled.map(|outage| (outage.after_s, outage.after_s + outage.length_s)).collect();
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    spans
+}
 
-    /// The outages of a hop: those of the schedule and those that waited for data.
-    fn outages_of(&self, hop: usize, begun: &[(usize, Instant, Instant)]) -> Vec<(f64, f64)> {
-        let scheduled = self.scenario.outage.iter().filter(|outage| {
-            outage.hop == hop + 1 && outage.from == OutageFrom::Run && outage.length_s > 0.0
-        });
-        let mut outages: Vec<(f64, f64)> =
-            scheduled.map(|outage| (outage.after_s, outage.after_s + outage.length_s)).collect();
-        let begun = begun.iter().filter(|(at_hop, ..)| *at_hop == hop);
-        outages.extend(begun.map(|(_, from, to)| (from.as_secs_f64(), to.as_secs_f64())));
-        outages.sort_by(|a, b| a.0.total_cmp(&b.0));
-        outages
-    }
+/// The outages of a hop that everybody knows beforehand.
+fn announced(outages: &[Outage], hop: usize) -> Vec<(f64, f64)> {
+    on_schedule(outages.iter().filter(|outage| outage.announced), hop)
+}
+
+/// The outages of a hop: those of the schedule and those that waited for data.
+fn outages_of(outages: &[Outage], hop: usize, begun: &[(usize, Instant, Instant)]) -> Vec<(f64, f64)> {
+    let mut spans = on_schedule(outages.iter(), hop);
+    let begun = begun.iter().filter(|(at_hop, ..)| *at_hop == hop);
+    spans.extend(begun.map(|(_, from, to)| (from.as_secs_f64(), to.as_secs_f64())));
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    spans
 }
 
 /// True once the first byte of a file has left on this hop: of a bundle, or of a plain stream, whose payload is all

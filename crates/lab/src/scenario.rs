@@ -140,6 +140,9 @@ pub struct Outage {
     pub hop: usize,
     /// When it begins, in seconds counted from `from`. Default 0.
     pub after_s: f64,
+    /// How much later it may begin, seconds: drawn anew in every run, uniformly, from the run's seed and nothing else,
+    /// so that the same run of every point has it at the same moment. Default 0.
+    pub spread_s: f64,
     /// From where `after-s` counts. Default `run`.
     pub from: OutageFrom,
     /// How long it lasts, seconds; 0 is no outage.
@@ -150,7 +153,7 @@ pub struct Outage {
 
 impl Default for Outage {
     fn default() -> Self {
-        Outage { hop: 1, after_s: 0.0, from: OutageFrom::Run, length_s: 0.0, announced: false }
+        Outage { hop: 1, after_s: 0.0, spread_s: 0.0, from: OutageFrom::Run, length_s: 0.0, announced: false }
     }
 }
 
@@ -242,16 +245,18 @@ impl Scenario {
                 );
             }
             let sensible = |seconds: f64| (0.0..=1e9).contains(&seconds);
-            if !sensible(outage.after_s) || !sensible(outage.length_s) {
-                return wrong("an outage's `after-s` and `length-s` must be from 0 to 1e9".into());
+            if ![outage.after_s, outage.spread_s, outage.length_s].into_iter().all(sensible) {
+                return wrong(
+                    "an outage's `after-s`, `spread-s` and `length-s` must be from 0 to 1e9".into(),
+                );
             }
         }
         let lasting = |outage: &&Outage| outage.length_s > 0.0;
         for (at, a) in self.outage.iter().enumerate().filter(|(_, outage)| lasting(outage)) {
             let meets = |b: &&Outage| {
                 (a.hop, a.from) == (b.hop, b.from)
-                    && a.after_s < b.after_s + b.length_s
-                    && b.after_s < a.after_s + a.length_s
+                    && a.after_s < b.after_s + b.spread_s + b.length_s
+                    && b.after_s < a.after_s + a.spread_s + a.length_s
             };
             if self.outage[at + 1..].iter().filter(lasting).any(|b| meets(&b)) {
                 return wrong(format!("two outages of hop {} overlap: make them one", a.hop));

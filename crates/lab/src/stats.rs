@@ -59,6 +59,13 @@ impl Summary {
         (self.mean - half, self.mean + half)
     }
 
+    /// Half the width of the interval that holds the mean with another confidence, as a share (0.95 gives `ci95`); none
+    /// for a single sample.
+    pub fn half_width(&self, share: f64) -> Option<f64> {
+        let degrees = self.n.checked_sub(1).filter(|degrees| *degrees > 0)?;
+        Some(self.ci95? / student_t_95(degrees) * student_t(share, degrees))
+    }
+
     /// True if zero lies outside the interval: for differences, that one side is better.
     pub fn is_significant(&self) -> bool {
         let (low, high) = self.interval();
@@ -159,10 +166,24 @@ pub fn student_t_95(degrees: usize) -> f64 {
         let g2 = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
         return z + g1 / v + g2 / (v * v);
     }
-    let (mut low, mut high) = (0.0, 13.0);
+    student_t(0.95, degrees)
+}
+
+/// The number of standard errors either side of the mean that hold this share of Student's t distribution.
+///
+/// # Panics
+/// With no degree of freedom, or where the share is not between 0 and 1.
+pub fn student_t(share: f64, degrees: usize) -> f64 {
+    assert!(degrees > 0, "Student's t needs a degree of freedom");
+    assert!(share > 0.0 && share < 1.0, "a share lies between 0 and 1, this is {share}");
+    let (mut low, mut high) = (0.0, 16.0);
+    // Ends: the distribution's share grows to 1.
+    while student_t_within(high, degrees) < share {
+        high *= 2.0;
+    }
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        if student_t_within(middle, degrees) < 0.95 {
+        if student_t_within(middle, degrees) < share {
             low = middle;
         } else {
             high = middle;
@@ -214,6 +235,10 @@ mod tests {
             assert!(close(t, expected, 5.1e-5), "{degrees} degrees: {t}, expected {expected}");
         }
         assert!(close(student_t_95(999), student_t_95(1000), 3e-6), "series and expansion meet");
+        for (share, degrees, expected) in [(0.99, 15, 2.9467), (0.999, 15, 4.0728), (0.99, 1, 63.6567)] {
+            let t = student_t(share, degrees);
+            assert!(close(t, expected, 5.1e-5), "{share} with {degrees} degrees: {t}, expected {expected}");
+        }
     }
 
     #[test]
@@ -222,6 +247,9 @@ mod tests {
         assert_eq!((summary.n, summary.mean, summary.min, summary.max), (4, 2.5, 1.0, 4.0));
         // s = sqrt(5/3), error = s/2, t(3) = 3.18245.
         assert!(close(summary.ci95.unwrap(), 3.182_446 * (5.0f64 / 3.0).sqrt() / 2.0, 1e-5));
+        assert!(close(summary.half_width(0.95).unwrap(), summary.ci95.unwrap(), 1e-9));
+        assert!(summary.half_width(0.99).unwrap() > summary.ci95.unwrap());
+        assert_eq!(Summary::of(&[7.0]).half_width(0.99), None);
         assert_eq!(Summary::of(&[7.0]).ci95, None, "one run says nothing about its spread");
         assert_eq!(Summary::of(&[0.1; 3]), Summary { n: 3, mean: 0.1, ci95: Some(0.0), min: 0.1, max: 0.1 });
     }

@@ -9,9 +9,11 @@
 //! published here, named: *whole path*, from the start to the last byte at rx; *mx to rx*, from the first byte that mx
 //! sends; and the *whole path with errors on the second hop only*.
 //!
-//! Nothing is fitted to the published figures: every one of ours is a prediction.
+//! No number is fitted to a published figure. One reading, errors on the second hop only, was chosen by the published
+//! goodputs, and its own are marked calibrated; all others are predictions.
 
 mod page;
+mod trend;
 mod variants;
 
 use crate::batch::{self, Batch};
@@ -23,6 +25,7 @@ use crate::run::{Outcome, Setup, Wanted};
 use crate::scenario::{OutageFrom, Scenario};
 use crate::spread::{Shard, spread};
 use crate::stats::Line;
+use crate::trace::conversation::Conversation;
 use bytes::Bytes;
 use longwire_proto::tcp::wire::Flags;
 use longwire_proto::time::Instant;
@@ -40,6 +43,8 @@ pub const OUTAGE_S: i64 = 120;
 pub const BERS: [f64; 3] = [0.0, 1e-6, 1e-5];
 /// When an outage on a schedule begins, seconds since the start: in the midst of the second hop's data.
 const ANNOUNCED_AT_S: i64 = 118;
+/// Where an outage at any moment begins, seconds of data on the second hop: while even the fastest transfer is under way.
+const ANY_MOMENT_S: (f64, f64) = (10.0, 70.0);
 /// How many times more runs are made where the paper states a goodput.
 const MORE_RUNS: u32 = 4;
 /// How long connections are watched after the transfer, s: DTN2 closes an idle connection after 30 s.
@@ -47,6 +52,8 @@ const LINGER_S: f64 = 30.0;
 
 /// The series of the paper's own protocols.
 const MAIN: &str = "tcpcl3/dtn2";
+/// The same, the outage beginning at another moment in every run.
+const ANY_MOMENT: &str = "tcpcl3/dtn2, outage at any moment";
 /// The same with bits flipped on the second hop alone.
 const SECOND_HOP: &str = "tcpcl3/dtn2, errors on the second hop only";
 
@@ -119,6 +126,7 @@ pub(crate) struct Reproduction {
     pub(crate) options: Options,
     pub(crate) scenario: Scenario,
     pub(crate) grid: Vec<Played>,
+    pub(crate) any_moment: Vec<Played>,
     pub(crate) second_hop: Vec<Played>,
     pub(crate) kernels: Vec<Played>,
     pub(crate) announced: Vec<Played>,
@@ -141,6 +149,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
     let variants = variants::all();
     let groups = [
         plan.grid()?,
+        plan.any_moment()?,
         plan.second_hop()?,
         plan.kernels()?,
         plan.announced()?,
@@ -154,7 +163,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
     let played = batches.into_iter().zip(outcomes);
     let mut played =
         played.map(|(batch, outcomes)| Played { series: batch.series, params: batch.params, outcomes });
-    let [grid, second_hop, kernels, announced, varied, outage_starts, alone] =
+    let [grid, any_moment, second_hop, kernels, announced, varied, outage_starts, alone] =
         sizes.map(|size| played.by_ref().take(size).collect::<Vec<Played>>());
     let traced = plan.traced(options.threads, progress)?;
     let mut varied = varied.into_iter();
@@ -167,6 +176,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
         options,
         scenario: scenario.clone(),
         grid,
+        any_moment,
         second_hop,
         kernels,
         announced,
@@ -217,6 +227,21 @@ impl Plan<'_> {
             Ok(Batch::new(MAIN, params, setup, runs).wanting(Wanted { frames: false, linger_s }))
         };
         self.scenario.points(&[])?.into_iter().map(batch).collect()
+    }
+
+    /// The grid's outages, each run's beginning at a moment of its own, the same at every point.
+    fn any_moment(&self) -> Result<Vec<Batch>, Error> {
+        let batch = |point: crate::scenario::Point| {
+            let value = |name: &str| point.params.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+            let params =
+                Self::params(value("delay_ms") as i64, value("ber"), value("outage_length_s") as i64);
+            let mut scenario = point.scenario;
+            let (from, to) = ANY_MOMENT_S;
+            (scenario.outage[0].after_s, scenario.outage[0].spread_s) = (from, to - from);
+            Ok(Batch::new(ANY_MOMENT, params, self.setup(scenario)?, self.scenario.runs))
+        };
+        let points = self.scenario.points(&[])?.into_iter();
+        points.filter(|point| point.scenario.outage[0].length_s > 0.0).map(batch).collect()
     }
 
     /// The scenario with bits flipped on the second hop alone.
@@ -345,8 +370,15 @@ impl Reproduction {
     fn experiment(&self) -> Experiment {
         let mut experiment =
             Experiment { experiment: "cislunar".into(), seed: self.scenario.seed, ..Experiment::default() };
-        let groups =
-            [&self.grid, &self.second_hop, &self.kernels, &self.announced, &self.outage_starts, &self.alone];
+        let groups = [
+            &self.grid,
+            &self.any_moment,
+            &self.second_hop,
+            &self.kernels,
+            &self.announced,
+            &self.outage_starts,
+            &self.alone,
+        ];
         let varied = self.variants.iter().flat_map(|(_, played)| played);
         for played in groups.into_iter().flatten().chain(varied) {
             let records = finding::records_of(&played.series, &played.params, &played.all());
@@ -375,8 +407,8 @@ impl Reproduction {
             for (grid, name, metric, source) in readings {
                 let curve = grid.iter().filter(|p| p.param("ber") == ber && p.param("outage_s") == 0.0);
                 let points: Vec<&Played> = curve.collect();
-                let samples: Vec<f64> =
-                    (0..self.scenario.runs).filter_map(|run| slope(&points, metric, run)).collect();
+                let of_run = |run| Some(slope(&points, "delay_ms", metric, run)? * 100.0);
+                let samples: Vec<f64> = (0..self.scenario.runs).filter_map(of_run).collect();
                 if !samples.is_empty() {
                     let params = Params::new().with("ber", ber).with("outage_s", 0i64);
                     let record = Record::of(&points[0].series, params, name, "s per 100 ms", &samples);
@@ -405,17 +437,23 @@ impl Reproduction {
         BERS.into_iter().enumerate().filter_map(at).collect()
     }
 
-    /// What mx does in an outage: repeats its last segment until it gives the connection up, then calls.
-    fn retries(&self) -> Option<[Record; 2]> {
+    /// What mx sent in the traced outage without errors: since its beginning, until it was given up, until it stood again.
+    fn outage_told(&self) -> Option<(Conversation, OutageTold)> {
         let traced = self.traced.iter().find(|traced| traced.ber == 0.0 && traced.outage_s == OUTAGE_S)?;
         let hop = traced.outcome.hops.last()?;
         let (begin, _) = *hop.outages.first()?;
         let after = |at: Instant| at.as_secs_f64() >= begin;
         let given_up = hop.seen.changes.iter().find(|(at, down)| after(*at) && down.is_some())?.0;
         let again = hop.seen.changes.iter().find(|(at, down)| *at > given_up && down.is_none())?.0;
-        let conversation = page::mx_to_rx(&traced.outcome.frames)?;
-        let sent = || conversation.sent.iter().filter(|sent| after(sent.at) && sent.at < again);
-        let retries = sent().filter(|sent| sent.again && sent.data_bytes > 0 && sent.at < given_up).count();
+        Some((page::mx_to_rx(&traced.outcome.frames)?, OutageTold { begin, given_up, again }))
+    }
+
+    /// What mx does in an outage: repeats its last segment until it gives the connection up, then calls.
+    fn retries(&self) -> Option<[Record; 2]> {
+        let (conversation, told) = self.outage_told()?;
+        let sent = || conversation.sent.iter().filter(|sent| told.includes(sent.at));
+        let is_retry = |at: Instant, again: bool, bytes: u64| again && bytes > 0 && at < told.given_up;
+        let retries = sent().filter(|sent| is_retry(sent.at, sent.again, sent.data_bytes.into())).count();
         let calls = sent().filter(|sent| sent.flags.contains(Flags::SYN)).count();
         let record = |metric: &str, unit: &str, count: usize, published: f64| {
             let params = Plan::params(DELAY_MS, 0.0, OUTAGE_S);
@@ -428,6 +466,14 @@ impl Reproduction {
         ])
     }
 
+    /// When mx called in the traced outage without errors, seconds since the outage began.
+    pub(crate) fn calls_s(&self) -> Vec<f64> {
+        let Some((conversation, told)) = self.outage_told() else { return Vec::new() };
+        let calls = conversation.sent.iter().filter(|sent| told.includes(sent.at));
+        let calls = calls.filter(|sent| sent.flags.contains(Flags::SYN));
+        calls.map(|sent| sent.at.as_secs_f64() - told.begin).collect()
+    }
+
     fn traces(&self) -> Vec<Trace> {
         let trace = |traced: &Traced| Trace {
             name: format!("ber-{}-outage-{}s", crate::record::number(traced.ber), traced.outage_s),
@@ -437,14 +483,30 @@ impl Reproduction {
     }
 }
 
-/// The slope of a metric over the delay in the runs with this number, percent.
-fn slope(points: &[&Played], metric: &str, run: u32) -> Option<f64> {
+/// The moments of an outage as mx lived it.
+struct OutageTold {
+    /// When it began, seconds.
+    begin: f64,
+    /// When mx gave the session up.
+    given_up: Instant,
+    /// When the next one stood.
+    again: Instant,
+}
+
+impl OutageTold {
+    fn includes(&self, at: Instant) -> bool {
+        at.as_secs_f64() >= self.begin && at < self.again
+    }
+}
+
+/// The slope of a metric along a parameter in the runs with this number.
+fn slope(points: &[&Played], along: &str, metric: &str, run: u32) -> Option<f64> {
     let at = |played: &&Played| {
         let outcome = &played.outcomes[run as usize];
-        Some((played.param("delay_ms"), *finding::samples(&[outcome], metric).first()?))
+        Some((played.param(along), *finding::samples(&[outcome], metric).first()?))
     };
     let line: Option<Vec<(f64, f64)>> = points.iter().map(at).collect();
-    Some(Line::fit(&line?)?.slope * 100.0)
+    Some(Line::fit(&line?)?.slope)
 }
 
 /// The record with the published figure, where there is one.

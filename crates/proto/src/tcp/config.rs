@@ -168,7 +168,8 @@ pub struct Profile {
     pub undo_syn_timeout: bool,
     /// After idleness. Default RFC 5681 4.1.
     pub idle_restart: IdleRestart,
-    /// Begin with the slow-start threshold that the last connection to that address ended with. Default false.
+    /// Begin with the slow-start threshold that connections to that address which ended in order came to. Default
+    /// false.
     pub remember_threshold: bool,
 
     /// The retransmission timeout before any sample (RFC 6298 2.1). Default 1 s.

@@ -247,14 +247,16 @@ impl Congestion {
         self.credit = 0;
     }
 
-    /// What a later connection to the same peer may begin with: the threshold, where one was found.
-    pub(super) fn threshold_to_remember(&self) -> Option<u64> {
-        if self.threshold == THRESHOLD_UNKNOWN {
-            return None;
-        }
-        match self.phase {
-            Phase::Open if self.window > self.threshold => Some((self.window / 2).max(self.threshold)),
-            _ => Some(self.threshold),
+    /// What a later connection to the same peer may begin with, given what is remembered from earlier ones. As in
+    /// Linux, a threshold is taken down only from steady growth: a sender that is repairing a loss, or has not grown
+    /// back above its threshold since, knows too little of the path to say how little it carries, and may only raise
+    /// what is remembered.
+    pub(super) fn threshold_to_remember(&self, earlier: Option<u64>) -> Option<u64> {
+        let steady = self.phase == Phase::Open && self.window > self.threshold;
+        match (self.threshold, earlier) {
+            (THRESHOLD_UNKNOWN, earlier) => earlier.map(|earlier| earlier.max(self.window / 2)),
+            (threshold, _) if steady => Some(threshold.max(self.window / 2)),
+            (threshold, earlier) => earlier.map(|earlier| earlier.max(threshold)),
         }
     }
 }

@@ -335,8 +335,9 @@ impl Connection {
         self.congestion.threshold = threshold.max(2 * self.segment);
     }
 
-    pub(super) fn threshold_to_remember(&self) -> Option<u64> {
-        self.congestion.threshold_to_remember()
+    /// What a later connection to that address may begin with; see [`Congestion::threshold_to_remember`].
+    pub(super) fn threshold_to_remember(&self, earlier: Option<u64>) -> Option<u64> {
+        self.congestion.threshold_to_remember(earlier)
     }
 
     /// Both sides know each other's options: what they make of a full segment.

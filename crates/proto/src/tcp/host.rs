@@ -406,13 +406,16 @@ impl Host {
         }
     }
 
-    /// The user has heard the last of a link: it may open it anew.
-    fn forget_link(&mut self, id: u32) {
+    /// The user has heard the last of a link: it may open it anew. Of a connection that broke nothing is remembered (nor
+    /// does Linux): an outage says nothing about what the path carries.
+    fn forget_link(&mut self, id: u32, reason: CloseReason) {
         let place = &self.places[&id];
         let address = place.connection.tuple.remote.0;
-        let full = self.remembered.len() >= REMEMBERED_MAX && !self.remembered.contains_key(&address);
-        if let Some(threshold) = place.connection.threshold_to_remember()
-            && self.config.profile.remember_threshold
+        let earlier = self.remembered.get(&address).copied();
+        let full = self.remembered.len() >= REMEMBERED_MAX && earlier.is_none();
+        let of_use = reason == CloseReason::Finished && self.config.profile.remember_threshold;
+        if let Some(threshold) = place.connection.threshold_to_remember(earlier)
+            && of_use
             && !full
         {
             self.remembered.insert(address, threshold);
@@ -530,8 +533,8 @@ impl Engine for Host {
             let place = self.places.get_mut(&id).expect("connections on the list live");
             let link = place.link;
             if let Some(indication) = place.connection.poll_indication() {
-                if matches!(indication, StreamIndication::Closed(_)) {
-                    self.forget_link(id);
+                if let StreamIndication::Closed(reason) = indication {
+                    self.forget_link(id, reason);
                 }
                 return Some((link, indication));
             }

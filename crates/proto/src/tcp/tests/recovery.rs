@@ -1,7 +1,7 @@
 //! Losses, and how they are repaired.
 
 use super::harness::{World, fixed, pattern};
-use crate::service::CloseReason;
+use crate::service::{CloseReason, StreamRequest};
 use crate::tcp::config::{IdleRestart, Profile, Recovery, Reduction};
 use crate::time::{Duration, Instant};
 
@@ -269,4 +269,23 @@ fn after_disorder_the_receiver_of_linux_2_4_acknowledges_at_once() {
     };
     assert_eq!(answer(true).as_deref(), Some("  2.400 <- ACK 1+0 ack 13141"), "at once");
     assert_eq!(answer(false).as_deref(), Some("  2.440 <- ACK 1+0 ack 13141"), "after the wait");
+}
+
+#[test]
+fn the_threshold_of_a_connection_that_broke_in_an_outage_is_not_remembered() {
+    let mut world = World::new(&Profile::linux_2_4(), 1_000_000, DELAY);
+    world.connect();
+    world.write(0, pattern(2_000_000));
+    world.run_until(Instant::from_secs(6));
+    world.fate = Box::new(|_, _| vec![]);
+    world.run_until(Instant::from_secs(40));
+    let broken = world.statistics(0).slow_start_threshold_bytes;
+    assert!(broken.is_some(), "the outage has brought it down");
+    world.request(0, StreamRequest::Abort);
+    world.fate = fixed(DELAY);
+    world.run_until(Instant::from_secs(41));
+    world.connect();
+    world.run_until(world.now + Duration::from_secs(5));
+    let (_, second) = world.hosts[0].connections().last().expect("the second connection stands");
+    assert_eq!(second.slow_start_threshold_bytes, None, "{second:?}");
 }

@@ -1,0 +1,186 @@
+//! Whether a metric goes one way along a parameter, told from noise.
+//!
+//! **The criterion**, the same for every claim and stated before its numbers. The paper speaks of curves ("total file
+//! transfer time increases along with the disruption time"), not of each step, so a claim holds if nothing contradicts it
+//! and the curves as a whole do not either:
+//!
+//! 1. no single step from one point of a curve to the next goes against it significantly, at a level of 5 % over *all*
+//!    steps together (each is tested at 5 % divided by their number);
+//! 2. from its first to its last point no curve goes against it significantly at 5 %;
+//! 3. most curves go along with it significantly from end to end, so that noise alone cannot pass.
+//!
+//! Differences are taken between the same runs, and come with Student's t. A step whose runs are all equal to the last
+//! nanosecond is counted apart: it is no noise, the protocols wait for the same timer.
+
+use super::{BERS, Played};
+use crate::finding;
+use crate::stats::Summary;
+
+/// The level of a test, as the share of the distribution that its interval holds.
+const LEVEL: f64 = 0.95;
+
+/// How many differences went which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// As claimed, zero outside the interval.
+    pub(super) along: usize,
+    /// Zero inside the interval.
+    pub(super) noise: usize,
+    /// All runs equal.
+    pub(super) equal: usize,
+    /// Against the claim, zero outside the interval.
+    pub(super) against: usize,
+}
+
+impl Counts {
+    fn total(&self) -> usize {
+        self.along + self.noise + self.equal + self.against
+    }
+
+    fn add(&mut self, difference: &Summary, share: f64) {
+        let half = difference.half_width(share).unwrap_or(f64::INFINITY);
+        match difference.mean {
+            _ if difference.min == 0.0 && difference.max == 0.0 => self.equal += 1,
+            mean if mean - half > 0.0 => self.along += 1,
+            mean if mean + half < 0.0 => self.against += 1,
+            _ => self.noise += 1,
+        }
+    }
+}
+
+/// What the curves of a metric say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trend {
+    /// From point to point, each by itself.
+    pub(super) steps: Counts,
+    /// Single steps that go against the claim when the level is shared by all of them.
+    pub(super) steps_against_corrected: usize,
+    /// From the first to the last point of each curve.
+    pub(super) ends: Counts,
+    /// Lines through all points of a curve, run by run.
+    pub(super) lines: Counts,
+    /// A point has one run: nothing can be told from noise.
+    pub(super) single: bool,
+}
+
+impl Trend {
+    /// The curves of a metric along a parameter, one for each error rate and value of the other parameter; `sign` is 1
+    /// where it is said to grow and -1 where it is said to fall.
+    pub(super) fn of(grid: &[&Played], along: &str, metric: &str, sign: f64) -> Trend {
+        let other = if along == "delay_ms" { "outage_s" } else { "delay_ms" };
+        let mut values: Vec<f64> = grid.iter().map(|played| played.param(other)).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let mut trend = Trend::default();
+        let mut steps = Vec::new();
+        for (ber, value) in BERS.into_iter().flat_map(|ber| values.iter().map(move |value| (ber, *value))) {
+            let on_it = |p: &&Played| p.param("ber") == ber && p.param(other) == value;
+            let mut curve: Vec<&Played> = grid.iter().copied().filter(on_it).collect();
+            curve.sort_by(|a, b| a.param(along).total_cmp(&b.param(along)));
+            let [first, .., last] = curve[..] else { continue };
+            trend.single |= curve.iter().any(|played| played.outcomes.len() < 2);
+            steps.extend(curve.windows(2).filter_map(|pair| difference(pair[0], pair[1], metric, sign)));
+            for (counts, change) in [
+                (&mut trend.ends, difference(first, last, metric, sign)),
+                (&mut trend.lines, line(&curve, along, metric, sign)),
+            ] {
+                change.into_iter().for_each(|change| counts.add(&change, LEVEL));
+            }
+        }
+        let mut corrected = Counts::default();
+        let share = 1.0 - (1.0 - LEVEL) / steps.len().max(1) as f64;
+        for step in &steps {
+            trend.steps.add(step, LEVEL);
+            corrected.add(step, share);
+        }
+        trend.steps_against_corrected = corrected.against;
+        trend
+    }
+
+    /// Whether the claim holds; none where the runs are too few to tell.
+    pub(super) fn holds(&self) -> Option<bool> {
+        let most_grow = self.ends.along * 2 > self.ends.total();
+        (!self.single).then_some(self.steps_against_corrected == 0 && self.ends.against == 0 && most_grow)
+    }
+
+    /// All counts in words; `way` and `against` are such as "grow" and "fall".
+    pub(super) fn words(&self, way: &str, against: &str) -> String {
+        let words = |counts: &Counts| {
+            let equal =
+                if counts.equal > 0 { format!(", {} exactly equal", counts.equal) } else { String::new() };
+            format!(
+                "{} {way}, {} within the noise{equal}, {} {against}",
+                counts.along, counts.noise, counts.against
+            )
+        };
+        if self.single {
+            return "one run a point: nothing can be told from noise".into();
+        }
+        format!(
+            "{} curves from end to end: {}; lines through all their points: {}; {} single steps: {} ({} {against} when \
+             the level is shared by all steps)",
+            self.ends.total(),
+            words(&self.ends),
+            words(&self.lines),
+            self.steps.total(),
+            words(&self.steps),
+            self.steps_against_corrected,
+        )
+    }
+}
+
+/// The change of a metric from one point to another, between the same runs; none where no run has both.
+fn difference(from: &Played, to: &Played, metric: &str, sign: f64) -> Option<Summary> {
+    let (later, earlier) = finding::pairs(&to.all(), &from.all(), metric);
+    let changes: Vec<f64> = later.iter().zip(&earlier).map(|(a, b)| (a - b) * sign).collect();
+    (!changes.is_empty()).then(|| Summary::of(&changes))
+}
+
+/// The slopes of the lines through a curve's points, run by run.
+fn line(curve: &[&Played], along: &str, metric: &str, sign: f64) -> Option<Summary> {
+    let runs = curve.iter().map(|played| played.outcomes.len()).min()? as u32;
+    let slopes = (0..runs).filter_map(|run| super::slope(curve, along, metric, run));
+    let slopes: Vec<f64> = slopes.map(|slope| slope * sign).collect();
+    (!slopes.is_empty()).then(|| Summary::of(&slopes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(differences: &[&[f64]]) -> Counts {
+        let mut counts = Counts::default();
+        differences.iter().for_each(|runs| counts.add(&Summary::of(runs), LEVEL));
+        counts
+    }
+
+    #[test]
+    fn noise_equality_and_both_ways_are_told_apart() {
+        let counts =
+            counted(&[&[1.0, 1.1, 0.9], &[-1.0, 1.0, 0.1], &[0.0; 3], &[-1.0, -1.1, -0.9], &[2.0; 3]]);
+        assert_eq!(counts, Counts { along: 2, noise: 1, equal: 1, against: 1 });
+        assert_eq!(counts.total(), 5);
+    }
+
+    #[test]
+    fn a_wider_level_takes_a_doubtful_fall_for_noise() {
+        let fall = Summary::of(&[-1.0, -3.0, -2.0, -0.2]);
+        let (mut single, mut shared) = (Counts::default(), Counts::default());
+        single.add(&fall, 0.90);
+        shared.add(&fall, 1.0 - 0.05 / 108.0);
+        assert_eq!((single.against, shared.noise), (1, 1));
+    }
+
+    #[test]
+    fn a_claim_falls_with_one_significant_step_and_with_curves_that_say_nothing() {
+        let ends = Counts { along: 20, noise: 7, ..Counts::default() };
+        let good = Trend { ends, ..Trend::default() };
+        assert_eq!(good.holds(), Some(true));
+        assert_eq!(Trend { steps_against_corrected: 1, ..good }.holds(), Some(false));
+        let against = Counts { against: 1, ..ends };
+        assert_eq!(Trend { ends: against, ..good }.holds(), Some(false));
+        let silent = Counts { along: 1, noise: 26, ..Counts::default() };
+        assert_eq!(Trend { ends: silent, ..good }.holds(), Some(false), "noise alone does not pass");
+        assert_eq!(Trend { single: true, ..good }.holds(), None);
+    }
+}
