@@ -1,0 +1,169 @@
+//! A node in a process of its own, whose memory can be measured, with a friend that goes on talking to it.
+
+use crate::common::{App, DEADLINE, Place, config, payload, start};
+use longwire_node::message::{Message, Options, Reply, Request};
+use longwire_node::{Config, Connection, Node, Setup};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Tells a process of this test program that it is a node, and where its configuration is.
+const CHILD: &str = "LONGWIRE_BESIEGED";
+
+/// Its node. For the test of this name in each program that besieges: there it is the child.
+pub(crate) fn be_the_node() {
+    let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
+    let config = Config::load(&path).expect("it makes sense");
+    let node = Node::start(Setup::new(config)).expect("it starts");
+    println!("\nat {}", node.addresses()[0]);
+    // Its parent's end is its own.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// See the [module](self).
+pub(crate) struct Besieged {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    connection: Connection,
+    friend: Option<(Node, App)>,
+    sent: u64,
+    _place: Place,
+}
+
+impl Besieged {
+    /// `dtn://bob/` with this configuration beside the usual. `entry` is the test that is the node.
+    pub(crate) fn new(title: &str, entry: &str, text: &str) -> Besieged {
+        let place = Place::new(&format!("besieged-{title}"));
+        let path = place.0.join("bob.toml");
+        let usual = "node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n";
+        std::fs::write(&path, format!("{usual}{text}")).expect("a file");
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", entry, "--nocapture", "--test-threads=1"])
+            .env(CHILD, &path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let address = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("at ")?.parse().ok());
+        let address = address.expect("the node says where it is");
+        let mut connection = connect(&place.0.join("longwire.sock"));
+        let register = Request::Register { endpoint: "inbox".into(), inline_bytes: 0 };
+        connection.say(register).expect("the node is there");
+        Besieged { child, address, connection, friend: None, sent: 0, _place: place }
+    }
+
+    /// Lets the friend come.
+    pub(crate) fn befriend(&mut self) {
+        let text = format!(
+            "node = 'dtn://friend/'\nstorage.kind = 'memory'\n[[link]]\nname = 'bob'\naddress = '{}'\n[tcpcl]\n\
+             reconnect-min = '20 ms'\nreconnect-max = '100 ms'\n",
+            self.address
+        );
+        let node = start(config(&text));
+        let app = App::new(&node);
+        self.friend = Some((node, app));
+    }
+
+    /// A file comes from the friend, whole; how long it took.
+    pub(crate) fn hears_the_friend(&mut self, length: usize) -> Duration {
+        if self.friend.is_none() {
+            self.befriend();
+        }
+        self.sent += 1;
+        let file = payload(length, self.sent);
+        let began = Instant::now();
+        let (_, app) = self.friend.as_mut().expect("it has come");
+        let send = app.send("dtn://bob/inbox", &file, Options::default());
+        let (number, length) = self.wait(|said| match said.head {
+            Reply::Delivered { delivery, ref source, length, .. } if source == "dtn://friend/" => {
+                Some((delivery, length))
+            }
+            _ => None,
+        });
+        let mut got = Vec::new();
+        while (got.len() as u64) < length {
+            let offset = got.len() as u64;
+            self.say(Request::Read { delivery: number, offset, length: 60_000 });
+            let data = self.wait(|said| match said.head {
+                Reply::Data { delivery, offset: at } if delivery == number && at == offset => Some(said.body),
+                _ => None,
+            });
+            got.extend_from_slice(&data);
+        }
+        assert!(got == file, "the friend's file is whole");
+        self.say(Request::Taken { delivery: number });
+        let (_, app) = self.friend.as_mut().expect("it has come");
+        app.wait_sent(send);
+        began.elapsed()
+    }
+
+    pub(crate) fn say(&mut self, request: Request) {
+        self.connection.say(request).expect("the node is there");
+    }
+
+    #[track_caller]
+    fn wait<T>(&mut self, mut wanted: impl FnMut(Message<Reply>) -> Option<T>) -> T {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let said = self.connection.hear(left).expect("the node is there");
+            let Some(said) = said else { panic!("the node says nothing in time") };
+            if let Some(found) = wanted(said) {
+                return found;
+            }
+        }
+    }
+
+    pub(crate) fn status(&mut self) -> Value {
+        self.say(Request::Status);
+        self.wait(|said| match said.head {
+            Reply::Status { status } => Some(status),
+            _ => None,
+        })
+    }
+
+    /// Waits until a number of the status, by its path, is at least this; what it is.
+    #[track_caller]
+    pub(crate) fn wait_count(&mut self, path: &str, least: u64) -> u64 {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            let status = self.status();
+            let count = status.pointer(path).and_then(Value::as_u64);
+            let count = count.unwrap_or_else(|| panic!("there is no {path} in {status:#}"));
+            if count >= least {
+                return count;
+            }
+            assert!(Instant::now() < until, "{path} is {count}, not {least}: {status:#}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// The most memory that it has ever had, bytes.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says it");
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kib * 1024
+    }
+}
+
+fn connect(path: &Path) -> Connection {
+    let until = Instant::now() + DEADLINE;
+    loop {
+        match Connection::open(path) {
+            Ok(connection) => return connection,
+            Err(error) => assert!(Instant::now() < until, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl Drop for Besieged {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,184 @@
+//! A peer that says what it likes: raw bytes over TCP, with the messages and bundles that a well-behaved one would send as a
+//! starting point.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use bytes::{Bytes, BytesMut};
+use longwire_proto::bp::{
+    Block, BlockFlags, BlockType, Bundle, CrcType, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock,
+};
+use longwire_proto::codec::sdnv;
+use longwire_proto::tcpcl::v4::wire::{END, Item, Message, START, SessInit, TRANSFER_LENGTH, XferSegment};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// The contact header of version 4 (RFC 9174 4.2).
+pub(crate) const CONTACT_4: &[u8] = b"dtn!\x04\x00";
+
+/// A connection.
+pub(crate) struct Peer(pub(crate) TcpStream);
+
+impl Peer {
+    pub(crate) fn call(to: SocketAddr) -> io::Result<Peer> {
+        let stream = TcpStream::connect_timeout(&to, Duration::from_secs(20))?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+        Ok(Peer(stream))
+    }
+
+    /// With a session of version 4.
+    pub(crate) fn up_4(to: SocketAddr, node_id: &str) -> io::Result<Peer> {
+        let mut peer = Peer::call(to)?;
+        peer.say(CONTACT_4)?;
+        peer.say(&sess_init(node_id))?;
+        // Its contact header and its SESS_INIT, which ends with no extension items.
+        peer.hear(6 + 1 + 2 + 8 + 8)?;
+        let length = peer.hear(2)?;
+        peer.hear(usize::from(u16::from_be_bytes([length[0], length[1]])) + 4)
+            .and_then(|rest| peer.hear(items_length(&rest)))?;
+        Ok(peer)
+    }
+
+    /// With a session of version 3, all options on.
+    pub(crate) fn up_3(to: SocketAddr, node_id: &str) -> io::Result<Peer> {
+        let mut peer = Peer::call(to)?;
+        peer.say(&contact_3(node_id))?;
+        // Its contact header: magic, version, flags, keep-alive, then its name, whose length fits a byte.
+        let length = peer.hear(9)?[8];
+        peer.hear(usize::from(length))?;
+        Ok(peer)
+    }
+
+    pub(crate) fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    /// So many bytes.
+    pub(crate) fn hear(&mut self, count: usize) -> io::Result<Vec<u8>> {
+        self.0.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let mut bytes = vec![0; count];
+        self.0.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// All that it says until it ends the connection; fails if it does not in time.
+    pub(crate) fn hear_all(&mut self, patience: Duration) -> Vec<u8> {
+        let until = Instant::now() + patience;
+        let mut all = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            self.0.set_read_timeout(Some(left)).expect("a time-out");
+            match self.0.read(&mut buffer) {
+                Ok(0) => return all,
+                Ok(some) => all.extend_from_slice(&buffer[..some]),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    panic!("the node does not end the connection; it said {all:?}")
+                }
+                // A reset.
+                Err(_) => return all,
+            }
+        }
+    }
+
+    /// Reads and forgets, so that the node can always write.
+    pub(crate) fn deafen(&self) {
+        let mut stream = self.0.try_clone().expect("a descriptor");
+        stream.set_read_timeout(None).expect("a time-out");
+        std::thread::spawn(move || io::copy(&mut stream, &mut io::sink()));
+    }
+
+    pub(crate) fn hang_up(&self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+fn items_length(rest: &[u8]) -> usize {
+    let last: [u8; 4] = rest[rest.len() - 4..].try_into().expect("four bytes");
+    u32::from_be_bytes(last) as usize
+}
+
+/// The SESS_INIT of this node, without keep-alives.
+pub(crate) fn sess_init(node_id: &str) -> Vec<u8> {
+    encoded(&Message::SessInit(SessInit {
+        keepalive: 0,
+        segment_mru: 1 << 20,
+        transfer_mru: 1 << 40,
+        node_id: node_id.to_owned(),
+        items: Bytes::new(),
+    }))
+}
+
+pub(crate) fn encoded(message: &Message) -> Vec<u8> {
+    let mut out = BytesMut::new();
+    message.encode(&mut out);
+    out.to_vec()
+}
+
+/// The header of a segment, with any extension items.
+pub(crate) fn segment_header(flags: u8, id: u64, items: Bytes, length: u64) -> Vec<u8> {
+    encoded(&Message::XferSegment(XferSegment { flags, id, items, length }))
+}
+
+/// The Transfer Length extension (RFC 9174 5.2.5.1).
+pub(crate) fn transfer_length(total: u64) -> Bytes {
+    let mut out = BytesMut::new();
+    let value = Bytes::copy_from_slice(&total.to_be_bytes());
+    Item { critical: true, kind: TRANSFER_LENGTH, value }.encode(&mut out);
+    out.freeze()
+}
+
+/// A whole transfer of version 4 in one segment.
+pub(crate) fn transfer(id: u64, data: &[u8]) -> Vec<u8> {
+    let mut out = segment_header(START | END, id, Bytes::new(), data.len() as u64);
+    out.extend_from_slice(data);
+    out
+}
+
+/// The contact header of version 3 (RFC 7242 4.1): all options on, no keep-alives.
+pub(crate) fn contact_3(node_id: &str) -> Vec<u8> {
+    let mut out = b"dtn!\x03\x0f\x00\x00".to_vec();
+    out.extend(sdnv_of(node_id.len() as u64));
+    out.extend_from_slice(node_id.as_bytes());
+    out
+}
+
+/// A whole transfer of version 3 in one segment.
+pub(crate) fn transfer_3(data: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x13];
+    out.extend(sdnv_of(data.len() as u64));
+    out.extend_from_slice(data);
+    out
+}
+
+pub(crate) fn sdnv_of(value: u64) -> Vec<u8> {
+    let mut out = BytesMut::new();
+    sdnv::encode(value, &mut out);
+    out.to_vec()
+}
+
+pub(crate) fn eid(text: &str) -> Eid {
+    text.parse().expect("an endpoint")
+}
+
+pub(crate) fn now_dtn_ms() -> u64 {
+    longwire_node::system_dtn_ms().expect("this machine's clock is set")
+}
+
+/// The head of a bundle that lives for an hour; its sequence number tells it from others.
+pub(crate) fn head(source: &str, destination: &str, sequence: u64, length: u64) -> Head {
+    let timestamp = CreationTimestamp { time: DtnTime(now_dtn_ms()), sequence };
+    Head::new(PrimaryBlock::new(eid(destination), eid(source), timestamp, 3_600_000), length)
+}
+
+pub(crate) fn bundle(source: &str, destination: &str, sequence: u64, payload: &[u8]) -> Vec<u8> {
+    let head = head(source, destination, sequence, payload.len() as u64);
+    Bundle::new(head, Bytes::copy_from_slice(payload)).to_bytes().to_vec()
+}
+
+/// A block of a type that nobody knows.
+pub(crate) fn unknown_block(number: u64, flags: BlockFlags) -> Block {
+    let data = Bytes::from_static(b"who knows");
+    Block { block_type: BlockType::Unknown(77), number, flags, crc: CrcType::Crc16, data }
+}

@@ -1,0 +1,455 @@
+//! Peers that break every rule, over real sockets: the node's memory stays under a limit, its friends are served all the
+//! while, and each case is counted where `status` shows it.
+
+#[path = "common/besieged.rs"]
+mod besieged;
+mod common;
+#[path = "common/peer.rs"]
+mod peer;
+
+use besieged::Besieged;
+use bytes::Bytes;
+use longwire_proto::bp::{BlockFlags, Bundle, Content, DtnTime, Fragment, HopCount};
+use longwire_proto::rng::Rng;
+use longwire_proto::tcpcl::v4::wire::{END, Message, RefuseReason, RejectReason, START};
+use peer::*;
+use std::time::Duration;
+
+/// No attack makes a node take more memory, bytes.
+const MEMORY_MAX: u64 = 150 << 20;
+/// The friend's file.
+const FILE_BYTES: usize = 300_000;
+/// How long a connection that is to be ended may still be there.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn the_node_itself() {
+    besieged::be_the_node();
+}
+
+fn besiege(title: &str, text: &str) -> Besieged {
+    Besieged::new(title, "the_node_itself", text)
+}
+
+/// The friend is served, and the memory is what it may be.
+#[track_caller]
+fn holds(bob: &mut Besieged) {
+    let took = bob.hears_the_friend(FILE_BYTES);
+    let peak = bob.peak_bytes();
+    eprintln!("the friend's file took {took:?}; the node has had {} MB", peak >> 20);
+    assert!(peak < MEMORY_MAX, "the node has had {} MB", peak >> 20);
+}
+
+#[test]
+fn lengths_beyond_all_bounds() {
+    let mut bob = besiege("lengths", "");
+    let huge = 1 << 63;
+    // A transfer of that length is refused, and the session goes on: RFC 9174 5.2.4.
+    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    peer.say(&segment_header(START, 1, transfer_length(huge), 10)).unwrap();
+    peer.say(&[0; 10]).unwrap();
+    let refusal = encoded(&Message::XferRefuse { reason: RefuseReason::NoResources, id: 1 });
+    assert_eq!(peer.hear(refusal.len()).unwrap(), refusal);
+    bob.wait_count("/sessions/refused", 1);
+    // A segment of that length ends it.
+    peer.say(&segment_header(START, 2, Bytes::new(), huge)).unwrap();
+    peer.hear_all(PATIENCE);
+    bob.wait_count("/sessions/violations", 1);
+    // Version 3: a LENGTH of that many bytes is refused, a number of eleven bytes is none.
+    let mut peer = Peer::up_3(bob.address, "dtn://mallory/").unwrap();
+    peer.say(&[&[0x60][..], &sdnv_of(huge), &transfer_3(b"")].concat()).unwrap();
+    assert_eq!(peer.hear(1).unwrap()[0] >> 4, 3, "a refusal");
+    bob.wait_count("/sessions/refused", 2);
+    peer.say(&[&[0x13][..], &[0xff; 11]].concat()).unwrap();
+    peer.hear_all(PATIENCE);
+    bob.wait_count("/sessions/violations", 2);
+    let mut peer = Peer::up_3(bob.address, "dtn://mallory/").unwrap();
+    // A segment that goes on for ever holds no more than what has come.
+    peer.say(&[&[0x12][..], &sdnv_of(huge)].concat()).unwrap();
+    peer.say(&bundle("dtn://mallory/", "dtn://bob/x", 1, &[7; 1000])).unwrap();
+    // A payload of that length: the bundle is not acceptable.
+    let mut text = bundle("dtn://mallory/", "dtn://bob/x", 2, &[7; 100]);
+    let at = text.windows(2).position(|two| two == [0x58, 100]).expect("the payload's head");
+    text.splice(at..at + 2, [&[0x5b][..], &huge.to_be_bytes()].concat());
+    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    peer.say(&transfer(1, &text)).unwrap();
+    bob.wait_count("/counters/refused-not-acceptable", 1);
+    holds(&mut bob);
+}
+
+/// What is announced takes no place before it comes: nobody else is refused for it.
+#[test]
+fn announced_bundles_take_no_place_in_the_store() {
+    let mut bob = besiege("announced", "agent.limits.store-bytes-max = 10_000_000\n");
+    let mut peers = Vec::new();
+    for number in 0..20 {
+        let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+        let head = head("dtn://mallory/", "dtn://far/x", number, 8_000_000).to_bytes();
+        peer.say(&segment_header(START, 1, Bytes::new(), head.len() as u64)).unwrap();
+        peer.say(&head).unwrap();
+        peers.push(peer);
+    }
+    bob.wait_count("/bundles", 5);
+    holds(&mut bob);
+    let status = bob.status();
+    assert_eq!(status["counters"]["refused-no-resources"], 0, "{:#}", status["counters"]);
+}
+
+#[test]
+fn half_open_sessions_give_way() {
+    let text = "[stream]\ncallers-max = 100\n[tcpcl]\ncontact-timeout = '600 s'\n";
+    let mut bob = besiege("half-open", text);
+    let mut peers = Vec::new();
+    for number in 0..300 {
+        let mut peer = Peer::call(bob.address).unwrap();
+        match number % 3 {
+            0 => {}
+            1 => drop(peer.say(CONTACT_4)),
+            _ => drop(peer.say(b"dtn!")),
+        }
+        peers.push(peer);
+    }
+    holds(&mut bob);
+    bob.wait_count("/callers/gave-way", 200);
+    // The friend's session, which stands, gives way to nobody.
+    for _ in 0..300 {
+        peers.push(Peer::call(bob.address).unwrap());
+    }
+    bob.wait_count("/callers/gave-way", 500);
+    holds(&mut bob);
+    assert_eq!(bob.status()["counters"]["received"], 2);
+    let sessions = bob.status()["callers"]["now"].as_u64();
+    assert!(sessions <= Some(100), "{sessions:?}");
+}
+
+#[test]
+fn half_open_sessions_end_in_time() {
+    let mut bob = besiege("late", "[tcpcl]\ncontact-timeout = '300 ms'\n");
+    let mut peers: Vec<Peer> = (0..4).map(|_| Peer::call(bob.address).unwrap()).collect();
+    peers[1].say(CONTACT_4).unwrap();
+    peers[2].say(b"dt").unwrap();
+    peers[3].say(&contact_3("dtn://mallory/")[..9]).unwrap();
+    for peer in &mut peers {
+        peer.hear_all(PATIENCE);
+    }
+    bob.wait_count("/sessions/late", 4);
+    holds(&mut bob);
+}
+
+#[test]
+fn one_address_does_not_take_all_places() {
+    let mut bob = besiege("address", "[stream]\ncallers-max = 100\ncallers-per-address-max = 20\n");
+    bob.befriend();
+    bob.hears_the_friend(1);
+    let mut peers = Vec::new();
+    for _ in 0..60 {
+        peers.push(Peer::up_4(bob.address, "dtn://mallory/").ok());
+    }
+    assert!(peers.iter().flatten().count() < 20, "the friend has one of the places");
+    bob.wait_count("/callers/turned-away", 30);
+    holds(&mut bob);
+}
+
+#[test]
+fn thousands_of_connections() {
+    let mut bob = besiege("thousands", "[stream]\ncallers-max = 500\ncallers-per-address-max = 500\n");
+    bob.befriend();
+    let mut peers = Vec::new();
+    let mut rng = Rng::new(1);
+    for number in 0..4000 {
+        let Ok(mut peer) = Peer::call(bob.address) else { continue };
+        match number % 5 {
+            0 => drop(peer.say(CONTACT_4)),
+            1 => drop(peer.say(&[CONTACT_4, &sess_init("dtn://mallory/")].concat())),
+            2 => drop(peer.say(&garbage(&mut rng, 100))),
+            3 => peer.hang_up(),
+            _ => {}
+        }
+        peers.push(peer);
+        // What is long gone at the node's side goes here, too.
+        if peers.len() > 1500 {
+            peers.drain(..500);
+        }
+    }
+    holds(&mut bob);
+    let status = bob.status();
+    let arrived = status["callers"]["arrived"].as_u64();
+    assert!(arrived >= Some(3900), "{:#}", status["callers"]);
+}
+
+fn garbage(rng: &mut Rng, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    rng.fill(&mut bytes);
+    bytes
+}
+
+#[test]
+fn senders_of_a_byte_now_and_then_and_readers_of_none() {
+    let mut bob = besiege("slow", "");
+    let mut peers = Vec::new();
+    for number in 0..50 {
+        let mut peer = Peer::up_4(bob.address, &format!("dtn://slow-{number}/")).unwrap();
+        // In the middle of a head, of a payload, of a message.
+        let text = bundle("dtn://mallory/", "dtn://bob/x", number, &[1; 5000]);
+        let message = transfer(1, &text);
+        let most = [30, 3000, 9][number as usize % 3];
+        peer.say(&message[..most]).unwrap();
+        peers.push((peer, message, most));
+    }
+    for round in 0..20 {
+        for (peer, message, at) in &mut peers {
+            peer.say(&message[*at..=*at]).unwrap();
+            *at += 1;
+        }
+        if round % 10 == 0 {
+            holds(&mut bob);
+        }
+    }
+    holds(&mut bob);
+}
+
+#[test]
+fn garbage_of_all_kinds() {
+    let mut bob = besiege("garbage", "");
+    let mut rng = Rng::new(7);
+    for number in 0..200_u64 {
+        let length = 1 + rng.below(20_000) as usize;
+        let noise = garbage(&mut rng, length);
+        let peer = match number % 5 {
+            0 => Peer::call(bob.address),
+            1 => Peer::call(bob.address).and_then(|mut peer| peer.say(CONTACT_4).map(|()| peer)),
+            2 => Peer::up_4(bob.address, "dtn://mallory/"),
+            3 => Peer::up_3(bob.address, "dtn://mallory/"),
+            // What TLS would begin with, where nothing has agreed on it.
+            _ => Peer::call(bob.address).and_then(|mut peer| {
+                peer.say(
+                    &[b"dtn!\x04\x01\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", &noise[..]].concat(),
+                )?;
+                Ok(peer)
+            }),
+        };
+        // It may end the connection while it is being said.
+        if let Ok(mut peer) = peer {
+            let _ = peer.say(&noise);
+            peer.hang_up();
+        }
+    }
+    // Segments whose bytes are garbage, and bundles with single wrong bits.
+    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    peer.deafen();
+    for id in 0..200 {
+        let mut text = bundle("dtn://mallory/", "dtn://bob/x", id, &[1; 300]);
+        if id % 2 == 0 {
+            let at = rng.below(text.len() as u64) as usize;
+            text[at] ^= 1 << rng.below(8);
+        } else {
+            text = garbage(&mut rng, 300);
+        }
+        peer.say(&transfer(id, &text)).unwrap();
+    }
+    bob.wait_count("/counters/refused-damaged", 150);
+    bob.wait_count("/sessions/violations", 100);
+    holds(&mut bob);
+}
+
+#[test]
+fn messages_that_belong_to_nothing() {
+    let mut bob = besiege("nothing", "");
+    let cases: [Vec<u8>; 5] = [
+        // A segment without a start.
+        [segment_header(END, 9, Bytes::new(), 3), vec![1, 2, 3]].concat(),
+        encoded(&Message::XferAck { flags: START | END, id: 77, up_to: 1 << 40 }),
+        encoded(&Message::XferRefuse { reason: RefuseReason::Retransmit, id: 77 }),
+        sess_init("dtn://mallory/"),
+        encoded(&Message::MsgReject { reason: RejectReason::Unexpected, header: 0x04 }),
+    ];
+    let mut expected = 0;
+    for case in &cases {
+        let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+        peer.deafen();
+        peer.say(case).unwrap();
+        // The session goes on, and a bundle still comes.
+        expected += 1;
+        peer.say(&transfer(10, &bundle("dtn://mallory/", "dtn://bob/x", expected, b"still here"))).unwrap();
+        bob.wait_count("/counters/received", expected);
+    }
+    let status = bob.status();
+    assert!(status["sessions"]["violations"].as_u64() >= Some(3), "{:#}", status["sessions"]);
+    assert!(status["sessions"]["rejected"].as_u64() >= Some(1), "{:#}", status["sessions"]);
+    // In version 3 nobody can be told: the session ends.
+    for case in [vec![0x10, 3, 1, 2, 3], vec![0x20, 5], vec![0x30], vec![0xf0]] {
+        let mut peer = Peer::up_3(bob.address, "dtn://mallory/").unwrap();
+        peer.say(&case).unwrap();
+        peer.hear_all(PATIENCE);
+    }
+    holds(&mut bob);
+}
+
+#[test]
+fn floods_of_messages_that_do_nothing() {
+    let mut bob = besiege("floods", "");
+    let reject = encoded(&Message::MsgReject { reason: RejectReason::Unexpected, header: 0x04 });
+    let ack = encoded(&Message::XferAck { flags: 0, id: 5, up_to: 5 });
+    for flood in [vec![0x04; 100_000], reject.repeat(50_000), ack.repeat(50_000)] {
+        let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+        // It is ended before it is through.
+        let _ = peer.say(&flood);
+        peer.hear_all(PATIENCE);
+    }
+    let mut peer = Peer::up_3(bob.address, "dtn://mallory/").unwrap();
+    let _ = peer.say(&[0x40; 100_000]);
+    peer.hear_all(PATIENCE);
+    bob.wait_count("/sessions/floods", 3);
+    holds(&mut bob);
+}
+
+#[test]
+fn endless_small_transfers() {
+    let mut bob = besiege("small", "agent.limits.bundles-max = 2000\n");
+    let address = bob.address;
+    let mut floods = Vec::new();
+    for flood in 0..4_u64 {
+        floods.push(std::thread::spawn(move || {
+            let mut peer = Peer::up_4(address, &format!("dtn://mallory-{flood}/")).unwrap();
+            peer.deafen();
+            for id in 0..5_000 {
+                // Nothing at all, or for nobody that there is.
+                let text = bundle(&format!("dtn://mallory-{flood}/"), "dtn://far/x", id, b"");
+                let message = if id % 2 == 0 { transfer(id, &[]) } else { transfer(id, &text) };
+                if peer.say(&message).is_err() {
+                    return;
+                }
+            }
+        }));
+    }
+    for flood in floods {
+        flood.join().unwrap();
+    }
+    // The store is full of it, and says so; the friend's are refused for now, and nothing locks up.
+    bob.wait_count("/bundles", 2000);
+    bob.wait_count("/counters/refused-no-resources", 1);
+    bob.wait_count("/counters/refused-damaged", 1);
+    assert!(bob.peak_bytes() < MEMORY_MAX);
+}
+
+#[test]
+fn bundles_that_are_not_wanted() {
+    let mut bob = besiege("unwanted", "agent.evict = 'none'\n");
+    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    peer.deafen();
+    let mut id = 0;
+    let mut send = |bundle: Bundle| {
+        id += 1;
+        peer.say(&transfer(id, &bundle.to_bytes())).unwrap();
+        id
+    };
+    let plain = |sequence, destination: &str| {
+        Bundle::new(head("dtn://mallory/", destination, sequence, 4), Bytes::from_static(b"data"))
+    };
+    send(plain(1, "dtn:none"));
+    bob.wait_count("/counters/dropped-null-destination", 1);
+    let mut expired = plain(2, "dtn://far/x");
+    expired.head.primary.timestamp.time = DtnTime(now_dtn_ms() - 7_200_000);
+    send(expired);
+    bob.wait_count("/counters/deleted-expired", 1);
+    let mut travelled = plain(3, "dtn://far/x");
+    travelled.head.set(&Content::HopCount(HopCount { limit: 3, count: 4 }));
+    send(travelled);
+    bob.wait_count("/counters/deleted-hop-limit", 1);
+    // From the future: kept, for its clock or this one is wrong, and counted.
+    let mut future = plain(4, "dtn://far/x");
+    future.head.primary.timestamp.time = DtnTime(now_dtn_ms() + 365 * 86_400_000);
+    send(future);
+    bob.wait_count("/counters/received-from-future", 1);
+    // Twice the same: the second is not wanted.
+    let twice = plain(5, "dtn://far/x");
+    send(twice.clone());
+    bob.wait_count("/counters/received", 2);
+    let before = bob.status()["counters"]["refused-completed"].as_u64().unwrap();
+    send(twice);
+    bob.wait_count("/counters/refused-completed", before + 1);
+    // Two blocks with one number.
+    let mut double = plain(6, "dtn://far/x");
+    double.head.blocks = vec![unknown_block(2, BlockFlags::NONE), unknown_block(2, BlockFlags::NONE)];
+    send(double);
+    bob.wait_count("/counters/refused-damaged", 1);
+    // A block that nobody knows, with every combination of its flags.
+    let all = [BlockFlags::REPLICATE, BlockFlags::REPORT, BlockFlags::DELETE_BUNDLE, BlockFlags::DISCARD];
+    for combination in 0..16_u64 {
+        let mut flags = BlockFlags::NONE;
+        for (bit, flag) in all.iter().enumerate() {
+            if combination >> bit & 1 == 1 {
+                flags |= *flag;
+            }
+        }
+        let mut strange = plain(100 + combination, "dtn://far/x");
+        strange.head.blocks = vec![unknown_block(2, flags)];
+        send(strange);
+    }
+    bob.wait_count("/counters/deleted-block", 8);
+    bob.wait_count("/counters/received", 2 + 8);
+    holds(&mut bob);
+}
+
+#[test]
+fn fragments_that_never_become_a_whole() {
+    let text = "[agent.limits]\nreassemblies-max = 50\nfragments-max = 100\n";
+    let mut bob = besiege("fragments", text);
+    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    peer.deafen();
+    let mut id = 0;
+    let mut send = |sequence: u64, offset: u64, total: u64, payload: &[u8]| {
+        id += 1;
+        let mut head = head("dtn://mallory/", "dtn://bob/x", sequence, payload.len() as u64);
+        head.primary.timestamp.time = DtnTime(now_dtn_ms() / 1_000_000 * 1_000_000);
+        head.primary.lifetime_ms = 7_200_000;
+        head.primary.fragment = Some(Fragment { offset, total_length: total });
+        let bundle = Bundle::new(head, Bytes::copy_from_slice(payload));
+        peer.say(&transfer(id, &bundle.to_bytes())).unwrap();
+    };
+    // More payloads in parts than are put together at a time; more parts of one than there may be.
+    for sequence in 0..80 {
+        send(sequence, 0, 1000, b"a beginning");
+    }
+    bob.wait_count("/counters/deleted-reassembly", 30);
+    for part in 0..200 {
+        send(7, 20 + 2 * part, 1000, b"x");
+    }
+    bob.wait_count("/counters/deleted-reassembly", 130);
+    // Parts that contradict each other: about the length of the whole, and about its bytes.
+    send(8, 500, 2000, b"another length");
+    bob.wait_count("/counters/deleted-reassembly", 131);
+    send(9, 0, 1000, &[1; 600]);
+    send(9, 400, 1000, &[2; 600]);
+    bob.wait_count("/counters/received", 80 + 200 + 3);
+    holds(&mut bob);
+}
+
+/// Connections that each keep as much in the node's memory as they may.
+#[test]
+fn many_connections_together_fill_no_memory() {
+    let mut bob = besiege("memory", "[storage]\ncache-bytes = 1_000_000\n");
+    let address = bob.address;
+    let floods: Vec<_> = (0..60_u64)
+        .map(|number| {
+            std::thread::spawn(move || {
+                let mut peer = Peer::up_4(address, "dtn://mallory/").unwrap();
+                peer.deafen();
+                let payload = vec![number as u8; 1_000_000];
+                for id in 0..3 {
+                    let text = bundle(&format!("dtn://mallory-{number}/"), "dtn://far/x", id, &payload);
+                    let (start, rest) = text.split_at(500_000);
+                    peer.say(&[&segment_header(START, id, Bytes::new(), 500_000), start].concat()).unwrap();
+                    peer.say(&segment_header(END, id, Bytes::new(), rest.len() as u64)).unwrap();
+                    peer.say(rest).unwrap();
+                }
+                peer
+            })
+        })
+        .collect();
+    holds(&mut bob);
+    let peers: Vec<Peer> = floods.into_iter().map(|flood| flood.join().unwrap()).collect();
+    bob.wait_count("/counters/received", 180);
+    holds(&mut bob);
+    drop(peers);
+}
