@@ -26,6 +26,7 @@ use longwire_settings::error::{Error, nearest};
 use longwire_settings::toml_text;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The configuration of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,13 +138,31 @@ pub struct Stream {
     pub queue_bytes: u64,
     /// Bytes received and not yet safe; with more the peer has to wait. Default 4 MiB.
     pub window_bytes: u64,
-    /// Sessions that peers have opened; more are turned away. Default 1,024.
+    /// Connections that peers have opened. With more, one without a session gives way to a newcomer, then one whose
+    /// session carries no bundles, and after that newcomers are turned away. Default 512.
     pub callers_max: usize,
+    /// Of these, from one IPv4 address or one IPv6 network of 64 bits. Default 128.
+    pub callers_per_address_max: usize,
+    /// A session that a peer opened gives way to a newcomer once it has carried no bundles for so long. Default 60 s.
+    pub caller_idle: Duration,
+    /// Bytes received over all connections and not yet safe; with more, each reads no more than a little. Default 64 MiB.
+    pub received_bytes_max: u64,
+    /// Bytes handed over to all connections and not yet with the kernel; with more, each takes no more than a little.
+    /// Default 64 MiB.
+    pub queued_bytes_max: u64,
 }
 
 impl Default for Stream {
     fn default() -> Self {
-        Stream { queue_bytes: 256 * 1024, window_bytes: 4 << 20, callers_max: 1024 }
+        Stream {
+            queue_bytes: 256 * 1024,
+            window_bytes: 4 << 20,
+            callers_max: 512,
+            callers_per_address_max: 128,
+            caller_idle: Duration::from_secs(60),
+            received_bytes_max: 64 << 20,
+            queued_bytes_max: 64 << 20,
+        }
     }
 }
 
@@ -255,6 +274,12 @@ impl Config {
         }
         if self.agent.routing != agent::Routing::default() {
             return Err(Error::new("`agent.routing` is not for nodes").hint("say it in [routing]"));
+        }
+        if self.stream.callers_max == 0 || self.stream.callers_per_address_max == 0 {
+            return Err(Error::new(
+                "`stream.callers-max` and `stream.callers-per-address-max` are at least 1",
+            )
+            .hint("where nobody is to call, leave `listen` empty"));
         }
         if self.stream.queue_bytes == 0 || self.stream.window_bytes == 0 {
             return Err(Error::new("`stream.queue-bytes` and `stream.window-bytes` are at least 1")

@@ -1,7 +1,7 @@
 //! An application's side of the control socket, for programs without an event loop.
 
 use crate::control::{decode, encode};
-use crate::message::{Message, Reply, Request};
+use crate::message::{Message, REPLY_HEAD_BYTES_MAX, Reply, Request};
 use bytes::BytesMut;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -69,7 +69,7 @@ fn read(mut stream: UnixStream, sender: &mpsc::SyncSender<io::Result<Message<Rep
     let mut input = BytesMut::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        match decode(&mut input) {
+        match decode(&mut input, REPLY_HEAD_BYTES_MAX) {
             Ok(Some(message)) => {
                 if sender.send(Ok(message)).is_err() {
                     return;

@@ -82,7 +82,7 @@ async fn serve(stream: UnixStream, mut client: Client) {
 /// Carries out all requests that are whole; false: it is over.
 async fn hear(input: &mut BytesMut, client: &Client, write: &mut (impl AsyncWriteExt + Unpin)) -> bool {
     loop {
-        let message: Message<Request> = match decode(input) {
+        let message: Message<Request> = match decode(input, HEAD_BYTES_MAX) {
             Ok(Some(message)) => message,
             Ok(None) => return true,
             Err(what) => {
@@ -112,11 +112,12 @@ pub(crate) fn encode<T: serde::Serialize>(message: &Message<T>, out: &mut BytesM
 /// Takes the next message from the front of `input`; none: it is not whole.
 pub(crate) fn decode<T: serde::de::DeserializeOwned>(
     input: &mut BytesMut,
+    head_bytes_max: usize,
 ) -> Result<Option<Message<T>>, String> {
     let Some((lengths, rest)) = input.split_first_chunk::<8>() else { return Ok(None) };
     let head_bytes = u32::from_be_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
     let body_bytes = u32::from_be_bytes([lengths[4], lengths[5], lengths[6], lengths[7]]) as usize;
-    if head_bytes > HEAD_BYTES_MAX || body_bytes > BODY_BYTES_MAX {
+    if head_bytes > head_bytes_max || body_bytes > BODY_BYTES_MAX {
         return Err(format!("a message of {head_bytes} and {body_bytes} bytes is too long"));
     }
     if rest.len() < head_bytes + body_bytes {

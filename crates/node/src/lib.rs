@@ -16,6 +16,7 @@
 
 #![cfg(unix)]
 
+mod callers;
 mod client;
 pub mod config;
 mod connection;
@@ -29,6 +30,7 @@ mod links;
 pub mod message;
 mod node;
 mod operate;
+mod pressure;
 mod setup;
 pub mod storage;
 pub mod stream;

@@ -2,16 +2,70 @@
 
 use crate::config::{Config, Link};
 use crate::tls::Policy;
+use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::LinkId;
+use longwire_proto::service::{Bundles, LinkId, Stream};
 use longwire_proto::tcpcl::{self, Session};
+use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// Sessions side by side.
-pub(crate) type Sessions = Fan<LinkId, Session, Box<dyn FnMut(LinkId, Origin) -> Option<Session> + Send>>;
+pub(crate) type Sessions = Fan<LinkId, Counted, Box<dyn FnMut(LinkId, Origin) -> Option<Counted> + Send>>;
+/// What sessions that are over have counted.
+pub(crate) type Past = Arc<Mutex<tcpcl::Counters>>;
+
+/// A session whose counts outlive it.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    session: Session,
+    past: Past,
+}
+
+impl std::ops::Deref for Counted {
+    type Target = Session;
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        // While a panic unwinds, counts no longer matter.
+        if let Ok(mut past) = self.past.lock() {
+            *past = past.plus(self.session.counters());
+        }
+    }
+}
+
+impl Engine for Counted {
+    type Above = Bundles;
+    type Below = Stream;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Bundles>) {
+        self.session.handle_request(now, request);
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Stream>) {
+        self.session.handle_indication(now, indication);
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.session.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<Bundles>> {
+        self.session.poll_indication()
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Stream>> {
+        self.session.poll_request(now)
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.session.poll_timeout()
+    }
+    fn finished(&self) -> bool {
+        self.session.finished()
+    }
+}
 
 /// A link.
 #[derive(Clone, Debug)]
@@ -96,17 +150,18 @@ impl Links {
     }
 }
 
-/// The sessions of these links.
-pub(crate) fn sessions(links: Shared, rng: Rng) -> Sessions {
+/// The sessions of these links, and where their counts end.
+pub(crate) fn sessions(links: Shared, rng: Rng, past: Past) -> Sessions {
     let mut made = 0_u64;
     let make = move |id: LinkId, origin: Origin| {
         let links = links.lock().expect("no thread panics while it has the links");
         made += 1;
         let rng = rng.fork(&made.to_string());
-        match origin {
+        let session = match origin {
             Origin::Above => links.get(id).map(|known| Session::active(known.session.clone(), rng)),
             Origin::Below => id.is_incoming().then(|| Session::passive(links.callers.clone(), rng)),
-        }
+        };
+        session.map(|session| Counted { session, past: past.clone() })
     };
     Fan::new(Box::new(make) as Box<_>)
 }

@@ -17,7 +17,8 @@
 //! ```
 //!
 //! Bodies: of `send` and `piece` the payload's next bytes; of `data` what was read; of `delivered` the whole payload, if
-//! it is no longer than the registration's `inline_bytes`. Limits: a head 64 KiB, a body 1 MiB.
+//! it is no longer than the registration's `inline_bytes`. Limits: the head of a request 64 KiB, of a reply 4 MiB, a body
+//! 1 MiB.
 
 use crate::view;
 use bytes::Bytes;
@@ -25,8 +26,10 @@ use longwire_proto::service::{BundleVersion, Priority, SendOptions};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Bytes of a head at the most.
+/// Bytes of a head that an application sends, at the most.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a head that a node sends, at the most: lists of links and bundles are long.
+pub const REPLY_HEAD_BYTES_MAX: usize = 4 << 20;
 /// Bytes of a body at the most.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 

@@ -62,7 +62,8 @@ impl Node {
         let rng = Rng::new(random_u64());
         let agent = Agent::new(agent_config(&setup), rng.fork("agent"))
             .map_err(|error| Error::new(format!("`{}` is not a node id: {error}", setup.config.node)))?;
-        let sessions = links::sessions(links.clone(), rng.fork("tcpcl"));
+        let past = links::Past::default();
+        let sessions = links::sessions(links.clone(), rng.fork("tcpcl"), past.clone());
         let engines = Stack::new(agent, Beside { first: Through::new(), second: sessions });
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -83,7 +84,8 @@ impl Node {
             }
             addresses
         };
-        let parts = Parts { engines, setup, links, store, credentials, opened, events, tell: tell.clone() };
+        let parts =
+            Parts { engines, setup, links, past, store, credentials, opened, events, tell: tell.clone() };
         let thread = std::thread::Builder::new()
             .name("node".into())
             .spawn(move || runtime.block_on(async { Task::new(parts).run().await }))

@@ -62,7 +62,10 @@ impl Task {
                 torn_bytes: self.opened.torn_bytes,
                 damaged: self.opened.damaged,
             },
-            callers_turned_away: self.turned_away,
+            callers: self.callers.view(),
+            sessions: view::counts(&self.session_counters()),
+            received_bytes: self.pressure.unreleased(),
+            queued_bytes: self.queued,
             tls: self.tls.view(now),
             links: self.link_views(now),
         }

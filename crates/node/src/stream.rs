@@ -10,6 +10,7 @@
 //!
 //! Units: bytes.
 
+use crate::pressure::Pressure;
 use crate::tls::{Handshake, Trouble};
 use crate::view::Proven;
 use bytes::{Buf, Bytes, BytesMut};
@@ -19,7 +20,8 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
 
@@ -75,11 +77,47 @@ const SLICES_MAX: usize = 64;
 /// Reads before others get their turn.
 const READS_MAX: usize = 4;
 
-/// Moves bytes until the connection is over. `window`: the most that rises without being released.
+/// The most that rises without being released, of one connection and of all.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    pub(crate) bytes: u64,
+    pub(crate) all: Arc<Pressure>,
+}
+
+/// What of a connection rose and is not released.
+struct Unreleased {
+    bytes: u64,
+    all: Arc<Pressure>,
+}
+
+impl Unreleased {
+    fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.all.add(bytes);
+    }
+
+    fn release(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.all.subtract(bytes);
+    }
+
+    fn allows(&self, window: u64, waker: &Waker) -> bool {
+        self.all.allows(self.bytes, window, waker)
+    }
+}
+
+impl Drop for Unreleased {
+    fn drop(&mut self) {
+        self.all.subtract(self.bytes);
+    }
+}
+
+/// Moves bytes until the connection is over.
 pub(crate) async fn pump(
     wire: Box<dyn Wire>,
     orders: mpsc::UnboundedReceiver<Order>,
-    window: u64,
+    window: Window,
     tell: impl Fn(Said) + Unpin,
 ) {
     tell(Said::Connected);
@@ -92,8 +130,8 @@ pub(crate) async fn pump(
         closing: false,
         shut: false,
         peer_closed: false,
-        unreleased: 0,
-        window,
+        unreleased: Unreleased { bytes: 0, all: window.all },
+        window: window.bytes,
         buffer: BytesMut::new(),
         read_bytes: READ_BYTES.0,
         tell: &tell,
@@ -130,7 +168,7 @@ struct Pump<'a, T> {
     closing: bool,
     shut: bool,
     peer_closed: bool,
-    unreleased: u64,
+    unreleased: Unreleased,
     window: u64,
     buffer: BytesMut,
     /// How much the next read may bring: grows as long as reads are full.
@@ -175,7 +213,7 @@ impl<T: Fn(Said)> Pump<'_, T> {
                 done = &mut running => break done,
                 order = self.orders.recv() => match order {
                     Some(Order::Write(bytes)) => self.out.push_back(bytes),
-                    Some(Order::Release(bytes)) => self.unreleased = self.unreleased.saturating_sub(bytes),
+                    Some(Order::Release(bytes)) => self.unreleased.release(bytes),
                     Some(Order::Secure(_)) => {}
                     Some(Order::Close | Order::Abort) | None => break Err(Trouble::Unfinished),
                 },
@@ -199,7 +237,7 @@ impl<T: Fn(Said)> Pump<'_, T> {
         while let Poll::Ready(order) = self.orders.poll_recv(context) {
             match order {
                 Some(Order::Write(bytes)) => self.out.push_back(bytes),
-                Some(Order::Release(bytes)) => self.unreleased = self.unreleased.saturating_sub(bytes),
+                Some(Order::Release(bytes)) => self.unreleased.release(bytes),
                 Some(Order::Secure(handshake)) => self.securing = Some(handshake),
                 Some(Order::Close) => self.closing = true,
                 Some(Order::Abort) | None => return true,
@@ -261,7 +299,7 @@ impl<T: Fn(Said)> Pump<'_, T> {
 
     fn read(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         for _ in 0..READS_MAX {
-            if self.peer_closed || self.unreleased >= self.window {
+            if self.peer_closed || !self.unreleased.allows(self.window, context.waker()) {
                 return Ok(());
             }
             if self.buffer.capacity() < READ_BYTES.0 / 2 {
@@ -283,7 +321,7 @@ impl<T: Fn(Said)> Pump<'_, T> {
             if some == offered {
                 self.read_bytes = (self.read_bytes * 2).min(READ_BYTES.1);
             }
-            self.unreleased += some as u64;
+            self.unreleased.add(some as u64);
             (self.tell)(Said::Data(self.buffer.split().freeze()));
         }
         // Others have their turn, then this one goes on.

@@ -11,13 +11,15 @@
 //! Events come in batches; the engines hear all of a batch and are drained once. Engine time is the time since the node's
 //! start, by a clock that never jumps; the wall clock is told again every few seconds, so that a jump is noticed.
 
+use crate::callers::{Admission, Callers};
 use crate::desk::Desk;
 use crate::event::{ClientId, ConnectionId, Event};
-use crate::links::{Sessions, Shared};
+use crate::links::{Past, Sessions, Shared};
 use crate::message::{Message, Reply, Request};
+use crate::pressure::{Pressure, SHARE_BYTES};
 use crate::setup::{Setup, WallClock};
 use crate::storage::Drive;
-use crate::stream::{Order, Said, Wire, pump};
+use crate::stream::{Order, Said, Window, Wire, pump};
 use crate::tls::{self, Credentials, Handshake, Trouble};
 use crate::view::Proven;
 use longwire_proto::bp::agent::Agent;
@@ -27,6 +29,7 @@ use longwire_proto::service::{
     AppIndication, AppRequest, CloseReason, DownReason, LinkId, NextHop, Port, Storage, StreamIndication,
     StreamRequest,
 };
+use longwire_proto::tcpcl;
 use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -72,7 +75,11 @@ pub(crate) struct Task {
     pub(crate) links: Shared,
     pub(crate) desk: Desk,
     pub(crate) seen: BTreeMap<LinkId, Seen>,
-    pub(crate) turned_away: u64,
+    pub(crate) callers: Callers,
+    pub(crate) pressure: Arc<Pressure>,
+    /// Bytes handed over to connections and not yet with the kernel.
+    pub(crate) queued: u64,
+    past: Past,
     pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) tls: tls::Ledger,
     pub(crate) opened: crate::storage::Opened,
@@ -93,6 +100,7 @@ pub(crate) struct Parts {
     pub(crate) engines: Engines,
     pub(crate) setup: Setup,
     pub(crate) links: Shared,
+    pub(crate) past: Past,
     pub(crate) store: Drive,
     pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) opened: crate::storage::Opened,
@@ -102,7 +110,8 @@ pub(crate) struct Parts {
 
 impl Task {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { engines, setup, links, store, credentials, opened, events, tell } = parts;
+        let Parts { engines, setup, links, past, store, credentials, opened, events, tell } = parts;
+        let received_bytes_max = setup.config.stream.received_bytes_max;
         let node = engines.upper.node().to_string();
         Task {
             engines,
@@ -111,7 +120,10 @@ impl Task {
             links,
             desk: Desk::new(node),
             seen: BTreeMap::new(),
-            turned_away: 0,
+            callers: Callers::default(),
+            pressure: Arc::new(Pressure::new(received_bytes_max)),
+            queued: 0,
+            past,
             credentials,
             tls: tls::Ledger::default(),
             opened,
@@ -167,6 +179,7 @@ impl Task {
             if clock_at <= now {
                 clock_at = now + CLOCK_EVERY;
                 self.tell_time(now);
+                self.look_at_callers(now);
             }
             self.tell_rooms(now);
             if self.engines.poll_timeout().is_some_and(|at| at <= now) {
@@ -256,7 +269,7 @@ impl Task {
                 }
             }
             Event::Stream(id, said) => self.hear_stream(now, id, said),
-            Event::Caller(wire, address) => self.hear_caller(wire, address),
+            Event::Caller(wire, address) => self.hear_caller(now, wire, address),
             Event::Client(id, end) => self.desk.arrive(id, end),
             Event::Request(id, message) => self.hear_application(now, id, message),
             Event::ClientGone(id) => self.desk.leave(id),
@@ -289,6 +302,7 @@ impl Task {
             Said::Data(data) => StreamIndication::Data(data),
             Said::Written(bytes) => {
                 connection.queued -= bytes;
+                self.queued -= bytes;
                 self.roomier.insert(link);
                 return;
             }
@@ -317,7 +331,11 @@ impl Task {
 
     /// Says how much more each connection takes, once a batch.
     fn tell_rooms(&mut self, now: Instant) {
-        let most = self.setup.config.stream.queue_bytes;
+        let stream = &self.setup.config.stream;
+        let most = match self.queued < stream.queued_bytes_max {
+            true => stream.queue_bytes,
+            false => stream.queue_bytes.min(SHARE_BYTES),
+        };
         for link in std::mem::take(&mut self.roomier) {
             let Some(connection) = self.connections.get(&link).filter(|connection| connection.stands) else {
                 continue;
@@ -344,19 +362,50 @@ impl Task {
     fn forget(&mut self, link: LinkId) {
         if let Some(gone) = self.connections.remove(&link) {
             self.by_id.remove(&gone.id);
+            self.queued -= gone.queued;
+            self.callers.leave(link);
         }
     }
 
-    fn hear_caller(&mut self, wire: Box<dyn Wire>, address: String) {
-        let callers = self.connections.range(LinkId(LinkId::FIRST_INCOMING)..).count();
-        if callers >= self.setup.config.stream.callers_max {
-            self.turned_away += 1;
-            return;
+    fn hear_caller(&mut self, now: Instant, wire: Box<dyn Wire>, address: String) {
+        match self.callers.admit(now, &address, &self.setup.config.stream) {
+            Admission::Welcome => {}
+            Admission::InPlaceOf(other) => self.end(now, other),
+            Admission::TurnedAway => return,
         }
         let link = self.links.lock().expect("no thread panics while it has the links").next_caller();
+        self.callers.enter(now, link, &address);
         let (id, orders, tell) = self.connection(link, address);
-        tokio::spawn(pump(wire, orders, self.setup.config.stream.window_bytes, tell));
+        tokio::spawn(pump(wire, orders, self.window(), tell));
         debug_assert!(self.by_id.contains_key(&id));
+    }
+
+    /// Ends a connection at once, for want of places.
+    fn end(&mut self, now: Instant, link: LinkId) {
+        self.forget(link);
+        let closed = StreamIndication::Closed(CloseReason::Limit);
+        self.engines.handle_indication(now, Port::Second((link, closed)));
+    }
+
+    /// Looks which callers carry bundles.
+    fn look_at_callers(&mut self, now: Instant) {
+        let sessions = &self.engines.lower.second;
+        let carried = |link| {
+            let counters = sessions.get(link).map(|session| *session.counters()).unwrap_or_default();
+            counters.payload_sent + counters.payload_received
+        };
+        self.callers.look(now, carried);
+    }
+
+    /// What all sessions have counted, those that are over included.
+    pub(crate) fn session_counters(&self) -> tcpcl::Counters {
+        let past = *self.past.lock().expect("no thread panics with the counts");
+        let sessions = self.engines.lower.second.iter();
+        sessions.fold(past, |sum, (_, session)| sum.plus(session.counters()))
+    }
+
+    fn window(&self) -> Window {
+        Window { bytes: self.setup.config.stream.window_bytes, all: self.pressure.clone() }
     }
 
     /// Enters a new connection.
@@ -365,7 +414,6 @@ impl Task {
         link: LinkId,
         address: String,
     ) -> (ConnectionId, mpsc::UnboundedReceiver<Order>, impl Fn(Said) + Unpin + Send + 'static) {
-        self.forget(link);
         self.next_connection += 1;
         let id = ConnectionId(self.next_connection);
         let (sender, orders) = mpsc::unbounded_channel();
@@ -390,6 +438,7 @@ impl Task {
             StreamRequest::Write(bytes) => {
                 if let Some(connection) = self.connections.get_mut(&link) {
                     connection.queued += bytes.len() as u64;
+                    self.queued += bytes.len() as u64;
                 }
                 Order::Write(bytes)
             }
@@ -429,9 +478,10 @@ impl Task {
             let links = self.links.lock().expect("no thread panics while it has the links");
             links.get(link).map(|known| known.link.address.clone()).unwrap_or_default()
         };
+        self.forget(link);
         let (_, mut orders, tell) = self.connection(link, address.clone());
         let calling = (self.setup.connector)(address, &self.setup.config);
-        let window = self.setup.config.stream.window_bytes;
+        let window = self.window();
         tokio::spawn(async move {
             tokio::pin!(calling);
             let wire = tokio::select! {
@@ -480,10 +530,15 @@ impl Task {
             }
         }
         self.store.flush();
+        self.pressure.set_store(self.store.waiting_bytes());
     }
 
     fn see(&mut self, now: Instant, indication: &AppIndication) {
         let AppIndication::Link { link, peer, down } = indication else { return };
+        match down {
+            None => self.callers.up(now, *link),
+            Some(_) => self.callers.down(*link),
+        }
         let known = self.links.lock().expect("no thread panics while it has the links").get(*link).is_some();
         if !known && (down.is_some() || !link.is_incoming()) {
             // A caller that is gone, or a link that the configuration no longer has.
@@ -493,7 +548,8 @@ impl Task {
         if down.is_none() {
             self.tls.up(*link);
         }
-        let seen = Seen { up: down.is_none(), peer: peer.clone(), down: *down, since: now };
+        let peer = peer.as_deref().map(plain);
+        let seen = Seen { up: down.is_none(), peer, down: *down, since: now };
         self.seen.insert(*link, seen);
     }
 
@@ -512,4 +568,10 @@ impl Task {
             Err(error) => Reply::Error { what: error.what, hint: error.hint },
         }
     }
+}
+
+/// What a peer calls itself, as it may be shown: no longer than a name is, and nothing that a terminal obeys.
+fn plain(name: &str) -> String {
+    const CHARACTERS_MAX: usize = 128;
+    name.chars().take(CHARACTERS_MAX).map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect()
 }

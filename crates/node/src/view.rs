@@ -44,12 +44,33 @@ pub struct Status {
     pub counters: Counts,
     /// What opening the store met.
     pub store: Store,
-    /// Callers that were turned away because there were too many.
-    pub callers_turned_away: u64,
+    /// Connections that peers opened.
+    pub callers: Callers,
+    /// What all sessions have counted, those that are over included.
+    pub sessions: Counts,
+    /// Bytes received and not yet safe, over all connections.
+    pub received_bytes: u64,
+    /// Bytes handed over to connections and not yet with the kernel.
+    pub queued_bytes: u64,
     /// What TLS did.
     pub tls: Tls,
     /// Its links.
     pub links: Vec<Link>,
+}
+
+/// Connections that peers opened.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Callers {
+    /// How many there are.
+    pub now: u64,
+    /// Of these, without a session: it is not agreed on yet, or it is over.
+    pub opening: u64,
+    /// How many there were.
+    pub arrived: u64,
+    /// Ended for a newcomer, because there were too many.
+    pub gave_way: u64,
+    /// Turned away, because there were too many and none could give way.
+    pub turned_away: u64,
 }
 
 /// What opening the store met.

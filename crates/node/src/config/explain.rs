@@ -27,6 +27,22 @@ impl Config {
                 line(format!("Peers may call at {}, in TCPCL version {version}.", all.join(", ")));
             }
         }
+        if !self.listen.is_empty() {
+            let stream = &self.stream;
+            line(format!(
+                "At most {} of them at a time, {} from one address; then one that says nothing gives way, then one that has \
+                 carried no bundles for {:?}. All connections together keep at most {} bytes received and {} bytes to send.",
+                stream.callers_max,
+                stream.callers_per_address_max,
+                stream.caller_idle,
+                stream.received_bytes_max,
+                stream.queued_bytes_max
+            ));
+            line(format!(
+                "A peer has {:?} to open a session, and may send {} messages that carry nothing in ten seconds.",
+                self.tcpcl.contact_timeout, self.tcpcl.idle_messages_max
+            ));
+        }
         for link in &self.link {
             let who =
                 link.peer.as_ref().map_or("whoever is there".to_owned(), |peer| format!("{peer}, no other"));

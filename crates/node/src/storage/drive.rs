@@ -2,13 +2,17 @@
 
 use super::backend::{Backend, Reader, Refusal, Write};
 use super::recent::Recent;
+use bytes::Bytes;
 use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 /// Bytes of data that one batch takes at the most; what is over waits for the next.
 const BATCH_BYTES_MAX: usize = 32 << 20;
+/// Data shorter than this are kept apart from what came with them.
+const OWN_BYTES: usize = 16 * 1024;
 /// What a thread tells the engines' task with.
 pub(crate) type Tell = Box<dyn Fn(Vec<StorageIndication>) + Send + Sync>;
 
@@ -43,6 +47,8 @@ struct Disk {
     reads: Vec<Job>,
     reading: BTreeMap<RecordId, (Way, usize)>,
     lengths: Box<dyn Reader>,
+    /// Bytes of data that are not with the back end.
+    waiting: Arc<AtomicU64>,
     writer: Option<mpsc::Sender<Vec<Job>>>,
     reader: Option<mpsc::Sender<Vec<Job>>>,
     threads: Vec<JoinHandle<()>>,
@@ -59,10 +65,12 @@ impl Drive {
         let (lengths, reader) = (backend.reader(), backend.reader());
         let tell = std::sync::Arc::new(tell);
         let told = tell.clone();
+        let waiting = Arc::new(AtomicU64::new(0));
+        let written = waiting.clone();
         let (writer, jobs) = mpsc::channel();
         let writing = thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || Writer::new(backend).run(&jobs, &told))?;
+            .spawn(move || Writer::new(backend, written).run(&jobs, &told))?;
         let (read, reads) = mpsc::channel();
         let reading = thread::Builder::new()
             .name("store-reader".into())
@@ -73,6 +81,7 @@ impl Drive {
             reads: Vec::new(),
             reading: BTreeMap::new(),
             lengths,
+            waiting,
             writer: Some(writer),
             reader: Some(read),
             threads: vec![writing, reading],
@@ -85,6 +94,14 @@ impl Drive {
         match &mut self.store {
             Store::Memory(records) => self.answers.push_back(in_memory(records, request)),
             Store::Disk(disk) => self.answers.extend(disk.request(request)),
+        }
+    }
+
+    /// Bytes of data that are not with the back end.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        match &self.store {
+            Store::Memory(_) => 0,
+            Store::Disk(disk) => disk.waiting.load(Ordering::Relaxed),
         }
     }
 
@@ -134,6 +151,9 @@ impl Disk {
             StorageRequest::Append { record, data } => {
                 let known = self.recent.length(record).or_else(|| self.lengths.length(record));
                 let offset = known.unwrap_or(0);
+                self.waiting.fetch_add(data.len() as u64, Ordering::Relaxed);
+                // A little piece would keep all that was read together with it in memory.
+                let data = if data.len() < OWN_BYTES { Bytes::copy_from_slice(&data) } else { data };
                 self.recent.append(record, offset, data.clone());
                 self.jobs.push(Job::Write(Write::Append { record, offset, data }));
                 None
@@ -251,12 +271,14 @@ struct Writer<B> {
     waiting: VecDeque<Job>,
     /// Records whose appends are dropped until they begin again where the durable part ends.
     refused: BTreeSet<RecordId>,
+    /// What is written no longer waits.
+    unwritten: Arc<AtomicU64>,
 }
 
 impl<B: Backend> Writer<B> {
-    fn new(backend: B) -> Self {
+    fn new(backend: B, unwritten: Arc<AtomicU64>) -> Self {
         let reader = backend.reader();
-        Writer { backend, reader, waiting: VecDeque::new(), refused: BTreeSet::new() }
+        Writer { backend, reader, waiting: VecDeque::new(), refused: BTreeSet::new(), unwritten }
     }
 
     fn run(mut self, jobs: &mpsc::Receiver<Vec<Job>>, tell: &Tell) {
@@ -295,23 +317,25 @@ impl<B: Backend> Writer<B> {
 
     fn write(&mut self) -> Vec<StorageIndication> {
         let mut batch: Vec<Write> = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut taken) = (0, 0);
         while bytes < BATCH_BYTES_MAX
             && let Some(Job::Write(_)) = self.waiting.front()
         {
             let Some(Job::Write(write)) = self.waiting.pop_front() else { unreachable!("it was just seen") };
+            let length = if let Write::Append { data, .. } = &write { data.len() } else { 0 };
+            taken += length as u64;
             if self.drops(&write) {
                 continue;
             }
-            if let Write::Append { data, .. } = &write {
-                bytes += data.len();
-            }
+            bytes += length;
             put(&mut batch, write);
         }
-        match self.backend.write(&batch) {
+        let answers = match self.backend.write(&batch) {
             Ok(()) => batch.iter().map(done).collect(),
             Err(refusal) => batch.iter().filter_map(|write| self.refuse(write, refusal)).collect(),
-        }
+        };
+        self.unwritten.fetch_sub(taken, Ordering::Relaxed);
+        answers
     }
 
     /// True for appends behind one that was not kept.

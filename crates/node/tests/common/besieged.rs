@@ -121,7 +121,7 @@ impl Besieged {
     pub(crate) fn status(&mut self) -> Value {
         self.say(Request::Status);
         self.wait(|said| match said.head {
-            Reply::Status { status } => Some(status),
+            Reply::Status { status } => Some(serde_json::to_value(status).expect("it is JSON")),
             _ => None,
         })
     }

@@ -14,6 +14,9 @@ use std::collections::VecDeque;
 /// How many rejections may wait to be written; a peer that earns more is not worth listening to.
 const REJECTS_MAX: usize = 16;
 
+/// The time in which messages that carry nothing are counted.
+const IDLE_MESSAGES_TIME: Duration = Duration::from_secs(10);
+
 /// Why the session cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
@@ -34,7 +37,7 @@ pub(super) enum Farewell {
 
 impl Fault {
     pub(super) const PROTOCOL: Fault = Fault::new(DownReason::ProtocolError, TermReason::Unknown);
-    const LIMIT: Fault = Fault::new(DownReason::ProtocolError, TermReason::ResourceExhaustion);
+    pub(super) const LIMIT: Fault = Fault::new(DownReason::ProtocolError, TermReason::ResourceExhaustion);
     const CUT: Fault = Fault::new(DownReason::Closed, TermReason::Unknown);
     const BUSY: Fault = Fault::new(DownReason::Busy, TermReason::Busy);
 
@@ -67,6 +70,8 @@ pub(super) struct Effect {
     pub(super) matters: bool,
     /// The orderly end has just begun.
     pub(super) ends: bool,
+    /// It carried nothing: a peer may say little of that kind.
+    pub(super) idles: bool,
 }
 
 /// An established session.
@@ -85,6 +90,9 @@ pub(super) struct Channel {
     rejects: VecDeque<(RejectReason, u8)>,
     segment_bytes: u64,
     segment_bytes_min: u64,
+    /// Messages that carried nothing, since when, and how many there may be.
+    idle_messages: (u32, Instant),
+    idle_messages_max: u32,
 }
 
 impl Channel {
@@ -102,6 +110,8 @@ impl Channel {
             // Version 3's header has room for 35 bits of length.
             segment_bytes: config.segment_bytes.min(dialect.segment_bytes_max()).clamp(1, 1 << 32),
             segment_bytes_min: config.segment_bytes_min,
+            idle_messages: (0, since),
+            idle_messages_max: config.idle_messages_max,
             dialect,
         }
     }
@@ -161,6 +171,16 @@ impl Channel {
         }
     }
 
+    /// One more message that carried nothing: true if there are too many.
+    pub(super) fn is_flooded(&mut self, now: Instant) -> bool {
+        let (count, since) = &mut self.idle_messages;
+        if now.saturating_since(*since) >= IDLE_MESSAGES_TIME {
+            (*count, *since) = (0, now);
+        }
+        *count = count.saturating_add(1);
+        *count > self.idle_messages_max
+    }
+
     /// Hears payload of the current segment.
     pub(super) fn payload(
         &mut self,
@@ -185,7 +205,7 @@ impl Channel {
         up: &mut VecDeque<BundlesIndication>,
         counters: &mut Counters,
     ) -> Result<Effect, Fault> {
-        let mut effect = Effect { matters: true, ends: false };
+        let mut effect = Effect { matters: true, ends: false, idles: false };
         let outcome = match heard {
             Heard::Segment(header) => {
                 counters.segments_received += 1;
@@ -209,7 +229,7 @@ impl Channel {
             Heard::Refuse { id, reason } => self.outgoing.refused(id, reason).map(|said| up.extend(said)),
             Heard::KeepAlive => {
                 counters.keepalives_received += 1;
-                effect.matters = false;
+                (effect.matters, effect.idles) = (false, true);
                 Ok(())
             }
             Heard::Terminate { reply, reason, delay } => {
@@ -219,6 +239,7 @@ impl Channel {
             }
             Heard::Rejected { header } => {
                 counters.rejected += 1;
+                effect.idles = true;
                 // Without segments, answers or parameters there is no session to speak of.
                 if matches!(header, 0x01 | 0x02 | 0x07) { Err(Violation::Broken) } else { Ok(()) }
             }
@@ -237,7 +258,7 @@ impl Channel {
             Ok(()) => Ok(effect),
             Err(violation) => {
                 counters.violations += 1;
-                self.violated(violation, heard).map(|()| effect)
+                self.violated(violation, heard).map(|()| Effect { idles: true, ..effect })
             }
         }
     }

@@ -105,6 +105,9 @@ pub struct Config {
     pub open_max: usize,
     /// How many received segments may wait for their acknowledgement; more end the session. Default 65,536.
     pub segments_max: usize,
+    /// How many messages that carry nothing (keep-alives, rejections, and what has to be rejected) the peer may send in
+    /// ten seconds; more end the session. Default 256.
+    pub idle_messages_max: u32,
     /// End the session when nothing but keep-alives went either way for so long, and bring it back only when
     /// asked to (RFC 9174 6.2, RFC 7242 6.2). Default: never.
     pub idle_timeout: Option<Duration>,
@@ -161,6 +164,7 @@ impl Default for Config {
             transfers_max: 1024,
             open_max: 4096,
             segments_max: 65_536,
+            idle_messages_max: 256,
             idle_timeout: None,
             connect_timeout: Some(Duration::from_secs(60)),
             contact_timeout: Duration::from_secs(60),
@@ -259,4 +263,33 @@ pub struct Counters {
     pub rejected: u64,
     /// Incoming transfers refused, by this side's user or by a limit.
     pub refused: u64,
+    /// Times the peer took too long to open the session.
+    pub late: u64,
+    /// Times the peer fell silent.
+    pub silent: u64,
+    /// Times the peer sent too many messages that carry nothing.
+    pub floods: u64,
+}
+
+impl Counters {
+    /// The sums of both.
+    #[must_use]
+    pub fn plus(&self, other: &Counters) -> Counters {
+        Counters {
+            sessions: self.sessions + other.sessions,
+            attempts: self.attempts + other.attempts,
+            segments_sent: self.segments_sent + other.segments_sent,
+            segments_received: self.segments_received + other.segments_received,
+            payload_sent: self.payload_sent + other.payload_sent,
+            payload_received: self.payload_received + other.payload_received,
+            keepalives_sent: self.keepalives_sent + other.keepalives_sent,
+            keepalives_received: self.keepalives_received + other.keepalives_received,
+            violations: self.violations + other.violations,
+            rejected: self.rejected + other.rejected,
+            refused: self.refused + other.refused,
+            late: self.late + other.late,
+            silent: self.silent + other.silent,
+            floods: self.floods + other.floods,
+        }
+    }
 }

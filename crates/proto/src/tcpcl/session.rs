@@ -221,7 +221,7 @@ impl Session {
             self.phase = Phase::Up(channel);
             return Ok(more);
         }
-        let outcome = match self.pipe.next_message(input, |bytes| channel.dialect.hear(bytes)) {
+        let mut outcome = match self.pipe.next_message(input, |bytes| channel.dialect.hear(bytes)) {
             Ok(Some(heard)) => {
                 let number = TransferId(self.next_number);
                 self.next_number += u64::from(heard.begins());
@@ -236,6 +236,11 @@ impl Session {
                 Err(Fault::PROTOCOL)
             }
         };
+        if outcome.is_ok_and(|effect| effect.idles) && channel.is_flooded(now) {
+            self.counters.floods += 1;
+            self.counters.violations += 1;
+            outcome = Err(Fault::LIMIT);
+        }
         if let Ok(effect) = outcome {
             if effect.matters {
                 self.matters(now, &channel);
@@ -281,6 +286,8 @@ impl Session {
     // -- Time ---------------------------------------------------------------------------------------------------
 
     fn contact_is_late(&mut self, now: Instant) {
+        let opening = matches!(self.phase, Phase::Greeting { .. } | Phase::Contact { .. } | Phase::Securing);
+        self.counters.late += u64::from(opening);
         match self.phase {
             Phase::Connecting => {
                 self.down(now, DownReason::Stream(CloseReason::TimedOut), true, None);
@@ -300,6 +307,7 @@ impl Session {
             self.heard_something(now);
             return;
         }
+        self.counters.silent += 1;
         self.fail(now, Fault::new(DownReason::KeepAlive, TermReason::IdleTimeout));
     }
 

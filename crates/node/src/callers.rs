@@ -1,0 +1,221 @@
+//! Callers: how many connections peers may open, and who gives way when there are too many.
+//!
+//! ```text
+//!   a peer calls --> too many of its address? --> the oldest of them that has no session gives way; none: turned away
+//!                --> too many at all?         --> the oldest without a session gives way; none: of those whose session
+//!                                                 carries no bundles, the one that did so longest ago; none: turned away
+//! ```
+//!
+//! So whoever connects and says nothing keeps nobody out, and a session that carries bundles is never ended for a stranger.
+//! An address is an IPv4 address, or the first 64 bits of an IPv6 address: of these one customer has all.
+//!
+//! Units: connections.
+
+use crate::config::Stream;
+use crate::view;
+use longwire_proto::service::LinkId;
+use longwire_proto::time::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+/// A connection that a peer opened.
+#[derive(Clone, Debug)]
+struct Caller {
+    host: String,
+    /// Payload bytes that its session had carried when it was looked at last.
+    carried: u64,
+    /// When it was last seen to carry some.
+    active: Instant,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Callers {
+    callers: BTreeMap<LinkId, Caller>,
+    /// Those without a session. Later callers have higher ids.
+    opening: BTreeSet<LinkId>,
+    by_host: BTreeMap<String, BTreeSet<LinkId>>,
+    counters: view::Callers,
+}
+
+/// What becomes of a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// There is a place.
+    Welcome,
+    /// There is one as soon as this one has gone.
+    InPlaceOf(LinkId),
+    /// There is none.
+    TurnedAway,
+}
+
+impl Callers {
+    /// Somebody calls from here.
+    pub(crate) fn admit(&mut self, now: Instant, address: &str, limits: &Stream) -> Admission {
+        self.counters.arrived += 1;
+        let admission = self.judge(now, &host_of(address), limits);
+        match admission {
+            Admission::Welcome => {}
+            Admission::InPlaceOf(_) => self.counters.gave_way += 1,
+            Admission::TurnedAway => self.counters.turned_away += 1,
+        }
+        admission
+    }
+
+    fn judge(&self, now: Instant, host: &str, limits: &Stream) -> Admission {
+        let of_host = self.by_host.get(host);
+        if of_host.is_some_and(|links| links.len() >= limits.callers_per_address_max) {
+            let mut links = of_host.into_iter().flatten();
+            return match links.find(|link| self.opening.contains(link)) {
+                Some(link) => Admission::InPlaceOf(*link),
+                None => Admission::TurnedAway,
+            };
+        }
+        if self.callers.len() < limits.callers_max {
+            return Admission::Welcome;
+        }
+        if let Some(link) = self.opening.first() {
+            return Admission::InPlaceOf(*link);
+        }
+        let idlest = self.callers.iter().min_by_key(|(_, caller)| caller.active);
+        match idlest.filter(|(_, caller)| now.saturating_since(caller.active) >= limits.caller_idle) {
+            Some((link, _)) => Admission::InPlaceOf(*link),
+            None => Admission::TurnedAway,
+        }
+    }
+
+    /// A caller has its place.
+    pub(crate) fn enter(&mut self, now: Instant, link: LinkId, address: &str) {
+        let host = host_of(address);
+        self.by_host.entry(host.clone()).or_default().insert(link);
+        self.opening.insert(link);
+        self.callers.insert(link, Caller { host, carried: 0, active: now });
+    }
+
+    /// Its session stands.
+    pub(crate) fn up(&mut self, now: Instant, link: LinkId) {
+        self.opening.remove(&link);
+        if let Some(caller) = self.callers.get_mut(&link) {
+            caller.active = now;
+        }
+    }
+
+    /// Its session is over, and its connection soon: that is nothing to keep a place for.
+    pub(crate) fn down(&mut self, link: LinkId) {
+        if self.callers.contains_key(&link) {
+            self.opening.insert(link);
+        }
+    }
+
+    /// Its connection is over.
+    pub(crate) fn leave(&mut self, link: LinkId) {
+        let Some(caller) = self.callers.remove(&link) else { return };
+        self.opening.remove(&link);
+        if let Some(links) = self.by_host.get_mut(&caller.host) {
+            links.remove(&link);
+            if links.is_empty() {
+                self.by_host.remove(&caller.host);
+            }
+        }
+    }
+
+    /// Looks who carries bundles. A few bytes now and then do not count.
+    pub(crate) fn look(&mut self, now: Instant, carried: impl Fn(LinkId) -> u64) {
+        const SOME_BYTES: u64 = 64;
+        for (link, caller) in &mut self.callers {
+            let sum = carried(*link);
+            if sum >= caller.carried + SOME_BYTES {
+                caller.carried = sum;
+                caller.active = now;
+            }
+        }
+    }
+
+    /// What it comes to, for people.
+    pub(crate) fn view(&self) -> view::Callers {
+        view::Callers {
+            now: self.callers.len() as u64,
+            opening: self.opening.len() as u64,
+            ..self.counters.clone()
+        }
+    }
+}
+
+/// What is taken for one caller, of the text of an address and port.
+fn host_of(address: &str) -> String {
+    match address.parse::<SocketAddr>().map(|address| address.ip().to_canonical()) {
+        Ok(IpAddr::V4(ip)) => ip.to_string(),
+        Ok(IpAddr::V6(ip)) => {
+            let [a, b, c, d, ..] = ip.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+        Err(_) => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const LIMITS: Stream = Stream {
+        queue_bytes: 1,
+        window_bytes: 1,
+        callers_max: 4,
+        callers_per_address_max: 2,
+        caller_idle: Duration::from_secs(60),
+        received_bytes_max: 1,
+        queued_bytes_max: 1,
+    };
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_secs(seconds)
+    }
+
+    fn link(number: u32) -> LinkId {
+        LinkId(LinkId::FIRST_INCOMING + number)
+    }
+
+    #[test]
+    fn who_says_nothing_gives_way_and_who_carries_bundles_does_not() {
+        let mut callers = Callers::default();
+        for number in 0..4 {
+            let address = format!("10.0.0.{number}:9");
+            assert_eq!(callers.admit(at(0), &address, &LIMITS), Admission::Welcome);
+            callers.enter(at(0), link(number), &address);
+        }
+        callers.up(at(1), link(0));
+        assert_eq!(callers.admit(at(1), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(1)));
+        (1..4).for_each(|number| callers.up(at(2), link(number)));
+        assert_eq!(callers.admit(at(3), "10.0.1.1:9", &LIMITS), Admission::TurnedAway);
+        // Number 2 has carried nothing for a minute, and nobody else for longer.
+        callers.look(at(50), |of| if of == link(2) { 10 } else { 1000 });
+        assert_eq!(callers.admit(at(61), "10.0.1.1:9", &LIMITS), Admission::TurnedAway);
+        assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(2)));
+        // One that is about to go is the first.
+        callers.down(link(3));
+        assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(3)));
+        callers.leave(link(3));
+        assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), Admission::Welcome);
+        let view = callers.view();
+        assert_eq!((view.now, view.opening), (3, 0));
+        assert_eq!((view.arrived, view.gave_way, view.turned_away), (10, 3, 2));
+    }
+
+    #[test]
+    fn an_address_has_a_part_of_the_places() {
+        let mut callers = Callers::default();
+        for (number, port) in [(0, 1), (1, 2)] {
+            callers.enter(at(0), link(number), &format!("[2001:db8::{port}]:{port}"));
+        }
+        // The same customer, the next address.
+        assert_eq!(callers.admit(at(0), "[2001:db8::99]:9", &LIMITS), Admission::InPlaceOf(link(0)));
+        callers.up(at(1), link(0));
+        assert_eq!(callers.admit(at(1), "[2001:db8::99]:9", &LIMITS), Admission::InPlaceOf(link(1)));
+        callers.up(at(1), link(1));
+        assert_eq!(callers.admit(at(1), "[2001:db8::99]:9", &LIMITS), Admission::TurnedAway);
+        assert_eq!(callers.admit(at(1), "[2001:db8:1::99]:9", &LIMITS), Admission::Welcome);
+        // IPv4 in the clothes of IPv6 is IPv4.
+        assert_eq!(host_of("[::ffff:10.0.0.1]:7"), host_of("10.0.0.1:8"));
+    }
+}
