@@ -52,6 +52,8 @@ pub struct Config {
     pub link: Vec<Link>,
     /// Ways to nodes that are no neighbours.
     pub route: Vec<Route>,
+    /// When links can be used.
+    pub contact: Vec<crate::contacts::Planned>,
     /// How bundles find their way.
     pub routing: agent::Routing,
     /// The bundle agent.
@@ -77,6 +79,7 @@ impl Default for Config {
             stream: Stream::default(),
             link: Vec::new(),
             route: Vec::new(),
+            contact: Vec::new(),
             routing: agent::Routing::default(),
             agent: agent::Config {
                 limits: agent::Limits { buffer_bytes_max: 8 << 20, ..agent::Limits::default() },
@@ -264,6 +267,7 @@ impl Config {
         for route in &self.route {
             self.check_route(route)?;
         }
+        self.check_contacts()?;
         if self.uses_tls() && self.clock == Clock::None {
             return Err(Error::new("without a clock no certificate can be judged")
                 .hint("`clock = \"system\"`, or leave `tls` off"));

@@ -20,6 +20,7 @@ mod callers;
 mod client;
 pub mod config;
 mod connection;
+pub mod contacts;
 mod control;
 mod desk;
 mod echo;

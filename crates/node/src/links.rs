@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Link};
 use crate::tls::Policy;
+use longwire_proto::bp::agent::LinkConfig;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin};
 use longwire_proto::rng::Rng;
@@ -147,6 +148,17 @@ impl Links {
     /// What a reload changes for those who call.
     pub(crate) fn set_callers(&mut self, callers: tcpcl::Config) {
         self.callers = callers;
+    }
+}
+
+/// What is special about a link, for the agent.
+pub(crate) fn special(config: &Config, id: LinkId, link: &Link) -> LinkConfig {
+    LinkConfig {
+        link: id,
+        rate_bps: link.rate_bps,
+        bundle_bytes_max: link.bundle_bytes_max,
+        open_in_contacts: config.is_planned(link),
+        ..LinkConfig::default()
     }
 }
 

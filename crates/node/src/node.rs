@@ -174,11 +174,9 @@ fn agent_config(setup: &Setup) -> agent::Config {
     config.routing = setup.config.routing.clone();
     config.node = setup.config.node_id().map(|eid| eid.to_string()).unwrap_or_default();
     // Links have their ids in the order of the configuration, from 1.
-    let special = setup.config.link.iter().zip(1..).map(|(link, id)| agent::LinkConfig {
-        link: longwire_proto::service::LinkId(id),
-        rate_bps: link.rate_bps,
-        bundle_bytes_max: link.bundle_bytes_max,
-        ..agent::LinkConfig::default()
+    let special = setup.config.link.iter().zip(1..).map(|(link, id)| {
+        let id = longwire_proto::service::LinkId(id);
+        crate::links::special(&setup.config, id, link)
     });
     config.links = special.collect();
     config

@@ -1,6 +1,8 @@
 //! What operators ask of a node: how it is, what it holds and why, its links.
 
 use crate::config::{Config, Link};
+use crate::contacts::clock_time;
+use crate::links::special;
 use crate::message::{Reply, Request};
 use crate::task::Task;
 use crate::view::{self, Bundle, Filter, Page, State, Status};
@@ -149,8 +151,13 @@ impl Task {
                 (State::NoContact, format!("no further contact is planned for link {}", names(&[*link])))
             }
             Why::NoContact { link, next_dtn_ms: Some(next) } => {
-                let wait = self.dtn_ms().map_or(0, |dtn_ms| next.saturating_sub(dtn_ms)) / 1000;
-                let words = format!("the next contact of link {} begins in {wait} s", names(&[*link]));
+                let dtn_ms = self.dtn_ms().unwrap_or(0);
+                let wait = next.saturating_sub(dtn_ms) / 1000;
+                let words = format!(
+                    "it waits for the contact over link {} at {}, in {wait} s",
+                    names(&[*link]),
+                    clock_time(*next, dtn_ms)
+                );
                 (State::NoContact, words)
             }
             Why::Queued(link) => (State::Queued, format!("it waits its turn for link {}", names(&[*link]))),
@@ -303,19 +310,36 @@ impl Task {
             self.ask(now, AppRequest::CloseLink { link });
             self.links.lock().expect("no thread panics while it has the links").remove(link);
             self.seen.remove(&link);
+            self.planned.remove(&link);
             self.tls.forget(link);
         }
+        self.setup.config = Config {
+            link: new.link.clone(),
+            route: new.route.clone(),
+            contact: new.contact,
+            tcpcl: new.tcpcl,
+            tls: new.tls,
+            ..old
+        };
+        self.configure_links();
+        self.plan(now);
         for link in opened {
             self.ask(now, AppRequest::OpenLink { link });
         }
-        for route in new.route.clone() {
+        for route in new.route {
             if let Some(request) = self.route(&route) {
                 self.ask(now, request);
             }
         }
-        self.setup.config =
-            Config { link: new.link, route: new.route, tcpcl: new.tcpcl, tls: new.tls, ..old };
         Reply::Done
+    }
+
+    /// Tells the agent what is special about each link.
+    fn configure_links(&mut self) {
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        for (id, known) in links.iter() {
+            self.engines.upper.configure_link(special(&self.setup.config, id, &known.link));
+        }
     }
 }
 

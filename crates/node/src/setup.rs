@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
 /// Milliseconds from the Unix epoch to the DTN epoch, 2000-01-01 (RFC 9171 4.2.6).
-const DTN_EPOCH_MS: u64 = 946_684_800_000;
+pub(crate) const DTN_EPOCH_MS: u64 = 946_684_800_000;
 /// 2024-01-01 in DTN time: a clock that is before it has not been set.
 const PLAUSIBLE_DTN_MS: u64 = 757_382_400_000;
 

@@ -26,8 +26,8 @@ use longwire_proto::bp::agent::Agent;
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, Stack, Through};
 use longwire_proto::service::{
-    AppIndication, AppRequest, CloseReason, DownReason, LinkId, NextHop, Port, Storage, StreamIndication,
-    StreamRequest,
+    AppIndication, AppRequest, CloseReason, Contact, DownReason, LinkId, NextHop, Port, Storage,
+    StreamIndication, StreamRequest,
 };
 use longwire_proto::tcpcl;
 use longwire_proto::time::{Duration, Instant};
@@ -80,6 +80,10 @@ pub(crate) struct Task {
     /// Bytes handed over to connections and not yet with the kernel.
     pub(crate) queued: u64,
     past: Past,
+    /// DTN time when it was first known.
+    began_dtn_ms: Option<u64>,
+    /// The contact windows that the agent was told.
+    pub(crate) planned: BTreeMap<LinkId, Vec<Contact>>,
     pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) tls: tls::Ledger,
     pub(crate) opened: crate::storage::Opened,
@@ -124,6 +128,8 @@ impl Task {
             pressure: Arc::new(Pressure::new(received_bytes_max)),
             queued: 0,
             past,
+            began_dtn_ms: None,
+            planned: BTreeMap::new(),
             credentials,
             tls: tls::Ledger::default(),
             opened,
@@ -231,8 +237,28 @@ impl Task {
             let links = self.links.lock().expect("no thread panics while it has the links");
             links.iter().filter(|(_, known)| known.link.open).map(|(id, _)| id).collect()
         };
+        self.plan(now);
         for link in open {
             self.ask(now, AppRequest::OpenLink { link });
+        }
+    }
+
+    /// Tells the agent the contact windows that come next, where they have changed.
+    pub(crate) fn plan(&mut self, now: Instant) {
+        let Some(dtn_ms) = self.dtn_ms() else { return };
+        let began_dtn_ms = *self.began_dtn_ms.get_or_insert(dtn_ms);
+        let windows: Vec<(LinkId, Vec<Contact>)> = {
+            let links = self.links.lock().expect("no thread panics while it has the links");
+            let config = &self.setup.config;
+            let of = |link| config.windows(link, began_dtn_ms, dtn_ms).unwrap_or_default();
+            links.iter().map(|(id, known)| (id, of(&known.link))).collect()
+        };
+        for (link, contacts) in windows {
+            let told = self.planned.get(&link).map_or(&[][..], |told| &told[..]);
+            if told != contacts {
+                self.planned.insert(link, contacts.clone());
+                self.ask(now, AppRequest::SetContacts { link, contacts });
+            }
         }
     }
 
@@ -258,6 +284,7 @@ impl Task {
     fn tell_time(&mut self, now: Instant) {
         let dtn_ms = self.dtn_ms();
         self.ask(now, AppRequest::SetClock { dtn_ms });
+        self.plan(now);
     }
 
     fn hear(&mut self, now: Instant, event: Event) {

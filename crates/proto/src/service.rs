@@ -631,12 +631,16 @@ impl Default for SendOptions {
 }
 
 /// A window in which a link may be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
     /// When it begins, in DTN time (milliseconds since 2000-01-01 UTC).
     pub start_dtn_ms: u64,
     /// When it ends.
     pub end_dtn_ms: u64,
+    /// Its rate in bit/s; zero: that of the link.
+    pub rate_bps: u64,
+    /// How long a bit takes to the other end, milliseconds.
+    pub delay_ms: u64,
 }
 
 /// Down through [`App`].

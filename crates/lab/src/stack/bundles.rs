@@ -132,7 +132,7 @@ fn contacts(began_dtn_ms: u64, outages: &[(f64, f64)]) -> Vec<Contact> {
     let at = |seconds: f64| began_dtn_ms + (seconds * 1e3) as u64;
     let starts = [began_dtn_ms].into_iter().chain(outages.iter().map(|(_, end)| at(*end)));
     let ends = outages.iter().map(|(begin, _)| at(*begin)).chain([at(NEVER.as_secs_f64())]);
-    let window = |(start_dtn_ms, end_dtn_ms)| Contact { start_dtn_ms, end_dtn_ms };
+    let window = |(start_dtn_ms, end_dtn_ms)| Contact { start_dtn_ms, end_dtn_ms, ..Contact::default() };
     starts.zip(ends).filter(|(start, end)| start < end).map(window).collect()
 }
 
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn contacts_are_what_outages_leave() {
-        let window = |start_dtn_ms, end_dtn_ms| Contact { start_dtn_ms, end_dtn_ms };
+        let window = |start_dtn_ms, end_dtn_ms| Contact { start_dtn_ms, end_dtn_ms, ..Contact::default() };
         let end = 1000 + NEVER.as_millis() as u64;
         let expected = [window(1000, 6000), window(8000, 9000), window(11_500, end)];
         assert_eq!(contacts(1000, &[(5.0, 7.0), (8.0, 10.5)]), expected);

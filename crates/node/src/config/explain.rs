@@ -53,6 +53,9 @@ impl Config {
         for route in &self.route {
             line(format!("Bundles for {} go via {} at cost {}.", route.to, route.via, route.cost));
         }
+        for planned in &self.contact {
+            line(planned.explain());
+        }
         line(self.explain_router());
         if self.agent.direct_neighbours {
             line("Bundles for a neighbour go straight to it, without a route.".into());
@@ -183,6 +186,9 @@ impl Config {
                 "Of several ways the one with the lowest cost is taken; when it has been gone for {} s, the next one.",
                 self.routing.failover_after.as_secs_f64()
             ),
+            Router::ContactPlan => {
+                "Of several ways that is taken, or waited for, which the plan of contacts says is the quickest.".into()
+            }
             Router::Epidemic => format!("Every node that it meets gets a copy of every bundle; {routes}."),
             Router::SprayAndWait => format!(
                 "Of each bundle made here there are at most {} copies, halved at each meeting; {routes}.",

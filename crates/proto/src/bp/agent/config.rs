@@ -197,6 +197,8 @@ pub enum Router {
     /// The operator's routes, the cheapest that is there; and neighbours themselves.
     #[default]
     Static,
+    /// Of the operator's routes the one over which a bundle arrives first, by the plan of contacts; it waits for that.
+    ContactPlan,
     /// A copy to every node that is met.
     Epidemic,
     /// A number of copies, halved at each meeting; the last one waits for the destination.
@@ -208,6 +210,7 @@ impl Router {
     pub const fn name(self) -> &'static str {
         match self {
             Router::Static => "static",
+            Router::ContactPlan => "contact-plan",
             Router::Epidemic => "epidemic",
             Router::SprayAndWait => "spray-and-wait",
         }
@@ -268,10 +271,19 @@ pub struct LinkConfig {
     pub rate_bps: u64,
     /// The least payload that is worth a fragment of its own at the end of a contact, bytes. Default 1,024.
     pub fragment_bytes_min: u64,
+    /// Where there are contact windows: open the link when one begins, and close it in good order when it ends. Otherwise
+    /// the link itself has to come and go. Default no.
+    pub open_in_contacts: bool,
 }
 
 impl Default for LinkConfig {
     fn default() -> Self {
-        LinkConfig { link: LinkId(0), bundle_bytes_max: 0, rate_bps: 0, fragment_bytes_min: 1024 }
+        LinkConfig {
+            link: LinkId(0),
+            bundle_bytes_max: 0,
+            rate_bps: 0,
+            fragment_bytes_min: 1024,
+            open_in_contacts: false,
+        }
     }
 }

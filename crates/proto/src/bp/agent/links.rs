@@ -150,11 +150,6 @@ impl Link {
         self.held_until.is_some_and(|until| now < until)
     }
 
-    /// True while the link is up.
-    pub(super) fn is_up(&self) -> bool {
-        self.up
-    }
-
     /// True while a contact is on, or none is needed.
     pub(super) fn is_in_contact(&self) -> bool {
         self.in_contact
@@ -173,19 +168,44 @@ impl Link {
         (contact.start_dtn_ms <= dtn_ms).then(|| contact.end_dtn_ms.saturating_sub(dtn_ms))
     }
 
-    /// How many bytes more the link carries before its contact ends; none where that is not known or has no end.
+    /// The rate in this contact, bit/s; zero: not known.
+    fn rate_bps(&self, contact: Option<Contact>) -> u64 {
+        contact.map(|contact| contact.rate_bps).filter(|rate| *rate > 0).unwrap_or(self.config.rate_bps)
+    }
+
+    /// How many bytes more the link carries before its contact ends, so that their acknowledgement is back by then; none
+    /// where that is not known or has no end.
     pub(super) fn capacity_bytes(&self, now: Instant, dtn_ms: Option<u64>) -> Option<u64> {
-        let left = Duration::from_millis(self.contact_left_ms(dtn_ms)?);
+        let left = self.contact_left_ms(dtn_ms)?;
+        let contact = self.contact(dtn_ms?)?;
+        let left = Duration::from_millis(left.saturating_sub(contact.delay_ms.saturating_mul(2)));
         let left = left.saturating_sub(self.busy_until.saturating_since(now));
-        let bits = left.as_nanos() * u128::from(self.config.rate_bps) / 1_000_000_000;
-        (self.config.rate_bps > 0).then(|| u64::try_from(bits / 8).unwrap_or(u64::MAX))
+        let rate_bps = self.rate_bps(Some(contact));
+        let bits = left.as_nanos() * u128::from(rate_bps) / 1_000_000_000;
+        (rate_bps > 0).then(|| u64::try_from(bits / 8).unwrap_or(u64::MAX))
+    }
+
+    /// When the first bit of a bundle that waits for this link is at the other end, milliseconds from now, by the plan;
+    /// none: the link is down, and no contact will bring it.
+    pub(super) fn arrival_ms(&self, usable: bool, dtn_ms: Option<u64>) -> Option<u64> {
+        let contact = dtn_ms.and_then(|dtn_ms| self.contact(dtn_ms));
+        let delay_ms = contact.map_or(0, |contact| contact.delay_ms);
+        match (usable, contact) {
+            (true, _) => Some(delay_ms),
+            (false, Some(contact)) if !self.in_contact => {
+                let wait = contact.start_dtn_ms.saturating_sub(dtn_ms.unwrap_or(0));
+                Some(wait.saturating_add(delay_ms))
+            }
+            (false, _) => None,
+        }
     }
 
     /// So many bytes were handed down.
-    pub(super) fn occupy(&mut self, now: Instant, bytes: u64) {
+    pub(super) fn occupy(&mut self, now: Instant, dtn_ms: Option<u64>, bytes: u64) {
         self.room -= bytes;
-        if self.config.rate_bps > 0 {
-            let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(self.config.rate_bps);
+        let rate_bps = self.rate_bps(dtn_ms.and_then(|dtn_ms| self.contact(dtn_ms)));
+        if rate_bps > 0 {
+            let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(rate_bps);
             let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
             self.busy_until = self.busy_until.max(now) + time;
         }
@@ -199,6 +219,15 @@ impl Link {
 }
 
 impl Agent {
+    /// Tells what is special about a link, after the start.
+    pub fn configure_link(&mut self, config: LinkConfig) {
+        self.config.links.retain(|known| known.link != config.link);
+        if let Some(link) = self.links.get_mut(config.link) {
+            link.config = config.clone();
+        }
+        self.config.links.push(config);
+    }
+
     /// Asks for a link to be kept up.
     pub(super) fn open_link(&mut self, id: LinkId) {
         let most = self.config.limits.links_max;
@@ -206,7 +235,8 @@ impl Agent {
             self.counters.ignored += 1;
             return;
         };
-        if !core::mem::replace(&mut link.wanted, true) && !link.up {
+        let closed = link.config.open_in_contacts && !link.in_contact;
+        if !core::mem::replace(&mut link.wanted, true) && !link.up && !closed {
             link.retrying = true;
             self.control.push_back((id, BundlesRequest::Connect));
         }
@@ -232,13 +262,11 @@ impl Agent {
         }
         contacts.retain(|contact| contact.start_dtn_ms < contact.end_dtn_ms);
         contacts.sort_by_key(|contact| contact.start_dtn_ms);
-        let always = contacts.is_empty();
         let Some(link) = self.links.entry(id, most, &self.config.links) else {
             self.counters.ignored += 1;
             return;
         };
         link.contacts = contacts;
-        link.in_contact = always;
         self.look_at_contacts(now, id);
     }
 
@@ -278,6 +306,10 @@ impl Agent {
             self.deadlines.at_dtn(boundary, Due::Contact(id));
         }
         let (on, up) = (link.in_contact, link.up);
+        if !on && was && link.config.open_in_contacts && (up || link.retrying) {
+            link.retrying = false;
+            self.control.push_back((id, BundlesRequest::Close));
+        }
         if on != was {
             if up {
                 self.tell_router(now, id, on);

@@ -132,6 +132,7 @@ impl Agent {
 
     /// Hands a piece down.
     fn fill(&mut self, now: Instant, id: LinkId) -> bool {
+        let dtn_ms = self.clock.dtn_ms(now);
         let link = self.links.get_mut(id).expect("the link is usable");
         if link.room == 0 {
             return false;
@@ -146,7 +147,7 @@ impl Agent {
         };
         let flight = link.flights.get_mut(&transfer).expect("what is filled is open");
         let (data, last) = flight.take_piece(usize::try_from(link.room).unwrap_or(usize::MAX));
-        link.occupy(now, data.len() as u64);
+        link.occupy(now, dtn_ms, data.len() as u64);
         if last {
             link.filling.retain(|other| *other != transfer);
         }

@@ -209,6 +209,10 @@ impl Agent {
         if let Some(until) = self.router.waits_until(hops, &self.view(now)) {
             return Why::BetterHop { until };
         }
+        if let Some(link) = self.router.waits_for(hops, &|link| key.may(link, &self.links), &self.view(now)) {
+            let next = self.links.get(link).and_then(|link| link.next_contact(self.clock.dtn_ms(now)));
+            return Why::NoContact { link, next_dtn_ms: next };
+        }
         let links: Vec<LinkId> = hops.iter().flat_map(|(_, hop)| self.links.of(hop)).collect();
         if let Some(spread) = held.spread.as_deref().filter(|_| links.is_empty()) {
             return Why::Spread { given: spread.given.len(), copies: spread.copies };
@@ -221,7 +225,7 @@ impl Agent {
         }
         let dtn_ms = self.clock.dtn_ms(now);
         let waiting = links.iter().filter_map(|id| {
-            let link = self.links.get(*id).filter(|link| link.is_up() && !link.is_in_contact())?;
+            let link = self.links.get(*id).filter(|link| !link.is_in_contact())?;
             Some((link.next_contact(dtn_ms), *id))
         });
         match waiting.min_by_key(|(next, _)| next.unwrap_or(u64::MAX)) {

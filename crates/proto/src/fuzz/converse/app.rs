@@ -148,7 +148,7 @@ impl User {
         let mut contact = |_| {
             let start_dtn_ms = end + script.below(200) * 100;
             end = start_dtn_ms + 1 + script.below(200) * 100;
-            Contact { start_dtn_ms, end_dtn_ms: end }
+            Contact { start_dtn_ms, end_dtn_ms: end, ..Contact::default() }
         };
         (0..2).map(&mut contact).collect()
     }

@@ -9,7 +9,7 @@ use crate::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
 use super::table::Hops;
-use super::{Event, Hop, Router, Subject, View, Ways};
+use super::{Event, Hop, May, Router, Subject, View, Ways};
 
 /// Hops whose last link has gone that are remembered.
 const GONE_MAX: usize = 4096;
@@ -72,14 +72,14 @@ impl Router for Fixed {
         Ways::Hops(hops)
     }
 
-    fn takes(&self, link: LinkId, hops: &Hops, open: &dyn Fn(LinkId) -> bool, view: &View<'_>) -> bool {
+    fn takes(&self, link: LinkId, hops: &Hops, may: May<'_>, view: &View<'_>) -> bool {
         let mut tier = None;
         for (cost, hop) in hops {
             if tier.is_some_and(|tier| *cost > tier) {
                 return false;
             }
             let mut there = false;
-            for candidate in view.links.of(hop).into_iter().filter(|candidate| open(*candidate)) {
+            for candidate in view.open(hop, may) {
                 if candidate == link {
                     return true;
                 }

@@ -16,12 +16,14 @@
 //! | router | file | what it does |
 //! |---|---|---|
 //! | static | [`fixed`] | the cheapest hop of the operator's routes that is there, the next one after a stated time |
+//! | contact plan | [`contacts`] | of the routes' hops the one with the earliest arrival by the plan of contacts |
 //! | epidemic | [`epidemic`] | a copy to every node that is met |
 //! | spray and wait | [`spray`] | a number of copies, halved at each meeting; the last one waits for the destination |
 //!
 //! A further router is a further file and a line in [`router`]. What it computes with (link states, a contact graph) it
 //! keeps itself; when its answers change, the bundles that wait are asked anew by [`Router::hear`]'s word.
 
+mod contacts;
 mod copies;
 mod epidemic;
 mod fixed;
@@ -74,8 +76,21 @@ pub(super) struct Subject {
 pub(super) struct View<'a> {
     /// The time.
     pub(super) now: Instant,
+    /// DTN time, where there is a clock, milliseconds.
+    pub(super) dtn_ms: Option<u64>,
     /// The links.
     pub(super) links: &'a Links,
+}
+
+/// Over which links a bundle may go: not back, and not where it was refused.
+pub(super) type May<'a> = &'a dyn Fn(LinkId) -> bool;
+
+impl View<'_> {
+    /// The links of a hop that can be used now.
+    fn open(&self, hop: &Hop, may: May<'_>) -> impl Iterator<Item = LinkId> {
+        let links = self.links.of(hop).into_iter();
+        links.filter(move |link| may(*link) && self.links.usable(*link, self.now))
+    }
 }
 
 /// What routers are told.
@@ -108,15 +123,15 @@ pub(super) trait Router: Debug + Send {
     /// directly.
     fn ways(&self, bundle: &Subject, hops: Hops) -> Ways;
 
-    /// Whether this link is the way to take now, of the hops of [`Router::ways`]. `open` says which links can be used at
-    /// all. By default the cheapest that is there is taken.
-    fn takes(&self, link: LinkId, hops: &Hops, open: &dyn Fn(LinkId) -> bool, view: &View<'_>) -> bool {
+    /// Whether this link is the way to take now, of the hops of [`Router::ways`]. `may` says over which links the
+    /// bundle may go at all. By default the cheapest that is there is taken.
+    fn takes(&self, link: LinkId, hops: &Hops, may: May<'_>, view: &View<'_>) -> bool {
         let mut tier = None;
         for (cost, hop) in hops {
             if tier.is_some_and(|tier| *cost > tier) {
                 return false;
             }
-            for candidate in view.links.of(hop).into_iter().filter(|candidate| open(*candidate)) {
+            for candidate in view.open(hop, may) {
                 if candidate == link {
                     return true;
                 }
@@ -124,6 +139,11 @@ pub(super) trait Router: Debug + Send {
             }
         }
         false
+    }
+
+    /// The link that it waits for although others could be used, if it does.
+    fn waits_for(&self, _hops: &Hops, _may: May<'_>, _view: &View<'_>) -> Option<LinkId> {
+        None
     }
 
     /// Until when it waits for a better way, if it does.
@@ -146,6 +166,7 @@ pub(super) trait Router: Debug + Send {
 pub(super) fn router(settings: &Settings) -> Box<dyn Router> {
     match settings.router {
         Choice::Static => Box::new(fixed::Fixed::new(settings.failover_after)),
+        Choice::ContactPlan => Box::new(contacts::ContactPlan),
         Choice::Epidemic => Box::new(epidemic::Epidemic),
         Choice::SprayAndWait => Box::new(spray::Spray::new(settings.copies)),
     }

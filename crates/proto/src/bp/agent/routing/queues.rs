@@ -145,15 +145,17 @@ impl Queues {
 impl ClassKey {
     /// True if a bundle of this class may go over this link: it leads not back, and the router takes no other.
     fn may_use(&self, link: LinkId, router: &dyn Router, view: &View<'_>) -> bool {
-        let open = |candidate: LinkId| {
-            !self.barred.contains(&candidate)
-                && !self.leads_back(candidate, view.links)
-                && view.links.usable(candidate, view.now)
-        };
         match &self.ways {
-            Ways::Hops(hops) => router.takes(link, hops, &open, view),
-            Ways::Everyone => open(link) && !self.has(link, view.links),
+            Ways::Hops(hops) => router.takes(link, hops, &|link| self.may(link, view.links), view),
+            Ways::Everyone => {
+                self.may(link, view.links) && view.links.usable(link, view.now) && !self.has(link, view.links)
+            }
         }
+    }
+
+    /// True if nothing of the bundles themselves is against this link.
+    pub(in super::super) fn may(&self, link: LinkId, links: &Links) -> bool {
+        !self.barred.contains(&link) && !self.leads_back(link, links)
     }
 
     /// True if the node at the other end has had a copy.

@@ -192,7 +192,7 @@ impl Agent {
 
     /// What routers look at.
     pub(in super::super) fn view(&self, now: Instant) -> View<'_> {
-        View { now, links: &self.links }
+        View { now, dtn_ms: self.clock.dtn_ms(now), links: &self.links }
     }
 
     /// Tells the router whether a link can be used.

@@ -216,6 +216,7 @@ fn a_contact_is_filled_and_not_overrun() {
     let window = |from: u64, to: u64| Contact {
         start_dtn_ms: EPOCH_DTN_MS + from * 1000,
         end_dtn_ms: EPOCH_DTN_MS + to * 1000,
+        ..Contact::default()
     };
     let contacts = vec![window(10, 12), window(100, 103), window(200, 260)];
     world.tell(MOON, AppRequest::SetContacts { link: LinkId(1), contacts });

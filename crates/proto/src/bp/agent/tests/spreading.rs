@@ -2,9 +2,9 @@
 
 use super::super::{RouterChoice, Routing, Why};
 use super::forwarding::{HOUR, MINUTE, has_arrived, random};
-use super::world::{Payload, World};
+use super::world::{EPOCH_DTN_MS, Payload, World};
 use crate::bp::BlockType;
-use crate::service::{AppIndication, AppRequest, LinkId, NextHop, SendId, SendOptions};
+use crate::service::{AppIndication, AppRequest, Contact, LinkId, NextHop, SendId, SendOptions};
 use crate::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -226,4 +226,84 @@ fn a_better_hop_that_goes_is_waited_for_and_nothing_is_sent_twice() {
     assert_eq!(world.nodes[3].user.inbox.len(), 2, "then the next one is taken");
     let heads = world.cables[0].heads.len() + world.cables[1].heads.len();
     assert_eq!(heads, 2, "each bundle went one way");
+}
+
+fn window(from_s: u64, to_s: u64, rate_bps: u64, delay_ms: u64) -> Contact {
+    let at = |seconds: u64| EPOCH_DTN_MS + seconds * 1000;
+    Contact { start_dtn_ms: at(from_s), end_dtn_ms: at(to_s), rate_bps, delay_ms }
+}
+
+fn plan(world: &mut World, node: usize, link: u32, contacts: Vec<Contact>) {
+    world.tell(node, AppRequest::SetContacts { link: LinkId(link), contacts });
+}
+
+#[test]
+fn a_bundle_waits_for_the_contact_that_brings_it_there_first() {
+    let routing = Routing { router: RouterChoice::ContactPlan, ..Routing::default() };
+    let mut world = world(10, routing, &["a", "b", "c", "z"], &[(0, 1), (0, 2), (1, 3), (2, 3)]);
+    for (node, cable) in [(0, 0), (0, 1), (1, 2), (2, 3)] {
+        world.route(node, "dtn://z/*", cable);
+    }
+    // Over b it takes ten minutes by itself; over c it can go in a minute, and is there at once.
+    plan(&mut world, 0, 1, vec![window(0, 3600, 0, 600_000)]);
+    plan(&mut world, 0, 2, vec![window(60, 120, 0, 1000)]);
+    (0..4).for_each(|cable| world.heal(cable));
+    send(&mut world, 0, 1, "dtn://z/in", HOUR);
+    let next_dtn_ms = Some(EPOCH_DTN_MS + 60_000);
+    assert_eq!(why(&world, 0), Why::NoContact { link: LinkId(2), next_dtn_ms });
+    world.run_for(MINUTE);
+    assert_eq!((world.cables[0].carried, world.nodes[3].user.inbox.len()), (0, 1));
+    world.run_for(MINUTE);
+    send(&mut world, 0, 2, "dtn://z/in", HOUR);
+    world.run_for(MINUTE);
+    assert!(world.cables[0].carried > 3000, "no better contact is planned any more");
+}
+
+#[test]
+fn a_transfer_that_cannot_be_acknowledged_within_its_contact_is_not_begun() {
+    let routing = Routing { router: RouterChoice::ContactPlan, ..Routing::default() };
+    for must_not_fragment in [false, true] {
+        let mut world = world(11, routing.clone(), &["a", "z"], &[(0, 1)]);
+        // The cable carries 10,000 byte/s. Of the first window two seconds are left when acknowledgements are counted.
+        plan(&mut world, 0, 1, vec![window(10, 16, 70_000, 2000), window(100, 200, 70_000, 2000)]);
+        world.cables[0].delay = Duration::from_millis(2000);
+        world.cables[0].window = 1 << 20;
+        world.heal(0);
+        let options = SendOptions { must_not_fragment, ..SendOptions::default() };
+        world.send(0, 1, "dtn://z/in", Payload::Given(random(11, 50_000)), options);
+        world.run_for(16 * SECOND);
+        let first = world.cables[0].carried;
+        match must_not_fragment {
+            true => assert_eq!(first, 0),
+            false => assert!((14_000..18_000).contains(&first), "a fragment that fits: {first}"),
+        }
+        world.run_for(3 * MINUTE);
+        assert_eq!(world.nodes[1].user.inbox[0].2, random(11, 50_000));
+        assert_eq!(world.agent(1).counters().received_cut, 0);
+    }
+}
+
+#[test]
+fn links_open_and_close_with_their_contacts() {
+    use super::super::LinkConfig;
+    let mut world = World::new(12);
+    for name in ["a", "z"] {
+        world.node(name, |config| {
+            let link = LinkConfig { link: LinkId(1), open_in_contacts: true, ..LinkConfig::default() };
+            config.links.push(link);
+        });
+    }
+    world.cable(0, 1);
+    for node in [0, 1] {
+        world.nodes[node].forget_requests();
+        plan(&mut world, node, 1, vec![window(10, 20, 0, 0), window(100, 110, 0, 0)]);
+        world.tell(node, AppRequest::OpenLink { link: LinkId(1) });
+    }
+    world.start_all();
+    let mut seen = Vec::new();
+    for until in [9, 11, 19, 25, 99, 101, 111] {
+        world.run_for(Duration::from_secs(until) - Duration::from_nanos(world.now.as_nanos()));
+        seen.push(world.cables[0].has_session());
+    }
+    assert_eq!(seen, [false, true, true, false, false, true, false]);
 }

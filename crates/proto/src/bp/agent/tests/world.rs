@@ -119,6 +119,20 @@ pub(super) struct World {
 /// A link that no cable belongs to: its neighbour is the test itself.
 pub(super) const INJECTED: LinkId = LinkId(LinkId::FIRST_INCOMING + 5);
 
+impl Node {
+    /// What it was to be told at each start.
+    pub(super) fn forget_requests(&mut self) {
+        self.setup.clear();
+    }
+}
+
+impl Cable {
+    /// True while both ends are connected.
+    pub(super) fn has_session(&self) -> bool {
+        self.session
+    }
+}
+
 impl World {
     pub(super) fn new(seed: u64) -> Self {
         World {
@@ -460,7 +474,10 @@ impl World {
                 let epoch = cable.epoch;
                 self.at(now, Event::Wire(index, epoch, end, Wire::Free(0)));
             }
-            BundlesRequest::Close => cable.halves[end].connect = false,
+            BundlesRequest::Close => {
+                cable.halves[end].connect = false;
+                self.end_session(index);
+            }
             BundlesRequest::Open { transfer, length, .. } => {
                 cable.halves[1 - end].next += 1;
                 let there = TransferId(cable.halves[1 - end].next);
@@ -657,6 +674,21 @@ impl World {
             }
             let reason = DownReason::Stream(CloseReason::Reset);
             self.say(index, end, BundlesIndication::Down { reason, retry: true });
+        }
+    }
+
+    /// A session that is closed while nothing is on its way ends in good order.
+    fn end_session(&mut self, index: usize) {
+        let cable = &mut self.cables[index];
+        let idle = cable.halves.iter().all(|half| half.outgoing.is_empty() && half.incoming.is_empty());
+        if !idle || !core::mem::take(&mut cable.session) {
+            return;
+        }
+        cable.epoch += 1;
+        for end in 0..2 {
+            let wanted = core::mem::take(&mut self.cables[index].halves[end].connect);
+            let reason = if wanted { DownReason::PeerClosed } else { DownReason::Closed };
+            self.say(index, end, BundlesIndication::Down { reason, retry: false });
         }
     }
 
