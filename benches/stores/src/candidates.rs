@@ -1,182 +1,162 @@
-//! Each candidate behind the node's own face for stores: a record is chunks under (record, offset).
+//! Each candidate behind the node's own face for stores.
+//!
+//! The databases get what a careful node would add: every chunk has a checksum of its own, so that damage within it is
+//! noticed whoever keeps it; and with `+files` long chunks lie in plain files that only grow, one a record, with where
+//! they are and their checksum in the database.
 
+use crate::tables::{Change, Fjall, Redb, Sqlite, Table, Trouble};
 use bytes::Bytes;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 use longwire_node::storage::{Backend, Log, Reader, Refusal, Write};
+use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::{RecordId, StorageFailure};
-use redb::{ReadableDatabase, ReadableTable, TableDefinition};
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// The names of all candidates.
-pub const NAMES: [&str; 4] = ["log", "fjall", "redb", "sqlite"];
+pub const NAMES: [&str; 7] = ["log", "fjall", "fjall+files", "redb", "redb+files", "sqlite", "sqlite+files"];
+
+/// Chunks so long go to a file, where files are used.
+const FILE_BYTES_MIN: usize = 8192;
 
 /// Opens one, or says why it cannot be opened.
 pub fn open(name: &str, folder: &Path) -> Result<Box<dyn Backend>, String> {
     std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-    match name {
+    let files = name.ends_with("+files");
+    match name.trim_end_matches("+files") {
         "log" => Log::open(folder)
             .map(|(log, _)| Box::new(log) as Box<dyn Backend>)
             .map_err(|error| error.to_string()),
-        "fjall" => Fjall::open(folder)
-            .map(|found| Box::new(found) as Box<dyn Backend>)
-            .map_err(|error| error.to_string()),
-        "redb" => Redb::open(folder)
-            .map(|found| Box::new(found) as Box<dyn Backend>)
-            .map_err(|error| error.to_string()),
-        "sqlite" => Sqlite::open(folder)
-            .map(|found| Box::new(found) as Box<dyn Backend>)
-            .map_err(|error| error.to_string()),
+        "fjall" => boxed::<Fjall>(folder, files),
+        "redb" => boxed::<Redb>(folder, files),
+        "sqlite" => boxed::<Sqlite>(folder, files),
         other => panic!("no candidate is called {other}"),
     }
 }
 
-fn key(record: RecordId, offset: u64) -> [u8; 16] {
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&record.0.to_be_bytes());
-    key[8..].copy_from_slice(&offset.to_be_bytes());
-    key
+fn boxed<T: Table>(folder: &Path, files: bool) -> Result<Box<dyn Backend>, String> {
+    let chunks = Chunks::<T>::open(folder, files).map_err(|error| error.to_string())?;
+    Ok(Box::new(chunks))
 }
 
-fn parts(key: &[u8]) -> (RecordId, u64) {
-    let number = |at: usize| u64::from_be_bytes(key[at..at + 8].try_into().expect("eight bytes"));
-    (RecordId(number(0)), number(8))
+/// A sealed chunk: its data, or where in the record's file they are.
+///
+/// ```text
+///   0 | data .. | crc 4            1 | length 4 | crc of the data 4 | crc 4
+/// ```
+enum Sealed {
+    Inline(Bytes),
+    InFile { length: u32, crc: u32 },
 }
 
-/// Appends and chunk keys by record, as every candidate needs them for removals.
-fn lengths(chunks: impl Iterator<Item = (RecordId, u64, u64)>) -> Vec<(RecordId, u64)> {
-    let mut found: BTreeMap<RecordId, u64> = BTreeMap::new();
-    for (record, offset, length) in chunks {
-        let end = found.entry(record).or_default();
-        *end = (*end).max(offset + length);
+impl Sealed {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Sealed::Inline(data) => {
+                out.reserve_exact(data.len() + 5);
+                out.push(0);
+                out.extend_from_slice(data);
+            }
+            Sealed::InFile { length, crc } => {
+                out.push(1);
+                out.extend_from_slice(&length.to_be_bytes());
+                out.extend_from_slice(&crc.to_be_bytes());
+            }
+        }
+        let crc = crc32c(&out);
+        out.extend_from_slice(&crc.to_be_bytes());
+        out
     }
-    found.into_iter().collect()
+
+    fn decode(value: Vec<u8>) -> Result<Self, StorageFailure> {
+        let at = value.len().checked_sub(4).ok_or(StorageFailure::Damaged)?;
+        let body = Bytes::from(value);
+        let (body, crc) = (body.slice(..at), body.slice(at..));
+        if crc32c(&body).to_be_bytes() != crc[..] {
+            return Err(StorageFailure::Damaged);
+        }
+        let number = |at: usize| u32::from_be_bytes(body[at..at + 4].try_into().expect("four bytes"));
+        match (body.first(), body.len()) {
+            (Some(0), _) => Ok(Sealed::Inline(body.slice(1..))),
+            (Some(1), 9) => Ok(Sealed::InFile { length: number(1), crc: number(5) }),
+            _ => Err(StorageFailure::Damaged),
+        }
+    }
 }
 
 #[derive(Clone)]
-struct Fjall {
-    db: Database,
-    chunks: Keyspace,
+struct Chunks<T> {
+    table: T,
+    files: Option<PathBuf>,
 }
 
-impl Fjall {
-    fn open(folder: &Path) -> fjall::Result<Self> {
-        let db = Database::builder(folder).worker_threads(1).cache_size(8 << 20).open()?;
-        let options = || {
-            KeyspaceCreateOptions::default()
-                .max_memtable_size(16 << 20)
-                .with_kv_separation(Some(KvSeparationOptions::default()))
-        };
-        let chunks = db.keyspace("chunks", options)?;
-        Ok(Fjall { db, chunks })
-    }
-}
-
-impl Backend for Fjall {
-    fn list(&mut self) -> Vec<(RecordId, u64)> {
-        lengths(self.chunks.iter().filter_map(|guard| {
-            let (key, value) = guard.into_inner().ok()?;
-            let (record, offset) = parts(&key);
-            Some((record, offset, value.len() as u64))
-        }))
+impl<T: Table> Chunks<T> {
+    fn open(folder: &Path, files: bool) -> Result<Self, Trouble> {
+        let files = files.then(|| folder.join("content"));
+        if let Some(content) = &files {
+            std::fs::create_dir_all(content)?;
+        }
+        Ok(Chunks { table: T::open(folder)?, files })
     }
 
-    fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
-        let mut out = self.db.batch().durability(Some(PersistMode::SyncData));
+    fn path(&self, record: RecordId) -> Option<PathBuf> {
+        Some(self.files.as_ref()?.join(format!("{:016x}", record.0)))
+    }
+
+    fn try_write(&self, batch: &[Write]) -> Result<(), Trouble> {
+        let mut changes = Vec::with_capacity(batch.len());
+        let mut content: BTreeMap<RecordId, File> = BTreeMap::new();
+        let (mut made, mut gone) = (false, BTreeSet::new());
         for write in batch {
             match write {
                 Write::Append { record, offset, data } => {
-                    out.insert(&self.chunks, key(*record, *offset), &data[..])
+                    let sealed = match self.path(*record).filter(|_| data.len() >= FILE_BYTES_MIN) {
+                        None => Sealed::Inline(data.clone()),
+                        Some(path) => {
+                            if !content.contains_key(record) {
+                                made |= !path.exists();
+                                let file = OpenOptions::new().create(true).append(true).open(path)?;
+                                content.insert(*record, file);
+                            }
+                            content.get_mut(record).expect("it was just opened").write_all(data)?;
+                            Sealed::InFile { length: data.len() as u32, crc: crc32c(data) }
+                        }
+                    };
+                    changes.push(Change::Put { record: *record, offset: *offset, value: sealed.encode() });
                 }
                 Write::Remove { record } => {
-                    for guard in self.chunks.prefix(record.0.to_be_bytes()) {
-                        out.remove(&self.chunks, guard.key().map_err(|_| Refusal::Device)?);
-                    }
+                    changes.push(Change::Remove { record: *record });
+                    gone.insert(*record);
                 }
             }
         }
-        out.commit().map_err(|_| Refusal::Device)
-    }
-
-    fn reader(&self) -> Box<dyn Reader> {
-        Box::new(self.clone())
-    }
-}
-
-impl Reader for Fjall {
-    fn length(&self, _: RecordId) -> Option<u64> {
-        None
-    }
-
-    fn read(&self, record: RecordId, _: u64, _: u32) -> Result<Bytes, StorageFailure> {
-        let mut out = Vec::new();
-        for guard in self.chunks.prefix(record.0.to_be_bytes()) {
-            let (_, value) = guard.into_inner().map_err(|_| StorageFailure::Damaged)?;
-            out.extend_from_slice(&value);
+        for file in content.values() {
+            file.sync_data()?;
         }
-        Ok(out.into())
-    }
-}
-
-const CHUNKS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("chunks");
-
-#[derive(Clone)]
-struct Redb(Arc<redb::Database>);
-
-impl Redb {
-    fn open(folder: &Path) -> Result<Self, redb::Error> {
-        let mut builder = redb::Database::builder();
-        let db = builder.set_cache_size(16 << 20).create(folder.join("store.redb"))?;
-        let begin = db.begin_write()?;
-        begin.open_table(CHUNKS)?;
-        begin.commit()?;
-        Ok(Redb(Arc::new(db)))
-    }
-
-    fn try_write(&self, batch: &[Write]) -> Result<(), redb::Error> {
-        let mut begun = self.0.begin_write()?;
-        // Without it opening after a crash walks the whole file.
-        begun.set_quick_repair(true);
-        {
-            let mut table = begun.open_table(CHUNKS)?;
-            for write in batch {
-                match write {
-                    Write::Append { record, offset, data } => {
-                        table.insert(&key(*record, *offset)[..], &data[..])?;
-                    }
-                    Write::Remove { record } => {
-                        let (from, to) = (key(*record, 0), key(*record, u64::MAX));
-                        table.retain_in::<&[u8], _>(&from[..]..=&to[..], |_, _| false)?;
-                    }
-                }
+        if let Some(folder) = self.files.as_ref().filter(|_| made) {
+            File::open(folder)?.sync_all()?;
+        }
+        self.table.commit(&changes)?;
+        for record in gone {
+            if let Some(path) = self.path(record) {
+                let _ = std::fs::remove_file(path);
             }
         }
-        begun.commit()?;
         Ok(())
     }
-
-    fn try_read(&self, record: RecordId) -> Result<Vec<u8>, redb::Error> {
-        let table = self.0.begin_read()?.open_table(CHUNKS)?;
-        let (from, to) = (key(record, 0), key(record, u64::MAX));
-        let mut out = Vec::new();
-        for found in table.range::<&[u8]>(&from[..]..=&to[..])? {
-            out.extend_from_slice(found?.1.value());
-        }
-        Ok(out)
-    }
 }
 
-impl Backend for Redb {
+impl<T: Table> Backend for Chunks<T> {
     fn list(&mut self) -> Vec<(RecordId, u64)> {
-        let begun = self.0.begin_read().expect("it reads");
-        let table = begun.open_table(CHUNKS).expect("it is there");
-        let all = table.iter().expect("it reads").filter_map(|found| {
-            let (key, value) = found.ok()?;
-            let (record, offset) = parts(key.value());
-            Some((record, offset, value.value().len() as u64))
-        });
-        lengths(all)
+        let mut found: BTreeMap<RecordId, u64> = BTreeMap::new();
+        for (record, offset, length) in self.table.list() {
+            let end = found.entry(record).or_default();
+            *end = (*end).max(offset + length - 5);
+        }
+        found.into_iter().collect()
     }
 
     fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
@@ -188,92 +168,32 @@ impl Backend for Redb {
     }
 }
 
-impl Reader for Redb {
+impl<T: Table> Reader for Chunks<T> {
     fn length(&self, _: RecordId) -> Option<u64> {
         None
     }
 
     fn read(&self, record: RecordId, _: u64, _: u32) -> Result<Bytes, StorageFailure> {
-        self.try_read(record).map(Bytes::from).map_err(|_| StorageFailure::Damaged)
-    }
-}
-
-#[derive(Clone)]
-struct Sqlite(Arc<Mutex<rusqlite::Connection>>);
-
-impl Sqlite {
-    fn open(folder: &Path) -> rusqlite::Result<Self> {
-        let db = rusqlite::Connection::open(folder.join("store.sqlite"))?;
-        db.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16000; PRAGMA page_size = 8192;
-             CREATE TABLE IF NOT EXISTS chunks (record INTEGER, offset INTEGER, length INTEGER, data BLOB,
-                                                PRIMARY KEY (record, offset)) WITHOUT ROWID;",
-        )?;
-        Ok(Sqlite(Arc::new(Mutex::new(db))))
-    }
-
-    fn try_write(&self, batch: &[Write]) -> rusqlite::Result<()> {
-        let mut db = self.0.lock().expect("one thread");
-        let begun = db.transaction()?;
-        {
-            let mut insert = begun.prepare_cached("INSERT INTO chunks VALUES (?, ?, ?, ?)")?;
-            let mut remove = begun.prepare_cached("DELETE FROM chunks WHERE record = ?")?;
-            for write in batch {
-                match write {
-                    Write::Append { record, offset, data } => {
-                        insert.execute((record.0 as i64, *offset as i64, data.len() as i64, &data[..]))?;
+        let mut out = Vec::new();
+        let mut at_file = 0;
+        for (offset, value) in self.table.get(record).map_err(|_| StorageFailure::Damaged)? {
+            if offset != out.len() as u64 {
+                return Err(StorageFailure::Damaged);
+            }
+            match Sealed::decode(value)? {
+                Sealed::Inline(data) => out.extend_from_slice(&data),
+                Sealed::InFile { length, crc } => {
+                    let file = File::open(self.path(record).ok_or(StorageFailure::Damaged)?);
+                    let mut data = vec![0; length as usize];
+                    let read = file.and_then(|file| file.read_exact_at(&mut data, at_file));
+                    if read.is_err() || crc32c(&data) != crc {
+                        return Err(StorageFailure::Damaged);
                     }
-                    Write::Remove { record } => drop(remove.execute([record.0 as i64])?),
+                    at_file += u64::from(length);
+                    out.extend_from_slice(&data);
                 }
             }
         }
-        begun.commit()
-    }
-
-    fn try_read(&self, record: RecordId) -> rusqlite::Result<Vec<u8>> {
-        let db = self.0.lock().expect("one thread");
-        let mut select = db.prepare_cached("SELECT data FROM chunks WHERE record = ? ORDER BY offset")?;
-        let mut out = Vec::new();
-        let mut rows = select.query([record.0 as i64])?;
-        while let Some(row) = rows.next()? {
-            out.extend_from_slice(row.get_ref(0)?.as_blob()?);
-        }
-        Ok(out)
-    }
-}
-
-impl Backend for Sqlite {
-    fn list(&mut self) -> Vec<(RecordId, u64)> {
-        let db = self.0.lock().expect("one thread");
-        let Ok(mut select) = db.prepare("SELECT record, offset, length FROM chunks") else {
-            return Vec::new();
-        };
-        let row = |row: &rusqlite::Row<'_>| {
-            Ok((
-                RecordId(row.get::<_, i64>(0)? as u64),
-                row.get::<_, i64>(1)? as u64,
-                row.get::<_, i64>(2)? as u64,
-            ))
-        };
-        let Ok(rows) = select.query_map([], row) else { return Vec::new() };
-        lengths(rows.map_while(Result::ok))
-    }
-
-    fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
-        self.try_write(batch).map_err(|_| Refusal::Device)
-    }
-
-    fn reader(&self) -> Box<dyn Reader> {
-        Box::new(self.clone())
-    }
-}
-
-impl Reader for Sqlite {
-    fn length(&self, _: RecordId) -> Option<u64> {
-        None
-    }
-
-    fn read(&self, record: RecordId, _: u64, _: u32) -> Result<Bytes, StorageFailure> {
-        self.try_read(record).map(Bytes::from).map_err(|_| StorageFailure::Damaged)
+        if out.is_empty() { Err(StorageFailure::Missing) } else { Ok(out.into()) }
     }
 }

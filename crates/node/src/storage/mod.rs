@@ -33,7 +33,7 @@ mod recent;
 
 pub use backend::{Backend, Reader, Refusal, Write};
 pub(crate) use drive::Drive;
-pub use log::{Log, Opened};
+pub use log::{Damage, Harm, Log, Opened, Quarantine};
 pub use memory::Forgetful;
 
 /// A number that nobody can guess, for what is not a key: the standard library seeds its hashers with one.

@@ -5,12 +5,14 @@
 //!   00000008.log   preamble | batch | ..                            <- written at its end, one sync a batch
 //! ```
 //!
-//! A batch is written with one call and made durable with one sync. A read is one call at a known place and checks the
+//! A batch is written with one call and made durable with one sync. Once it is, the mark of the next follows without a
+//! sync: what stands before a mark was acknowledged, so that damage there is told from what a crash tore. A read is one call at a known place and checks the
 //! checksum of every entry that it touches. Segments go oldest first, once nothing in them counts; what still counts in an
 //! old one is moved when more than half of all is waste. Because they go in order, a removal is never forgotten before
 //! what it removes.
 //!
-//! Opening reads headers only (see [`scan`]). Each entry stands for itself: one that is damaged takes no other with it.
+//! Opening reads headers only (see [`scan`]). Each entry stands for itself: one that is damaged takes no other with it;
+//! it is set aside and told (see [`quarantine`]).
 //!
 //! Space for removals is kept in a reserve file: a store that is full can always be emptied.
 //!
@@ -18,7 +20,10 @@
 
 mod frame;
 mod index;
+mod quarantine;
 mod scan;
+
+pub use quarantine::{Damage, Harm, Quarantine};
 
 use super::backend::{Backend, Reader, Refusal, Write};
 use bytes::{Bytes, BytesMut};
@@ -61,9 +66,12 @@ pub struct Log {
     /// Held locked: one process at a time.
     _lock: File,
     index: Arc<Mutex<Index>>,
+    quarantine: Arc<Quarantine>,
     secret: Secret,
     active: u32,
     batch: u64,
+    /// The active segment ends with the mark of the next batch.
+    marked: bool,
     /// The active segment may have bytes of a write that failed.
     spoilt: bool,
     reserved: bool,
@@ -93,9 +101,11 @@ impl Log {
         let secret = scan::secret(&lock, &files).unwrap_or_else(|| Secret(super::random_u64()));
         lock.write_all_at(&secret.preamble(), 0)?;
         lock.sync_all()?;
+        let quarantine = Arc::new(Quarantine::new(folder));
         for (number, file) in &files {
             let is_last = Some(number) == files.last().map(|(last, _)| last);
-            scan::scan(&mut index, *number, file, secret, is_last, &mut met)?;
+            let segment = scan::Segment { number: *number, file, is_last };
+            scan::scan(&mut index, segment, secret, &quarantine, &mut met)?;
         }
         let opened =
             Opened { records: index.records.len(), torn_bytes: met.torn_bytes, damaged: met.damaged };
@@ -103,16 +113,34 @@ impl Log {
             folder: folder.to_owned(),
             _lock: lock,
             index: Arc::new(Mutex::new(index)),
+            quarantine,
             secret,
             active: files.last().map_or(0, |(number, _)| *number),
             batch: met.batch,
+            marked: false,
             spoilt: false,
             reserved: folder.join("reserve").exists(),
         };
-        log.begin_segment()?;
+        if let Err(error) = log.begin_segment() {
+            // A full device: what was put aside is enough to open it and to remove.
+            if !is_full(&error) || !log.reserved {
+                return Err(error);
+            }
+            log.release_reserve();
+            log.begin_segment()?;
+        }
         log.reserve();
         log.drop_dead();
         Ok((log, opened))
+    }
+
+    /// Where damage is told, and what is damaged is kept.
+    pub fn quarantine(&self) -> &Arc<Quarantine> {
+        &self.quarantine
+    }
+
+    fn log_reader(&self) -> LogReader {
+        LogReader { index: self.index.clone(), quarantine: self.quarantine.clone() }
     }
 
     /// Bytes of all files, and bytes in them that still count.
@@ -135,7 +163,29 @@ impl Log {
         lock(&self.index).add_segment(number, Arc::new(file));
         self.active = number;
         self.spoilt = false;
+        self.mark();
         Ok(())
+    }
+
+    /// Begins the next batch: everything before it is durable. That the mark itself is not does no harm.
+    fn mark(&mut self) {
+        let (file, at) = self.end();
+        let mut mark = Vec::with_capacity(HEADER_BYTES);
+        Header::batch(self.batch + 1).encode(self.secret, &mut mark);
+        self.marked = file.write_all_at(&mark, at).is_ok();
+        if self.marked {
+            self.batch += 1;
+            let mut index = lock(&self.index);
+            index.segments.get_mut(&self.active).expect("the active segment is there").bytes +=
+                mark.len() as u64;
+        }
+    }
+
+    /// The active segment's file, and where it ends.
+    fn end(&self) -> (Arc<File>, u64) {
+        let index = lock(&self.index);
+        let segment = &index.segments[&self.active];
+        (segment.file.clone(), segment.bytes)
     }
 
     /// Puts space aside, if there is some.
@@ -175,13 +225,11 @@ impl Log {
 
     /// Writes a batch at the end of the active segment and syncs it.
     fn commit(&mut self, batch: &[Write]) -> io::Result<()> {
-        let (file, start) = {
-            let index = lock(&self.index);
-            let segment = &index.segments[&self.active];
-            (segment.file.clone(), segment.bytes)
-        };
-        self.batch += 1;
-        let composed = Composed::new(batch, self.secret, self.batch, start);
+        if !self.marked {
+            self.mark();
+        }
+        let (file, start) = self.end();
+        let composed = Composed::new(batch, self.secret, start);
         let written = composed.write(&file, start).and_then(|()| file.sync_data());
         if let Err(error) = written {
             // Nothing of it may come back at the next start.
@@ -192,12 +240,17 @@ impl Log {
         for (header, at) in &composed.entries {
             match header.kind {
                 Kind::Data => index.add(header.record, chunk_of(header, self.active, *at as u32)),
-                Kind::Remove => drop(index.remove(header.record)),
-                Kind::Batch => {}
+                Kind::Remove => {
+                    index.remove(header.record);
+                    self.quarantine.forget(header.record);
+                }
+                Kind::Batch => unreachable!("marks are written by themselves"),
             }
         }
         let segment = index.segments.get_mut(&self.active).expect("the active segment is there");
         segment.bytes = start + composed.bytes;
+        drop(index);
+        self.mark();
         Ok(())
     }
 
@@ -221,22 +274,6 @@ impl Log {
         Ok(())
     }
 
-    /// What is damaged is put aside, so that somebody may look at it, and its segment can go.
-    fn quarantine(&self, record: RecordId, chunk: &Chunk) {
-        let mut index = lock(&self.index);
-        if let Some(segment) = index.segments.get(&chunk.segment) {
-            let folder = self.folder.join("damaged");
-            let mut data = vec![0; chunk.length as usize];
-            let kept = segment.file.read_exact_at(&mut data, u64::from(chunk.at)).and_then(|()| {
-                fs::create_dir_all(&folder)?;
-                fs::write(folder.join(format!("{:016x}-{}", record.0, chunk.offset)), &data)
-            });
-            // What cannot even be read is lost.
-            drop(kept);
-        }
-        index.give_up(record, chunk);
-    }
-
     /// Moves some of what counts out of the oldest segment, if waste is more than half.
     fn move_some(&mut self) -> bool {
         let moved = {
@@ -249,12 +286,18 @@ impl Log {
                 _ => return false,
             }
         };
-        let reader = LogReader { index: self.index.clone() };
+        let reader = self.log_reader();
         let mut copies = Vec::new();
         for (record, chunk) in moved {
             match reader.chunk(&chunk) {
                 Ok(data) => copies.push(Write::Append { record, offset: chunk.offset, data }),
-                Err(_) => self.quarantine(record, &chunk),
+                Err(StorageFailure::Damaged) => {
+                    // Its segment can go; whoever reads the record will miss the chunk.
+                    self.quarantine.record(&self.index, record);
+                    lock(&self.index).give_up(record, &chunk);
+                }
+                // Gone meanwhile, or perhaps readable another time.
+                Err(StorageFailure::Missing | StorageFailure::Device) => {}
             }
         }
         let moved = !copies.is_empty() && self.commit_in_place(&copies).is_ok();
@@ -288,7 +331,7 @@ impl Backend for Log {
     }
 
     fn reader(&self) -> Box<dyn Reader> {
-        Box::new(LogReader { index: self.index.clone() })
+        Box::new(self.log_reader())
     }
 }
 
@@ -332,9 +375,8 @@ enum Part<'a> {
 }
 
 impl<'a> Composed<'a> {
-    fn new(batch: &'a [Write], secret: Secret, number: u64, start: u64) -> Self {
+    fn new(batch: &'a [Write], secret: Secret, start: u64) -> Self {
         let mut composed = Composed { small: Vec::new(), parts: Vec::new(), entries: Vec::new(), bytes: 0 };
-        composed.put(Header::batch(number), secret, &[], start);
         for write in batch {
             match write {
                 Write::Remove { record } => composed.put(Header::remove(*record), secret, &[], start),
@@ -395,6 +437,7 @@ impl<'a> Composed<'a> {
 #[derive(Debug)]
 struct LogReader {
     index: Arc<Mutex<Index>>,
+    quarantine: Arc<Quarantine>,
 }
 
 impl LogReader {
@@ -458,11 +501,15 @@ impl Reader for LogReader {
     }
 
     fn read(&self, record: RecordId, offset: u64, length: u32) -> Result<Bytes, StorageFailure> {
-        match self.try_read(record, offset, length) {
+        let read = match self.try_read(record, offset, length) {
             // It may have been moved just then.
             Err(StorageFailure::Missing) => self.try_read(record, offset, length),
             done => done,
+        };
+        if read == Err(StorageFailure::Damaged) {
+            self.quarantine.record(&self.index, record);
         }
+        read
     }
 }
 

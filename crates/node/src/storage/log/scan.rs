@@ -1,11 +1,12 @@
 //! Opening a store: its segments are read, oldest first.
 //!
-//! Only headers are read, but for the last batch: a crash may have torn it. None of what follows the first entry of it
-//! that is not whole was ever acknowledged, and it is cut off. Damage anywhere else is not a crash's doing: what is behind
-//! it is searched for, and nothing but the damaged entry is missed.
+//! Only headers are read, but for what follows the last mark of a batch: a crash may have torn that. None of what follows
+//! the first entry of it that is not whole was ever acknowledged, and it is cut off. Damage anywhere else is not a crash's
+//! doing: what is behind it is searched for, and nothing but the damaged entry is missed.
 
 use super::frame::{HEADER_BYTES, Header, Kind, PREAMBLE_BYTES, Secret};
 use super::index::{Index, chunk_of};
+use super::quarantine::{self, Harm, Quarantine};
 use longwire_proto::codec::crc::crc32c;
 use std::fs::File;
 use std::io;
@@ -36,23 +37,39 @@ pub(super) fn secret(lock: &File, segments: &[(u32, Arc<File>)]) -> Option<Secre
     })
 }
 
-/// Reads one segment into the index. `is_last`: no later segment proves that it is whole.
+/// A segment to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment<'a> {
+    pub(super) number: u32,
+    pub(super) file: &'a Arc<File>,
+    /// No later segment proves that it is whole.
+    pub(super) is_last: bool,
+}
+
+/// Reads one segment into the index.
 pub(super) fn scan(
     index: &mut Index,
-    number: u32,
-    file: &Arc<File>,
+    segment: Segment<'_>,
     secret: Secret,
-    is_last: bool,
+    quarantine: &Quarantine,
     met: &mut Met,
 ) -> io::Result<()> {
+    let Segment { number, file, is_last } = segment;
     let length = file.metadata()?.len();
     let mut window = Window { file, from: 0, bytes: Vec::new() };
     index.add_segment(number, file.clone());
     if Secret::of_preamble(window.at(0, PREAMBLE_BYTES)?) != Some(secret) {
         // Unless it was torn while it was made, that is damage; the other segments have the secret, too.
-        met.damaged += u64::from(length > PREAMBLE_BYTES as u64);
+        if length > PREAMBLE_BYTES as u64 {
+            met.damaged += 1;
+            quarantine::preamble(quarantine, number, file);
+        }
     }
-    let headers = headers(&mut window, secret, length, met)?;
+    let (headers, lost) = headers(&mut window, secret, length)?;
+    for (from, to) in lost {
+        met.damaged += 1;
+        quarantine.stretch(Harm::Header, number, file, from, to);
+    }
     let doubtful = if is_last {
         headers.iter().rposition(|(_, header)| header.kind == Kind::Batch).unwrap_or(0)
     } else {
@@ -91,32 +108,31 @@ pub(super) fn scan(
     Ok(())
 }
 
-/// All headers of a segment with their places.
+/// All headers of a segment with their places, and the stretches between them that hold none where one should be.
+#[expect(clippy::type_complexity, reason = "two lists of places")]
 fn headers(
     window: &mut Window,
     secret: Secret,
     length: u64,
-    met: &mut Met,
-) -> io::Result<Vec<(u64, Header)>> {
-    let mut found = Vec::new();
+) -> io::Result<(Vec<(u64, Header)>, Vec<(u64, u64)>)> {
+    let (mut found, mut lost) = (Vec::new(), Vec::new());
     let mut at = PREAMBLE_BYTES as u64;
-    let mut lost = false;
+    let mut lost_from = None;
     while at < length {
         let bytes = window.at(at, HEADER_BYTES)?;
         if let Some(header) = Header::decode(secret, bytes) {
             // A torn end is no damage: only what is found behind it makes it one.
-            met.damaged += u64::from(lost);
-            lost = false;
+            lost.extend(lost_from.take().map(|from| (from, at)));
             found.push((at, header));
             at += HEADER_BYTES as u64 + u64::from(header.length);
         } else {
-            lost = true;
+            lost_from.get_or_insert(at);
             let bytes = window.at(at, WINDOW_BYTES)?;
             let skip = Header::search(bytes).unwrap_or_else(|| bytes.len().saturating_sub(3).max(1));
             at += skip as u64;
         }
     }
-    Ok(found)
+    Ok((found, lost))
 }
 
 fn is_whole(file: &File, header: &Header, data_at: u64, length: u64) -> io::Result<bool> {
