@@ -6,6 +6,7 @@ use crate::{SMALL_BYTES, appends, payload};
 use longwire_node::storage::{Backend, Write};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::RecordId;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -102,57 +103,69 @@ impl Tally {
     fn print(&self, name: &str, what: &str) {
         let Tally { trials, shut, died, collateral_trials, collateral, collateral_most, wrong, stuck } = self;
         println!(
-            "{name:<13} {what:<12} {trials} trials: {shut} not opened, {died} took the process down, {collateral_trials} lost others \
+            "{name:<13} {what:<13} {trials} trials: {shut} not opened, {died} took the process down, {collateral_trials} lost others \
              ({collateral} records, at most {collateral_most}), {wrong} records wrong unnoticed, {stuck} take nothing new"
         );
     }
 }
 
-/// Damages copies of a filled store at seeded places.
+/// Damages copies of a filled store at seeded places; of the copies every second is of a store that was killed.
 pub fn trials(name: &str, base: &Path, count: u64) {
-    for left in ["closed", "killed"] {
-        let whole = base.join(format!("whole-{left}-{name}"));
-        let me = std::env::current_exe().expect("this program has a path");
-        let task = if left == "closed" { "damage-fill" } else { "damage-fill-kill" };
-        let _ = Command::new(me).args([task, name]).arg(&whole).status().expect("it starts");
-        let copy = base.join(format!("copy-{name}"));
-        let (mut flips, mut tears) = (Tally::default(), Tally::default());
-        let mut rng = Rng::new(1);
+    let me = std::env::current_exe().expect("this program has a path");
+    let whole = [("closed", "damage-fill"), ("killed", "damage-fill-kill")].map(|(left, task)| {
+        let whole = base.join(format!("{left}-{name}"));
+        let _ = Command::new(&me).args([task, name]).arg(&whole).status().expect("it starts");
+        whole
+    });
+    let copy = base.join(format!("copy-{name}"));
+    let mut rng = Rng::new(1);
+    for (what, count) in [("any byte", count), ("its own files", count), ("tail", count / 2)] {
+        let mut tally = Tally::default();
         for trial in 0..count {
             let _ = std::fs::remove_dir_all(&copy);
-            copy_folder(&whole, &copy);
-            flip(&copy, trial, &mut rng);
-            flips.add(&outcome(name, &copy), 1);
+            copy_folder(&whole[trial as usize % 2], &copy);
+            let own = match what {
+                "any byte" => flip_anywhere(&copy, &mut rng),
+                "its own files" => flip_own(&copy, trial / 2, &mut rng),
+                // The bytes that were torn off may have been of so many records.
+                _ => tear(&copy, trial / 2, &mut rng) / SMALL_BYTES as u64 + 2,
+            };
+            tally.add(&outcome(name, &copy), own);
         }
-        for _ in 0..count / 4 {
-            let _ = std::fs::remove_dir_all(&copy);
-            copy_folder(&whole, &copy);
-            let torn = tear(&copy, &mut rng);
-            // The bytes that were torn off may have been of so many records.
-            tears.add(&outcome(name, &copy), torn / SMALL_BYTES as u64 + 2);
-        }
-        let _ = std::fs::remove_dir_all(&copy);
-        let _ = std::fs::remove_dir_all(&whole);
-        flips.print(name, &format!("{left}, flip"));
-        tears.print(name, &format!("{left}, tear"));
+        tally.print(name, what);
+    }
+    for folder in whole.iter().chain([&copy]) {
+        let _ = std::fs::remove_dir_all(folder);
     }
 }
 
-/// Flips a bit: anywhere, in turn with anywhere in a file that the database itself keeps, near the beginning of one, and
-/// near the end of one.
-fn flip(folder: &Path, trial: u64, rng: &mut Rng) {
+/// Flips a bit among all bytes; how many records it may cost.
+fn flip_anywhere(folder: &Path, rng: &mut Rng) -> u64 {
     let files = used_files(folder);
-    let kept = files.iter().filter(|(path, _)| !path.components().any(|part| part.as_os_str() == "content"));
-    let kept: Vec<&(PathBuf, Vec<u8>)> = kept.collect();
-    let chosen = kept[rng.below(kept.len() as u64) as usize];
-    let near = chosen.1.len().min(4096) as u64;
-    let ((path, bytes), at) = match trial % 4 {
-        0 => anywhere(&files, rng),
-        1 => (chosen, rng.below(chosen.1.len() as u64)),
-        2 => (chosen, rng.below(near)),
-        _ => (chosen, chosen.1.len() as u64 - 1 - rng.below(near)),
+    let (file, at) = anywhere(&files, rng);
+    flip(file, at, rng);
+    1
+}
+
+/// Flips a bit in a file that the database itself keeps, whatever its length: anywhere, near its beginning, near its
+/// end, in turn.
+fn flip_own(folder: &Path, trial: u64, rng: &mut Rng) -> u64 {
+    let files = used_files(folder);
+    let own = files.iter().filter(|(path, _)| !path.components().any(|part| part.as_os_str() == "content"));
+    let own: Vec<&(PathBuf, Vec<u8>)> = own.collect();
+    let chosen = own[rng.below(own.len() as u64) as usize];
+    let length = chosen.1.len() as u64;
+    let near = length.min(4096);
+    let at = match trial % 3 {
+        0 => rng.below(length),
+        1 => rng.below(near),
+        _ => length - 1 - rng.below(near),
     };
-    use std::os::unix::fs::FileExt;
+    flip(chosen, at, rng);
+    1
+}
+
+fn flip((path, bytes): &(PathBuf, Vec<u8>), at: u64, rng: &mut Rng) {
     let file = std::fs::OpenOptions::new().write(true).open(path).expect("it opens");
     let flipped = bytes[at as usize] ^ (1 << rng.below(8));
     file.write_all_at(&[flipped], at).expect("it is written");
@@ -172,15 +185,19 @@ fn anywhere<'a>(files: &'a [(PathBuf, Vec<u8>)], rng: &mut Rng) -> (&'a (PathBuf
     unreachable!("it is below the sum of all")
 }
 
-/// Cuts up to 16 KiB off the used end of the file that was written last; how many.
-fn tear(folder: &Path, rng: &mut Rng) -> u64 {
+/// The used end of the file that was written last is lost, up to 16 KiB: cut off, or zeros, in turn; how many bytes.
+fn tear(folder: &Path, trial: u64, rng: &mut Rng) -> u64 {
     let newest = used_files(folder)
         .into_iter()
         .max_by_key(|(path, _)| std::fs::metadata(path).and_then(|about| about.modified()).ok());
     let (path, bytes) = newest.expect("there is a file");
     let torn = 1 + rng.below((bytes.len() as u64 - 1).min(16_384));
+    let from = bytes.len() as u64 - torn;
     let file = std::fs::OpenOptions::new().write(true).open(path).expect("it opens");
-    file.set_len(bytes.len() as u64 - torn).expect("it is cut");
+    match trial % 2 {
+        0 => file.set_len(from).expect("it is cut"),
+        _ => file.write_all_at(&vec![0; torn as usize], from).expect("it is written"),
+    }
     torn
 }
 

@@ -24,7 +24,7 @@ use std::time::Instant;
 /// A small bundle's length.
 const SMALL_BYTES: usize = 1024;
 /// Damaged copies of each store, unless told otherwise.
-const TRIALS: u64 = 200;
+const TRIALS: u64 = 100;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -2,6 +2,7 @@
 
 use crate::client::ClientEnd;
 use crate::message::{Message, Request};
+use crate::storage::Damage;
 use crate::stream::{Said, Wire};
 use longwire_proto::service::StorageIndication;
 
@@ -16,6 +17,8 @@ pub(crate) struct ClientId(pub(crate) u64);
 pub(crate) enum Event {
     /// A thread of the store.
     Storage(Vec<StorageIndication>),
+    /// Something in the store is damaged; it was set aside.
+    Damage(Damage),
     /// A pump.
     Stream(ConnectionId, Said),
     /// A peer calls.
@@ -38,6 +41,7 @@ impl std::fmt::Debug for Event {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Event::Storage(said) => f.debug_tuple("Storage").field(said).finish(),
+            Event::Damage(damage) => f.debug_tuple("Damage").field(damage).finish(),
             Event::Stream(id, said) => f.debug_tuple("Stream").field(id).field(said).finish(),
             Event::Caller(_, from) => f.debug_tuple("Caller").field(from).finish(),
             Event::Client(id, _) => f.debug_tuple("Client").field(id).finish(),

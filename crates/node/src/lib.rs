@@ -22,6 +22,7 @@ pub mod config;
 mod connection;
 pub mod contacts;
 mod control;
+mod damage;
 mod desk;
 mod echo;
 pub mod envelope;

@@ -184,7 +184,7 @@ fn agent_config(setup: &Setup) -> agent::Config {
 
 fn open_store(setup: &Setup, tell: &mpsc::UnboundedSender<Event>) -> Result<(Drive, Opened), Error> {
     let storage = &setup.config.storage;
-    let tell = tell.clone();
+    let (tell, damaged) = (tell.clone(), tell.clone());
     let tell = Box::new(move |said| drop(tell.send(Event::Storage(said))));
     let failed = |error: std::io::Error| {
         Error::new(format!("cannot open the store {}: {error}", storage.path.display())).hint(
@@ -199,6 +199,7 @@ fn open_store(setup: &Setup, tell: &mpsc::UnboundedSender<Event>) -> Result<(Dri
         StorageKind::Memory => Ok((Drive::memory(), Opened::default())),
         StorageKind::Disk => {
             let (log, opened) = Log::open(&storage.path).map_err(failed)?;
+            log.quarantine().listen(move |damage| drop(damaged.send(Event::Damage(damage))));
             Ok((Drive::start(log, storage.cache_bytes, tell).map_err(failed)?, opened))
         }
     }

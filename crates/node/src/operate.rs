@@ -62,7 +62,8 @@ impl Task {
             store: view::Store {
                 records_found: self.opened.records as u64,
                 torn_bytes: self.opened.torn_bytes,
-                damaged: self.opened.damaged,
+                damaged: self.damage.count,
+                latest_damage: self.damage.latest.iter().cloned().collect(),
             },
             callers: self.callers.view(),
             sessions: view::counts(&self.session_counters()),

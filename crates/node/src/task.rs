@@ -12,6 +12,7 @@
 //! start, by a clock that never jumps; the wall clock is told again every few seconds, so that a jump is noticed.
 
 use crate::callers::{Admission, Callers};
+use crate::damage::Damages;
 use crate::desk::Desk;
 use crate::event::{ClientId, ConnectionId, Event};
 use crate::links::{Past, Sessions, Shared};
@@ -87,6 +88,7 @@ pub(crate) struct Task {
     pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) tls: tls::Ledger,
     pub(crate) opened: crate::storage::Opened,
+    pub(crate) damage: Damages,
     started: tokio::time::Instant,
     wall_clock: WallClock,
     store: Drive,
@@ -133,6 +135,7 @@ impl Task {
             credentials,
             tls: tls::Ledger::default(),
             opened,
+            damage: Damages::default(),
             started: tokio::time::Instant::now(),
             store,
             events,
@@ -295,6 +298,7 @@ impl Task {
                     self.engines.handle_indication(now, Port::First(indication));
                 }
             }
+            Event::Damage(damage) => self.hear_damage(now, &damage),
             Event::Stream(id, said) => self.hear_stream(now, id, said),
             Event::Caller(wire, address) => self.hear_caller(now, wire, address),
             Event::Client(id, end) => self.desk.arrive(id, end),

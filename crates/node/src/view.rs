@@ -42,7 +42,7 @@ pub struct Status {
     pub endpoints: Vec<String>,
     /// What the bundle agent has counted.
     pub counters: Counts,
-    /// What opening the store met.
+    /// What opening and reading the store met.
     pub store: Store,
     /// Connections that peers opened.
     pub callers: Callers,
@@ -73,15 +73,17 @@ pub struct Callers {
     pub turned_away: u64,
 }
 
-/// What opening the store met.
+/// What opening and reading the store met.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Store {
     /// Records that were there.
     pub records_found: u64,
     /// Bytes of a write that a crash had cut off; they were never acknowledged.
     pub torn_bytes: u64,
-    /// Places that were damaged, and are left out.
+    /// Places that were found damaged since the start; what was there is set aside in the store's folder `damaged`.
     pub damaged: u64,
+    /// The latest of them, oldest first, for a person: what, where, whose, and where it is kept.
+    pub latest_damage: Vec<String>,
 }
 
 /// What TLS did since the node's start.

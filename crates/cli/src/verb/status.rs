@@ -37,7 +37,10 @@ fn words(status: &view::Status) -> String {
         let _ = writeln!(out, "bundles are routed by {}", status.router);
     }
     if status.store.damaged != 0 {
-        let _ = writeln!(out, "its store was damaged in {} places", status.store.damaged);
+        let _ = writeln!(out, "its store was damaged in {} places; the latest:", status.store.damaged);
+        for line in &status.store.latest_damage {
+            let _ = writeln!(out, "  {line}");
+        }
     }
     out += &super::links::words(&status.links);
     for (kind, count) in &status.tls.troubles {

@@ -178,3 +178,125 @@ fn space_comes_back_and_what_counts_is_moved() {
     let (mut log, _) = place.open();
     assert_eq!(content(&mut log).len(), 1);
 }
+
+/// Flips a bit of a file.
+fn flip(path: &Path, at: u64) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], at).unwrap();
+}
+
+/// The places of the headers in a segment.
+fn places(path: &Path) -> Vec<u64> {
+    let bytes = fs::read(path).unwrap();
+    let marks = bytes.windows(4).enumerate().filter(|(_, window)| window == b"LWE1");
+    marks.map(|(at, _)| at as u64).collect()
+}
+
+/// Three records in one batch: the second in three entries. Then a fourth that is removed again.
+fn sample(place: &Place) -> (PathBuf, Vec<u64>) {
+    let (mut log, _) = place.open();
+    let long = vec![2; 2 * DATA_BYTES_MAX + 10];
+    log.write(&[append(1, 0, "one"), append(2, 0, long), append(3, 0, "three"), append(4, 0, "four")])
+        .unwrap();
+    log.write(&[remove(4)]).unwrap();
+    let path = place.last_segment();
+    let places = places(&path);
+    // Mark, 1, 2, 2, 2, 3, 4, mark, removal, mark.
+    assert_eq!(places.len(), 10);
+    (path, places)
+}
+
+/// Opens a store, reads all of it, and says what can be read and what was told.
+fn look(place: &Place) -> (Vec<u64>, Vec<Damage>) {
+    let (mut log, _) = place.open();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    log.quarantine().listen(move |damage| tell.lock().unwrap().push(damage));
+    let reader = log.reader();
+    let mut whole = Vec::new();
+    for (id, length) in log.list() {
+        if reader.read(id, 0, length as u32).is_ok() {
+            whole.push(id.0);
+        }
+    }
+    let told = told.lock().unwrap().clone();
+    (whole, told)
+}
+
+#[test]
+fn whatever_is_damaged_is_told_and_kept_and_takes_nothing_else_with_it() {
+    let header = |entry: usize| move |places: &[u64]| places[entry] + 9;
+    let data = |entry: usize| move |places: &[u64]| places[entry] + HEADER_BYTES as u64 + 1;
+    type At = Box<dyn Fn(&[u64]) -> u64>;
+    let cases: Vec<(&str, At, &[u64], Option<Harm>)> = vec![
+        ("nothing", Box::new(|_| 3), &[1, 2, 3], Some(Harm::Preamble)),
+        ("the first mark", Box::new(header(0)), &[1, 2, 3], Some(Harm::Header)),
+        ("a header", Box::new(header(1)), &[2, 3], Some(Harm::Header)),
+        ("data", Box::new(data(1)), &[2, 3], Some(Harm::Data)),
+        ("a header in the middle of a record", Box::new(header(3)), &[1, 3], Some(Harm::Header)),
+        ("the data in the middle of a record", Box::new(data(3)), &[1, 3], Some(Harm::Data)),
+        ("the data before a mark", Box::new(data(6)), &[1, 2, 3], None),
+        ("a mark between batches", Box::new(header(7)), &[1, 2, 3], Some(Harm::Header)),
+        ("a removal", Box::new(header(8)), &[1, 2, 3, 4], Some(Harm::Header)),
+        ("the last mark", Box::new(header(9)), &[1, 2, 3], None),
+    ];
+    for (name, at, whole, harm) in cases {
+        let place = Place::new("kinds");
+        let (path, places) = sample(&place);
+        let before = fs::read(&path).unwrap();
+        flip(&path, at(&places));
+        let (found, told) = look(&place);
+        assert_eq!(found, whole, "{name}");
+        assert_eq!(told.first().map(|damage| damage.harm), harm, "{name}: {told:?}");
+        for damage in &told {
+            let kept = fs::read(damage.kept.as_ref().expect("there is space")).unwrap();
+            let from = damage.at as usize;
+            let original = &before[from..from + damage.bytes as usize];
+            let differ = kept
+                .windows(original.len())
+                .map(|kept| kept.iter().zip(original).filter(|(a, b)| a != b).count());
+            // All of it but for the flipped bit; where a part is missing, it is the part behind that is told.
+            assert!(differ.min().unwrap() <= 1, "{name}");
+        }
+        let lines = fs::read_to_string(place.0.join("damaged/list.jsonl")).unwrap_or_default();
+        assert_eq!(lines.lines().count(), told.len(), "{name}");
+    }
+}
+
+#[test]
+fn a_damaged_record_is_told_once_and_goes_when_it_is_removed() {
+    let place = Place::new("once");
+    let (path, places) = sample(&place);
+    flip(&path, places[3] + 50);
+    let (mut log, _) = place.open();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    log.quarantine().listen(move |damage| tell.lock().unwrap().push(damage));
+    let reader = log.reader();
+    assert_eq!(reader.read(RecordId(2), 0, 10).unwrap().len(), 10, "its beginning is whole");
+    for _ in 0..3 {
+        assert_eq!(reader.read(RecordId(2), DATA_BYTES_MAX as u64, 10), Err(StorageFailure::Damaged));
+    }
+    let [damage] = &told.lock().unwrap().clone()[..] else { panic!("told once") };
+    assert_eq!((damage.harm, damage.record), (Harm::Data, Some(RecordId(2))));
+    let kept = fs::metadata(damage.kept.as_ref().unwrap()).unwrap().len();
+    assert_eq!(kept as usize, 2 * DATA_BYTES_MAX + 10 + 3 * HEADER_BYTES, "all of the record");
+    log.write(&[remove(2)]).unwrap();
+    drop(log);
+    assert_eq!(look(&place), (vec![1, 3], vec![]));
+}
+
+#[test]
+fn damage_beyond_the_limit_is_told_and_not_kept() {
+    let place = Place::new("limit");
+    let (path, places) = sample(&place);
+    fs::create_dir_all(place.0.join("damaged")).unwrap();
+    let full = File::create(place.0.join("damaged/old")).unwrap();
+    full.set_len(64 << 20).unwrap();
+    flip(&path, places[1] + HEADER_BYTES as u64 + 1);
+    let (whole, told) = look(&place);
+    assert_eq!(whole, [2, 3]);
+    assert_eq!((told.len(), told[0].kept.as_deref()), (1, None));
+}

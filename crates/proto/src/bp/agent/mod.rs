@@ -353,6 +353,10 @@ impl Agent {
     /// The storage does not have what it said it had.
     fn storage_lost(&mut self, now: Instant, record: RecordId) {
         let record = self.original(record);
+        if !self.bundles.contains_key(&record) {
+            // Another read of it has failed before.
+            return;
+        }
         self.counters.deleted_storage += 1;
         self.delete(now, record, ReasonCode::DepletedStorage, SendFailure::Storage);
     }
@@ -474,7 +478,7 @@ impl Agent {
     fn read_failed(&mut self, now: Instant, record: RecordId, purpose: Purpose, failure: StorageFailure) {
         let lost = failure != StorageFailure::Device;
         match purpose {
-            Purpose::Restore => self.restore_failed(now, record),
+            Purpose::Restore => self.restore_failed(now, record, lost),
             Purpose::Delivery(delivery) => {
                 if let Some(key) = self.deliveries.get(&delivery).cloned() {
                     self.local_failed(now, key, failure);

@@ -102,13 +102,25 @@ impl Agent {
         self.look_further(now);
     }
 
-    /// A record could not be read: it is left alone.
-    pub(super) fn restore_failed(&mut self, now: Instant, record: RecordId) {
-        if let Phase::Reading(restore) = &mut self.phase {
-            restore.reading.remove(&record);
-            self.counters.deleted_storage += 1;
-            self.look_further(now);
+    /// A record could not be read. Perhaps it can at another start: it is left alone, unless it is lost for good.
+    pub(super) fn restore_failed(&mut self, now: Instant, record: RecordId, lost: bool) {
+        let Phase::Reading(restore) = &mut self.phase else { return };
+        match restore.reading.remove(&record).map(|looking| looking.step) {
+            Some(Step::Notes { mut held, .. }) if lost => {
+                // Only a note is damaged, perhaps: the bundle shows itself whether it is what it should be.
+                held.closed = true;
+                held.stage = Stage::Verifying;
+                self.insert_bundle(record, *held);
+                self.found.push(record);
+            }
+            _ => {
+                self.counters.deleted_storage += 1;
+                if lost {
+                    self.store.remove(record);
+                }
+            }
         }
+        self.look_further(now);
     }
 
     fn look_at_start(&mut self, now: Instant, record: RecordId, length: u64, data: Bytes) {

@@ -1,0 +1,114 @@
+//! A store that is damaged behind the node's back: what is hit is set aside, told and given up for a reason, and
+//! everything else arrives.
+
+mod common;
+
+use common::{App, Place, config, payload};
+use longwire_node::message::Options;
+use longwire_node::{Node, Setup};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+fn start(place: &Place, name: &str, more: &str) -> Node {
+    let path = place.0.join(name);
+    // Nothing is answered from memory: what is tested is the disk.
+    let text =
+        format!("node = 'dtn://{name}/'\n{more}\n[storage]\npath = '{}'\ncache-bytes = 0", path.display());
+    Node::start(Setup::new(config(&text))).expect("it starts")
+}
+
+/// The only place in a store's segments where these bytes are.
+fn find(store: &Path, wanted: &[u8]) -> (PathBuf, u64) {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(store).unwrap().flatten() {
+        let bytes = if entry.path().is_file() { std::fs::read(entry.path()).unwrap() } else { Vec::new() };
+        let at = bytes.windows(wanted.len()).position(|window| window == wanted);
+        found.extend(at.map(|at| (entry.path(), at as u64)));
+    }
+    assert_eq!(found.len(), 1, "the bytes are there once");
+    found.remove(0)
+}
+
+fn flip((path, at): (PathBuf, u64)) {
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[!byte[0]], at).unwrap();
+}
+
+const LENGTHS: [usize; 5] = [1000, 300_000, 1000, 300_000, 1000];
+
+/// Alice has five bundles for Bob, whose node is not there yet, and ends.
+fn filled(name: &str) -> Place {
+    let place = Place::new(name);
+    let alice = start(&place, "alice", "");
+    let mut app = App::new(&alice);
+    for (seed, length) in LENGTHS.into_iter().enumerate() {
+        let send = app.send("dtn://bob/inbox", &payload(length, seed as u64), Options::default());
+        app.wait_accepted(send);
+    }
+    drop(app);
+    alice.stop();
+    place
+}
+
+/// Both nodes start; what arrives at Bob, and how Alice is when she has nothing left.
+fn carried(place: &Place, count: usize) -> (Vec<bytes::Bytes>, serde_json::Value) {
+    let bob = start(place, "bob", "listen = ['127.0.0.1:0']");
+    let link = format!("link = [{{ name = 'bob', address = '{}' }}]", bob.addresses()[0]);
+    let alice = start(place, "alice", &link);
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.register("inbox", 0);
+    let got: Vec<bytes::Bytes> = (0..count)
+        .map(|_| {
+            let (delivery, data) = there.receive();
+            there.take(delivery);
+            data
+        })
+        .collect();
+    let status = here.wait_status(|status| status["bundles"] == 0 && status["ready"] == true);
+    (got, status)
+}
+
+#[test]
+fn a_damaged_payload_is_not_forwarded_as_if_whole_and_the_others_are() {
+    for hit in [1, 2] {
+        let place = filled(&format!("payload-{hit}"));
+        // In the middle: for the long one, entries before and behind it are whole.
+        let data = payload(LENGTHS[hit], hit as u64);
+        let middle = LENGTHS[hit] / 2;
+        flip(find(&place.0.join("alice"), &data[middle..middle + 16]));
+        let (got, status) = carried(&place, 4);
+        for (seed, length) in LENGTHS.into_iter().enumerate().filter(|(seed, _)| *seed != hit) {
+            assert!(got.contains(&payload(length, seed as u64)), "bundle {seed}");
+        }
+        assert_eq!(status["counters"]["deleted_storage"], 1);
+        assert_eq!(status["counters"]["forwarded"], 4);
+        assert_eq!(status["store"]["damaged"], 1);
+        let told = status["store"]["latest_damage"][0].as_str().expect("it is told");
+        assert!(told.contains("do not fit their checksum"), "{told}");
+        let kept = std::fs::read_dir(place.0.join("alice/damaged")).unwrap().flatten();
+        let kept: Vec<PathBuf> = kept.map(|entry| entry.path()).collect();
+        let record =
+            kept.iter().find(|path| path.to_string_lossy().contains("-record-")).expect("it is kept");
+        assert!(std::fs::metadata(record).unwrap().len() > LENGTHS[hit] as u64, "all of it is kept");
+        assert!(kept.iter().any(|path| path.ends_with("list.jsonl")));
+    }
+}
+
+#[test]
+fn a_damaged_header_takes_only_its_own_entry() {
+    let place = filled("header");
+    let data = payload(LENGTHS[2], 2);
+    let (path, at) = find(&place.0.join("alice"), &data[..16]);
+    // The entry's header is before the bundle's own; whatever is hit there, nothing else goes.
+    let bytes = std::fs::read(&path).unwrap();
+    let header = bytes[..at as usize].windows(4).rposition(|window| window == b"LWE1").expect("an entry");
+    flip((path, header as u64 + 12));
+    let (got, status) = carried(&place, 4);
+    for (seed, length) in LENGTHS.into_iter().enumerate().filter(|(seed, _)| *seed != 2) {
+        assert!(got.contains(&payload(length, seed as u64)), "bundle {seed}");
+    }
+    let told = status["store"]["latest_damage"][0].as_str().expect("it is told");
+    assert!(told.contains("header"), "{told}");
+}
