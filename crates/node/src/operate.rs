@@ -184,6 +184,13 @@ impl Task {
                 let words = format!("the next hop had no place for it; it is tried again in {wait} s");
                 (State::Resting, words)
             }
+            Why::InCustody { of, until } => {
+                let wait = until.saturating_since(now).as_secs();
+                let to = of.as_ref().map_or(String::new(), |node| format!(" {node} has it;"));
+                let words =
+                    format!("in custody:{to} waiting for a custody signal, it is sent again in {wait} s");
+                (State::InCustody, words)
+            }
             Why::InParts { have, of } => {
                 (State::InParts, format!("it is for this node, and {have} of {of} bytes are here"))
             }

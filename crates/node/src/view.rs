@@ -235,6 +235,8 @@ pub enum State {
     OnTheWay,
     /// The next hop had no place for it.
     Resting,
+    /// The next hop has it, and this node is responsible for it until another one says that it is.
+    InCustody,
     /// It is for this node, and parts are missing.
     InParts,
     /// It is for this node, and no application asks for it.

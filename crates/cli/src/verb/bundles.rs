@@ -52,6 +52,8 @@ enum Still {
     OnTheWay,
     /// The next hop had no place for them
     Resting,
+    /// The next hop has them, and this node is responsible for them until another one says that it is
+    InCustody,
     /// They are for this node, and parts are missing
     InParts,
     /// They are for this node, and no application asks for them
@@ -73,6 +75,7 @@ impl Still {
             Still::Queued => State::Queued,
             Still::OnTheWay => State::OnTheWay,
             Still::Resting => State::Resting,
+            Still::InCustody => State::InCustody,
             Still::InParts => State::InParts,
             Still::NobodyRegistered => State::NobodyRegistered,
             Still::NotTaken => State::NotTaken,

@@ -3,6 +3,7 @@
 use super::{Clock, Config, StorageKind};
 use crate::tls::{self, Rule};
 use longwire_proto::bp::agent::RouterChoice as Router;
+use longwire_proto::service::BundleVersion;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{Tls, Versions};
 use std::fmt::Write;
@@ -83,6 +84,7 @@ impl Config {
         let reports = &self.agent.reports;
         let kinds = [
             (reports.reception, "reception"),
+            (reports.custody, "the acceptance of custody"),
             (reports.forwarding, "forwarding"),
             (reports.delivery, "delivery"),
             (reports.deletion, "deletion"),
@@ -92,6 +94,22 @@ impl Config {
             line("It sends no status reports: whoever waits for a receipt waits in vain. `[agent.reports] delivery = true` changes that.".into());
         } else {
             line(format!("It reports {}, to whoever asks for it.", kinds.join(", ")));
+        }
+        let version6 = &self.agent.version6;
+        if version6.default_version == BundleVersion::V6 {
+            line(
+                "It sends bundles of version 6 unless it is told otherwise, and forwards both versions."
+                    .into(),
+            );
+        } else if !version6.destinations.is_empty() {
+            line(format!("It sends bundles of version 6 to {}.", version6.destinations.join(", ")));
+        }
+        let custody = &self.agent.custody;
+        if !custody.accept_from.is_empty() {
+            line(format!("It takes custody of what {} hands over.", custody.accept_from.join(", ")));
+        }
+        if !custody.accept_for.is_empty() {
+            line(format!("It takes custody of what is for {}.", custody.accept_for.join(", ")));
         }
         if self.echo {
             line("It answers pings.".into());

@@ -41,6 +41,9 @@ pub(super) fn draw_config(rng: &mut Rng, node: usize) -> Config {
         pipeline_transfers_max: rng.between(1, 4) as usize,
         ..Config::default()
     };
+    if rng.fork("custody").chance(0.5) {
+        config.custody.accept_from = vec!["*".into()];
+    }
     config.limits.buffer_bytes_max = rng.between(30_000, 1 << 20);
     if rng.chance(0.2) {
         config.reports = crate::bp::agent::Reports::all();

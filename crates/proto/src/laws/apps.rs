@@ -4,7 +4,8 @@
 use super::{Draw, Users};
 use crate::rng::Rng;
 use crate::service::{
-    App, AppIndication, AppRequest, DeliveryId, LinkId, NextHop, SendFailure, SendId, SendOptions,
+    App, AppIndication, AppRequest, BundleVersion, DeliveryId, LinkId, NextHop, SendFailure, SendId,
+    SendOptions,
 };
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -340,6 +341,9 @@ fn draw_message(rng: &mut Rng, nodes: usize) -> Message {
     let most = if rng.chance(0.2) { 20_000 } else { 2_000 };
     let mut content = vec![0; rng.below(most) as usize];
     rng.fill(&mut content);
+    let mut way = rng.fork("version");
+    let custody = way.chance(0.2);
+    let version = if custody || way.chance(0.2) { Some(BundleVersion::V6) } else { None };
     Message {
         from: rng.below(nodes as u64) as usize,
         to: rng.below(nodes as u64) as usize,
@@ -350,6 +354,9 @@ fn draw_message(rng: &mut Rng, nodes: usize) -> Message {
             report_forwarding: rng.chance(0.1),
             must_not_fragment: rng.chance(0.1),
             hop_limit: rng.chance(0.2).then_some(200),
+            report_custody: custody && way.chance(0.2),
+            version,
+            custody,
             ..SendOptions::default()
         },
         attempts: 0,

@@ -53,6 +53,8 @@ pub(super) enum Due {
     Contact(LinkId),
     /// A bundle may be tried again.
     Retry(RecordId),
+    /// The signal for a bundle in custody has not come.
+    Custody(RecordId),
     /// A link may be used again.
     Release(LinkId),
     /// A router waits no longer: every link looks what there is for it.

@@ -50,6 +50,8 @@ pub struct Config {
     pub routing: Routing,
     /// When and how bundles are made in version 6. RFC 5050.
     pub version6: Version6,
+    /// Whose bundles this node takes custody of, and how long it waits for others to. RFC 5050 5.10.
+    pub custody: Custody,
     /// What is special about single links.
     pub links: Vec<LinkConfig>,
 }
@@ -75,6 +77,7 @@ impl Default for Config {
             lifetime_max: Duration::ZERO,
             routing: Routing::default(),
             version6: Version6::default(),
+            custody: Custody::default(),
             links: Vec::new(),
         }
     }
@@ -161,6 +164,39 @@ impl Default for Version6 {
     }
 }
 
+/// Custody transfer, version 6 only. A node's own bundles that ask for custody are always in its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Custody {
+    /// Take custody of what these neighbours hand over: node ids as they call themselves, a trailing `*` matches any
+    /// rest. Default none.
+    pub accept_from: Vec<String>,
+    /// Take custody of bundles for these endpoints, whoever hands them over; a trailing `*` matches any rest. Default none.
+    pub accept_for: Vec<String>,
+    /// How long to wait for the next custodian's signal before a bundle is sent again, the first time; it doubles. Zero:
+    /// what was measured, four times the transfer and the round trip of earlier signals. Default zero.
+    pub timer: Duration,
+    /// The shortest time where it is measured. Default 1 min.
+    pub timer_min: Duration,
+    /// The longest time after doubling. Default 6 h.
+    pub timer_max: Duration,
+    /// How long a custody signal is worth delivering. Default 1 day.
+    pub signal_lifetime: Duration,
+}
+
+impl Default for Custody {
+    fn default() -> Self {
+        Custody {
+            accept_from: Vec::new(),
+            accept_for: Vec::new(),
+            timer: Duration::ZERO,
+            timer_min: Duration::from_secs(60),
+            timer_max: Duration::from_secs(6 * 3600),
+            signal_lifetime: Duration::from_secs(86_400),
+        }
+    }
+}
+
 /// What goes when there is no space for what comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -223,6 +259,8 @@ impl Router {
 pub struct Reports {
     /// On reception. Default no.
     pub reception: bool,
+    /// On the acceptance of custody (version 6). Default no.
+    pub custody: bool,
     /// On forwarding. Default no.
     pub forwarding: bool,
     /// On delivery: the application took it. Default no.
@@ -241,6 +279,7 @@ impl Default for Reports {
     fn default() -> Self {
         Reports {
             reception: false,
+            custody: false,
             forwarding: false,
             delivery: false,
             deletion: false,
@@ -254,7 +293,14 @@ impl Default for Reports {
 impl Reports {
     /// All four kinds.
     pub fn all() -> Self {
-        Reports { reception: true, forwarding: true, delivery: true, deletion: true, ..Reports::default() }
+        Reports {
+            reception: true,
+            custody: true,
+            forwarding: true,
+            delivery: true,
+            deletion: true,
+            ..Reports::default()
+        }
     }
 }
 

@@ -55,6 +55,20 @@ pub struct Counters {
     pub reports_sent: u64,
     /// Status reports that were asked for and not sent: over the rate, or no space.
     pub reports_suppressed: u64,
+    /// Bundles that this node took custody of from another custodian.
+    pub custody_accepted: u64,
+    /// Bundles whose custody ended because another node has it, or the bundle was delivered.
+    pub custody_released: u64,
+    /// Custody timers that ran out: the bundle was sent again.
+    pub custody_timeouts: u64,
+    /// Signals that a node could not do with a bundle what it was handed over for.
+    pub custody_refused: u64,
+    /// Custody signals sent.
+    pub custody_signals_sent: u64,
+    /// Custody signals for which there was no space.
+    pub custody_signals_unsent: u64,
+    /// Custody signals heard.
+    pub custody_signals_heard: u64,
     /// Administrative records that are not understood.
     pub admin_unknown: u64,
     /// Tombstones given up because there were too many.

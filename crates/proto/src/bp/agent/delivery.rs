@@ -11,7 +11,7 @@
 //! before the bundle goes, so what was taken is never delivered again, whenever the node crashes; it stays until no copy
 //! of the bundle can be alive.
 
-use crate::bp::{AdminRecord, CreationTimestamp, Eid, ReasonCode, v6};
+use crate::bp::{AdminRecord, CreationTimestamp, DtnTime, Eid, ReasonCode, v6};
 use crate::service::{AppIndication, BundleVersion, DeliveryId, RecordId, SendFailure, StorageFailure};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
@@ -50,6 +50,17 @@ impl AduKey {
             timestamp: body.timestamp,
             anonymous: RecordId(0),
             version: body.version,
+        }
+    }
+
+    /// The key of the bundle that a custody signal is about.
+    pub(super) fn of_subject(subject: &v6::admin::Subject) -> Self {
+        let time = DtnTime(subject.created_s.saturating_mul(1000));
+        AduKey {
+            source: subject.source.clone(),
+            timestamp: CreationTimestamp { time, sequence: subject.sequence },
+            anonymous: RecordId(0),
+            version: BundleVersion::V6,
         }
     }
 
@@ -356,10 +367,11 @@ impl Agent {
     }
 
     /// The administrative element reads a record (RFC 9171 6.1, RFC 9713 2).
-    fn administer(&mut self, _now: Instant, payload: &Bytes, key: &AduKey) {
+    fn administer(&mut self, now: Instant, payload: &Bytes, key: &AduKey) {
         match decode_record(key.version, payload) {
             Ok(Record::V7(AdminRecord::StatusReport(report))) => self.say_report(&report, &key.source),
             Ok(Record::V6(v6::AdminRecord::StatusReport(report))) => self.say_report_v6(&report, &key.source),
+            Ok(Record::V6(v6::AdminRecord::CustodySignal(signal))) => self.heed_signal(now, &signal),
             Ok(Record::V7(_) | Record::V6(_)) | Err(_) => self.counters.admin_unknown += 1,
         }
     }
@@ -467,6 +479,7 @@ impl Agent {
             self.report_delivered(now, *first);
         }
         for record in records {
+            self.signal_delivered(now, record);
             if let Some(send) = self.bundles[&record].send {
                 self.end_send(send, Ok(()));
             }

@@ -355,6 +355,13 @@ impl Head {
         }
     }
 
+    /// Names another custodian (RFC 5050 5.10.1).
+    pub(super) fn set_custodian(&mut self, custodian: Eid) {
+        if let Head::V6(head) = self {
+            head.set_custodian(custodian);
+        }
+    }
+
     /// True if custody of it may be accepted: it is asked for, and the destination is one endpoint (RFC 5050 5.10).
     pub(super) fn wants_custody(&self) -> bool {
         let wanted = v6::BundleFlags::CUSTODY | v6::BundleFlags::SINGLETON;

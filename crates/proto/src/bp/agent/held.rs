@@ -6,6 +6,7 @@ use core::cmp::Reverse;
 use core::time::Duration;
 
 use super::clock::{End, millis};
+use super::custody::Custody;
 use super::delivery::AduKey;
 use super::head::Head;
 use super::ranges::Ranges;
@@ -30,6 +31,8 @@ pub(super) enum Stage {
     Forwarding(ClassId),
     /// A peer had no place for it: it waits until then.
     Resting(Instant),
+    /// The next hop has all of it, and it stays until another custodian has it; it goes again then.
+    InCustody(Instant),
     /// It is for this node: [`super::delivery::Local`] knows.
     Local,
 }
@@ -86,6 +89,8 @@ pub(super) struct Held {
     pub(super) flights: Vec<(LinkId, TransferId)>,
     /// How often a peer had no place for it.
     pub(super) refusals: u32,
+    /// What is remembered while this node is its custodian.
+    pub(super) custody: Option<Box<Custody>>,
     /// Links over which it cannot go.
     pub(super) barred: Vec<LinkId>,
     /// What is remembered while it goes to several nodes.

@@ -12,6 +12,7 @@
 //! end of a bundle is never safe before its checksum is.
 
 use crate::bp::ReasonCode;
+use crate::bp::v6::CustodyReason;
 use crate::codec::DecodeError;
 use crate::service::{
     BundlesRequest, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure, TransferId,
@@ -197,7 +198,8 @@ impl Agent {
         if head.unsupported().iter().any(|block| block.delete) {
             self.counters.deleted_block += 1;
             self.report_unsupported(now, head);
-            self.report_deleted(now, head, ReasonCode::BlockUnsupported);
+            self.report_deleted(now, head, ReasonCode::BlockUnsupported, false);
+            self.signal(now, head, false, CustodyReason::BlockUnintelligible);
             return Err(RefuseReason::NotAcceptable);
         }
         // What would be dropped at once need not come: the peer is told that nothing is left to do.
@@ -207,15 +209,16 @@ impl Agent {
         }
         if self.is_over(now, head) {
             self.counters.deleted_expired += 1;
-            self.report_deleted(now, head, ReasonCode::LifetimeExpired);
+            self.report_deleted(now, head, ReasonCode::LifetimeExpired, false);
             return Err(RefuseReason::Completed);
         }
         if head.hop_limit_exceeded() {
             self.counters.deleted_hop_limit += 1;
-            self.report_deleted(now, head, ReasonCode::HopLimitExceeded);
+            self.report_deleted(now, head, ReasonCode::HopLimitExceeded, false);
             return Err(RefuseReason::Completed);
         }
         if self.is_here(head, None) {
+            self.redundant(now, head);
             return Err(RefuseReason::Completed);
         }
         if !self.make_space(now, HEADER_BYTES + whole + NOTE_BYTES, head.priority()) {
@@ -251,10 +254,13 @@ impl Agent {
         let records = self.adus.get(&key).into_iter().flatten();
         records.filter(|record| Some(**record) != except).any(|record| {
             let held = &self.bundles[record];
-            let waiting = matches!(held.stage, Stage::Forwarding(_) | Stage::Resting(_));
+            let waiting =
+                matches!(held.stage, Stage::Forwarding(_) | Stage::Resting(_) | Stage::InCustody(_));
             let (a, b) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());
             let covers = a <= from && to <= b && (from < to || held.payload_bytes() == 0);
-            let stays = held.spread.is_some() || (held.flights.is_empty() && self.safe_prefix(held) == 0);
+            let stays = held.spread.is_some()
+                || held.custody.is_some()
+                || (held.flights.is_empty() && self.safe_prefix(held) == 0);
             waiting && covers && stays
         })
     }
@@ -319,7 +325,8 @@ impl Agent {
             if before.iter().any(|block| block.delete) {
                 self.counters.deleted_block += 1;
                 self.report_unsupported(now, &head);
-                self.report_deleted(now, &head, ReasonCode::BlockUnsupported);
+                self.report_deleted(now, &head, ReasonCode::BlockUnsupported, false);
+                self.signal(now, &head, false, CustodyReason::BlockUnintelligible);
                 return Err(RefuseReason::NotAcceptable);
             }
             head.discard_unsupported();
@@ -347,7 +354,12 @@ impl Agent {
     pub(super) fn seal(&mut self, record: RecordId) {
         let held = self.bundles.get_mut(&record).expect("only what is held is sealed");
         held.stage = Stage::Sealing;
-        let note = Note::Sealed.encode(held.nonce, held.appended);
+        let held = &self.bundles[&record];
+        let custody = self.takes_custody(held);
+        let note = Note::Sealed { custody }.encode(held.nonce, held.appended);
+        if custody {
+            self.bundles.get_mut(&record).expect("it was just found").custody = Some(Box::default());
+        }
         self.append(record, note);
     }
 
@@ -379,6 +391,11 @@ impl Agent {
     pub(super) fn sealed(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
         let duplicate = self.is_here(&held.head, Some(record));
+        if duplicate && !held.own {
+            let head = held.head.clone();
+            self.redundant(now, &head);
+        }
+        let held = &self.bundles[&record];
         if let Some((id, transfer)) = held.intake.filter(|intake| self.incoming.contains_key(intake))
             && duplicate
         {
@@ -398,6 +415,7 @@ impl Agent {
                 let head = held.head.clone();
                 self.report_received(now, &head, ReasonCode::NoAdditionalInformation);
             }
+            self.accept_custody(now, record);
         }
         self.trim(record);
         self.dispatch(now, record);
@@ -408,7 +426,8 @@ impl Agent {
     /// payload cannot be put together without that part in any case.
     fn trim(&mut self, record: RecordId) {
         let held = &self.bundles[&record];
-        if held.own || !held.may_fragment() {
+        // What is in custody is answered for as a whole.
+        if held.own || !held.may_fragment() || held.custody.is_some() {
             return;
         }
         let (base, previous) = (held.adu_offset(), held.head.previous_node());
@@ -440,6 +459,8 @@ impl Agent {
         } else if held.head.hop_limit_reached() {
             self.counters.deleted_hop_limit += 1;
             self.delete(now, record, ReasonCode::HopLimitExceeded, SendFailure::Limit);
+        } else if held.custody.as_ref().is_some_and(|custody| custody.awaited) {
+            self.await_signal(now, record);
         } else {
             self.route(record);
         }
@@ -576,6 +597,7 @@ impl Agent {
             refusals: 0,
             barred: Vec::new(),
             spread: None,
+            custody: None,
             copy_of: None,
         };
         held.renew();

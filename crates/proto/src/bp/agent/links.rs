@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::Agent;
 use super::clock::{Clock, Due};
 use super::config::LinkConfig;
+use super::custody::RoundTrip;
 use super::outgoing::Flight;
 use super::routing::{Hop, peer_key};
 
@@ -49,6 +50,10 @@ pub(super) struct Link {
     boundary: Option<u64>,
     /// A contact is on; always so without contact windows or without a clock.
     in_contact: bool,
+    /// How often it has come up.
+    pub(super) ups: u64,
+    /// How long custody signals take.
+    pub(super) signals: Option<RoundTrip>,
     /// Not to be used until then.
     pub(super) held_until: Option<Instant>,
     /// When what was handed down will have left, where the rate is known.
@@ -148,6 +153,11 @@ impl Links {
 impl Link {
     fn is_held(&self, now: Instant) -> bool {
         self.held_until.is_some_and(|until| now < until)
+    }
+
+    /// True while the neighbour can be heard: the link is up, and a contact is on or none is needed.
+    pub(super) fn is_here(&self) -> bool {
+        self.up && self.in_contact
     }
 
     /// True while a contact is on, or none is needed.
@@ -335,6 +345,7 @@ impl Agent {
             return;
         };
         link.up = true;
+        link.ups += 1;
         link.interleave = interleave;
         link.bundle_bytes_max = bundle_bytes_max;
         link.room = 0;
@@ -350,7 +361,7 @@ impl Agent {
 
     /// A link went down. Its transfers had their terminal indications before; what a provider forgot is over now.
     pub(super) fn link_down(&mut self, now: Instant, id: LinkId, reason: DownReason, retry: bool) {
-        let (open, incoming) = self.open_transfers(id);
+        let (open, incoming) = self.open_transfers(now, id);
         for (transfer, acked) in open {
             let failed = BundlesIndication::Failed {
                 transfer,
@@ -386,8 +397,8 @@ impl Agent {
         self.look_at_all_links();
     }
 
-    fn open_transfers(&mut self, id: LinkId) -> (Vec<(TransferId, u64)>, Vec<TransferId>) {
-        self.unstage(id);
+    fn open_transfers(&mut self, now: Instant, id: LinkId) -> (Vec<(TransferId, u64)>, Vec<TransferId>) {
+        self.unstage(now, id);
         let open = self.links.get(id).into_iter();
         let open =
             open.flat_map(|link| link.flights.iter().map(|(transfer, flight)| (*transfer, flight.acked)));

@@ -33,6 +33,7 @@
 //! | 5.5 expiry, by the clock or by age | `clock`, here |
 //! | 5.7, 5.9 delivery, reassembly | `delivery`, `reassembly` |
 //! | 5.10, 5.11 deletion | here |
+//! | RFC 5050 5.10 to 5.12 custody transfer | `custody` |
 //!
 //! Not implemented, and why: membership of a group beyond this node (5.3 step 1: what is for a group that somebody here is
 //! registered for is delivered here and not forwarded), returning a bundle to its previous node (5.4.2 allows it, and
@@ -52,6 +53,7 @@
 mod clock;
 mod config;
 mod counters;
+mod custody;
 mod delivery;
 mod head;
 mod held;
@@ -70,7 +72,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Evict, Limits, LinkConfig, Reports, Router as RouterChoice, Routing, Version6};
+pub use config::{
+    Config, Custody, Evict, Limits, LinkConfig, Reports, Router as RouterChoice, Routing, Version6,
+};
 pub use counters::Counters;
 pub use status::{BundleStatus, Why};
 
@@ -320,12 +324,13 @@ impl Agent {
     /// Deletes a bundle for a reason (RFC 9171 5.10).
     fn delete(&mut self, now: Instant, record: RecordId, reason: ReasonCode, failure: SendFailure) {
         let Some(held) = self.bundles.get(&record) else { return };
-        let (send, intake) = (held.send, held.intake);
+        let (send, intake, held_in_custody) = (held.send, held.intake, held.custody.is_some());
         let head = held.head.clone();
         if let Some((id, transfer)) = intake.filter(|intake| self.incoming.contains_key(intake)) {
             self.refuse_deleted(id, transfer, reason);
         }
-        self.report_deleted(now, &head, reason);
+        self.report_deleted(now, &head, reason, held_in_custody);
+        self.signal_deleted(now, record, reason);
         if let Some(send) = send {
             self.end_send(send, Err(failure));
         }
@@ -377,6 +382,7 @@ impl Agent {
                 Due::Forget(record) => self.forget(now, record),
                 Due::Contact(link) => self.look_at_contacts(now, link),
                 Due::Retry(record) => self.retry(record),
+                Due::Custody(record) => self.custody_timeout(now, record),
                 Due::Release(link) => self.release_link(link),
                 Due::Look => self.look_at_all_links(),
                 Due::Repeat(key) => self.repeat(now, &key),

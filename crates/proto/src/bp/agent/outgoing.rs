@@ -35,6 +35,8 @@ use super::store::Purpose;
 const MERGE_BYTES: usize = 4096;
 /// What a fragment's head may have more than its bundle's: offset, total length, previous node, age.
 const HEAD_GROWTH_BYTES: u64 = 96;
+/// What it may have more with the name of another custodian.
+const CUSTODIAN_BYTES: u64 = 96;
 
 /// A transfer to a neighbour.
 #[derive(Debug)]
@@ -124,7 +126,7 @@ impl Agent {
     pub(super) fn work(&mut self, now: Instant, id: LinkId) -> bool {
         self.connect_if_wanted(now, id);
         if !self.links.usable(id, now) {
-            self.unstage(id);
+            self.unstage(now, id);
             return !self.control.is_empty();
         }
         self.open_staged(now, id) || self.fill(now, id) || self.read_ahead(id) || self.stage(now, id)
@@ -229,7 +231,7 @@ impl Agent {
             match self.fit(now, id, record) {
                 Fit::Bytes(most) => {
                     let record = self.copy_for(id, record);
-                    self.begin_flight(id, record, most);
+                    self.begin_flight(now, id, record, most);
                     return true;
                 }
                 Fit::Later => {}
@@ -242,7 +244,7 @@ impl Agent {
         false
     }
 
-    fn begin_flight(&mut self, id: LinkId, record: RecordId, most: u64) {
+    fn begin_flight(&mut self, now: Instant, id: LinkId, record: RecordId, most: u64) {
         self.next_transfer += 1;
         let transfer = TransferId(self.next_transfer);
         let held = self.bundles.get_mut(&record).expect("candidates are held");
@@ -277,6 +279,7 @@ impl Agent {
         let link = self.links.get_mut(id).expect("the link is usable");
         link.flights.insert(transfer, flight);
         link.staged = Some(transfer);
+        self.custody_handed_out(now, record, id, from, to);
         self.requeue(record);
     }
 
@@ -296,7 +299,7 @@ impl Agent {
         let more_urgent = |(other, _): &Rank| other.0 > priority;
         if better.any(|other| more_urgent(&other) && matches!(self.fit(now, id, other.1), Fit::Bytes(_))) {
             // Something more urgent has come while this one was being read.
-            self.unstage(id);
+            self.unstage(now, id);
             return true;
         }
         let held = self.bundles.get(&record).expect("staged bundles are held");
@@ -325,21 +328,33 @@ impl Agent {
     }
 
     /// Puts the staged transfer back: nothing of it has gone down.
-    pub(super) fn unstage(&mut self, id: LinkId) {
+    pub(super) fn unstage(&mut self, now: Instant, id: LinkId) {
         let Some(link) = self.links.get_mut(id) else { return };
         let Some(transfer) = link.staged.take() else { return };
         let flight = link.flights.remove(&transfer).expect("staged transfers live");
-        self.put_back(flight.record, id, transfer, flight.from, flight.to);
+        self.put_back(now, flight.record, id, transfer, flight.from, flight.to);
     }
 
     /// A range of a bundle is to be sent again.
-    fn put_back(&mut self, record: RecordId, id: LinkId, transfer: TransferId, from: u64, to: u64) {
+    fn put_back(
+        &mut self,
+        now: Instant,
+        record: RecordId,
+        id: LinkId,
+        transfer: TransferId,
+        from: u64,
+        to: u64,
+    ) {
         let Some(held) = self.bundles.get_mut(&record) else { return };
         held.flights.retain(|flight| *flight != (id, transfer));
         if held.payload_bytes() == 0 {
             held.todo_empty = true;
         } else {
             held.todo.insert(from, to);
+        }
+        held.skip_released();
+        if held.custody.is_some() {
+            self.deadlines.at(now, Due::Custody(record));
         }
         self.requeue(record);
     }
@@ -416,6 +431,9 @@ impl Agent {
         }
         self.counters.forwarded += 1;
         self.report_forwarded(now, record);
+        if self.bundles[&record].custody.is_some() {
+            return self.await_signal(now, record);
+        }
         if let Some(send) = self.bundles[&record].send {
             self.end_send(send, Ok(()));
         }
@@ -472,12 +490,12 @@ impl Agent {
             // Something has to be left to send: the peer could not check the end of what it has.
             let safe = flight.safe().min(to - from - 1);
             self.counters.payload_bytes_saved += safe;
-            self.put_back(record, id, transfer, from + safe, to);
+            self.put_back(now, record, id, transfer, from + safe, to);
             self.note_safe(record);
             self.say_progress(record);
             return;
         }
-        self.put_back(record, id, transfer, from, to);
+        self.put_back(now, record, id, transfer, from, to);
         self.after_failure(now, id, record, reason, to - from);
     }
 
@@ -487,7 +505,7 @@ impl Agent {
         let Some(flight) = flight.filter(|flight| !flight.cancelled) else { return };
         let (record, from, to) = (flight.record, flight.from, flight.to);
         self.cancel_flights(&[(id, transfer)]);
-        self.put_back(record, id, transfer, from, to);
+        self.put_back(now, record, id, transfer, from, to);
         self.rest(now, record);
     }
 
@@ -528,7 +546,7 @@ impl Agent {
     }
 
     /// What is left of a bundle waits before it is tried again, longer each time. Parts that are on their way go on.
-    fn rest(&mut self, now: Instant, record: RecordId) {
+    pub(super) fn rest(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get(&record) else { return };
         let doubled = self.config.backoff_min.saturating_mul(1 << held.refusals.min(20));
         let wait = doubled.min(self.config.backoff_max).mul_f64(0.75 + self.rng.unit() / 2.0);
@@ -550,7 +568,7 @@ impl Agent {
     }
 
     /// A bundle cannot go over this link; where no other hop is left it is given up (RFC 9171 5.4.2).
-    fn bar(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
+    pub(super) fn bar(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
         let Some(held) = self.bundles.get_mut(&record) else { return };
         let Stage::Forwarding(class) = held.stage else {
             // It rests after another refusal: it is sorted anew afterwards.
@@ -577,6 +595,8 @@ impl Agent {
             self.route(record);
         } else if idle && is_copy(record) {
             self.copy_refused(record);
+        } else if idle && self.bundles[&record].custody.is_some() {
+            self.rest_in_custody(now, record);
         } else if idle {
             self.counters.deleted_refused += 1;
             self.delete(now, record, ReasonCode::NoRoute, failure);
@@ -605,7 +625,8 @@ impl Agent {
 impl Held {
     /// The most bytes that a transfer of it has besides payload.
     fn transfer_overhead(&self) -> u64 {
-        self.head_bytes + self.head.tail_bytes() + HEAD_GROWTH_BYTES
+        let custodian = if self.custody.is_some() && !self.own { CUSTODIAN_BYTES } else { 0 };
+        self.head_bytes + self.head.tail_bytes() + HEAD_GROWTH_BYTES + custodian
     }
 }
 

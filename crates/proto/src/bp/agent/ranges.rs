@@ -57,6 +57,17 @@ impl Ranges {
         Some((start, cut))
     }
 
+    /// What of the set lies in `start..end`.
+    pub(super) fn within(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        let cut = |(&a, &b): (&u64, &u64)| (a.max(start), b.min(end));
+        self.0.iter().map(cut).filter(|(a, b)| a < b).collect()
+    }
+
+    /// Its ranges, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter().map(|(&a, &b)| (a, b))
+    }
+
     /// The first range.
     pub(super) fn first(&self) -> Option<(u64, u64)> {
         self.0.first_key_value().map(|(&a, &b)| (a, b))
@@ -108,6 +119,8 @@ mod tests {
                     assert_eq!(ranges.contains(a, b), all, "seed {seed}: {a}..{b} of {ranges:?}");
                 }
             }
+            let part: u64 = ranges.within(10, 30).iter().map(|(a, b)| b - a).sum();
+            assert_eq!(part, plain[10..30].iter().filter(|set| **set).count() as u64);
             let mut taken = 0;
             while let Some((a, b)) = ranges.take_first(5) {
                 assert!(b - a <= 5 && a < b);

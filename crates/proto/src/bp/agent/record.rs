@@ -102,7 +102,12 @@ impl Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
     /// The bundle is whole and its checksum fits.
-    Sealed,
+    Sealed {
+        /// This node has accepted custody of it.
+        custody: bool,
+    },
+    /// All of a bundle in custody is safe with the next hop: the signal is waited for.
+    HandedOver,
     /// The payload's first so many bytes are safe with the next hop.
     SafeUpTo(u64),
     /// The node that this stands for has the bundle.
@@ -116,10 +121,11 @@ impl Note {
     pub(super) fn encode(self, nonce: u64, position: u64) -> Bytes {
         let mut out = BytesMut::with_capacity(NOTE_BYTES as usize);
         let (kind, value) = match self {
-            Note::Sealed => (1, 0),
+            Note::Sealed { custody } => (1, u64::from(custody)),
             Note::SafeUpTo(value) => (2, value),
             Note::Given(value) => (3, value),
             Note::Copies(value) => (4, value),
+            Note::HandedOver => (5, 0),
         };
         out.put_u32(kind);
         out.put_u64(value);
@@ -137,10 +143,11 @@ impl Note {
             (input.get_u32(), input.get_u64(), input.get_u64(), input.get_u32());
         match kind {
             _ if found != nonce || check != crc => None,
-            1 => Some(Note::Sealed),
+            1 => Some(Note::Sealed { custody: value & 1 != 0 }),
             2 => Some(Note::SafeUpTo(value)),
             3 => Some(Note::Given(value)),
             4 => Some(Note::Copies(value)),
+            5 => Some(Note::HandedOver),
             _ => None,
         }
     }

@@ -77,13 +77,20 @@ impl Agent {
         }
     }
 
-    pub(super) fn report_deleted(&mut self, now: Instant, head: &Head, reason: ReasonCode) {
-        if self.config.reports.deletion && head.asks_for(ReportedStatus::Deleted) {
+    /// The deletion of what is in custody is reported in any case (RFC 5050 5.1, 5.13).
+    pub(super) fn report_deleted(&mut self, now: Instant, head: &Head, reason: ReasonCode, in_custody: bool) {
+        if in_custody || (self.config.reports.deletion && head.asks_for(ReportedStatus::Deleted)) {
             self.report(now, head, ReportedStatus::Deleted, reason);
         }
     }
 
-    fn report(&mut self, now: Instant, subject: &Head, status: ReportedStatus, reason: ReasonCode) {
+    pub(super) fn report(
+        &mut self,
+        now: Instant,
+        subject: &Head,
+        status: ReportedStatus,
+        reason: ReasonCode,
+    ) {
         if subject.is_administrative() || subject.report_to().is_null() || subject.source().is_null() {
             return;
         }

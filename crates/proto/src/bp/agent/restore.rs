@@ -15,6 +15,7 @@ use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::{Due, End, millis};
+use super::custody::Custody;
 use super::delivery::{AduKey, Tombstone};
 use super::head::{Closing, Head, decode_head};
 use super::held::{Held, Stage};
@@ -243,8 +244,11 @@ impl Agent {
         sealed: bool,
     ) {
         let note = Note::decode(data, held.nonce, offset);
-        if !sealed && note != Some(Note::Sealed) {
-            return self.restore_unsealed(record, *held, length);
+        if !sealed {
+            let Some(Note::Sealed { custody }) = note else {
+                return self.restore_unsealed(record, *held, length);
+            };
+            held.custody = custody.then(Box::default);
         }
         let notes_at = held.notes_at();
         let notes = (length - notes_at) / NOTE_BYTES;
@@ -340,6 +344,7 @@ impl Agent {
             if held.stage == Stage::Verifying {
                 self.verify(record);
             } else {
+                self.resume_custody(now, record);
                 self.dispatch(now, record);
             }
         }
@@ -420,13 +425,17 @@ impl Agent {
 
 /// Takes over what the notes behind a bundle's seal say.
 fn heed_notes(held: &mut Held, data: &Bytes, offset: u64) {
-    let mut safe = 0;
+    let (mut safe, mut awaited) = (0, false);
     for (position, note) in (offset..).step_by(NOTE_BYTES as usize).zip(data.chunks(NOTE_BYTES as usize)) {
         match Note::decode(note, held.nonce, position) {
             Some(Note::SafeUpTo(up_to)) => safe = up_to,
-            Some(Note::Sealed) | None => {}
+            Some(Note::HandedOver) => awaited = true,
+            Some(Note::Sealed { .. }) | None => {}
             Some(note) => held.spread.get_or_insert_default().restore(note),
         }
+    }
+    if held.custody.is_some() {
+        held.custody = Some(Box::new(Custody::restored(held.payload_bytes(), safe, awaited)));
     }
     if held.may_fragment() && safe > 0 {
         held.todo.take_first(safe.min(held.payload_bytes() - 1));

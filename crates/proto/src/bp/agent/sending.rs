@@ -191,7 +191,10 @@ impl Agent {
             }
         }
         let flags = flags.with_priority(options.priority);
-        let head = self.head_v6(now, [destination, source, report_to], flags, options.lifetime, length);
+        let mut head = self.head_v6(now, [destination, source, report_to], flags, options.lifetime, length);
+        if options.custody {
+            head.set_custodian(self.node.clone());
+        }
         Ok(Head::V6(head))
     }
 
@@ -299,7 +302,9 @@ impl Agent {
             let held = self.bundles.get_mut(&record).expect("what is composed is held");
             held.stage = Stage::Sealing;
             let position = held.appended + out.len() as u64;
-            out.extend_from_slice(&Note::Sealed.encode(held.nonce, position));
+            let custody = held.head.wants_custody();
+            held.custody = custody.then(Box::default);
+            out.extend_from_slice(&Note::Sealed { custody }.encode(held.nonce, position));
         }
         self.append_some(record, out);
     }

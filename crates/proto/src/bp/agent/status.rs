@@ -83,6 +83,13 @@ pub enum Why {
     OnTheWay(LinkId),
     /// A peer had no place for it; it is tried again then.
     Resting(Instant),
+    /// The next hop has all of it, and this node is responsible for it until somebody signals that he is.
+    InCustody {
+        /// The neighbour it was handed to, where he is known.
+        of: Option<Eid>,
+        /// It is sent again then.
+        until: Instant,
+    },
     /// It is for this node, and parts are missing.
     InParts {
         /// Bytes here.
@@ -169,6 +176,7 @@ impl Agent {
             Stage::Arriving | Stage::Composing => Why::Arriving,
             Stage::Sealing | Stage::Verifying => Why::Storing,
             Stage::Resting(until) => Why::Resting(until),
+            Stage::InCustody(until) => Why::InCustody { of: self.signal_owed_by(held), until },
             Stage::Local => self.why_local(held),
             Stage::Forwarding(class) => match held.flights.first() {
                 Some((link, _)) => Why::OnTheWay(*link),

@@ -49,7 +49,7 @@ impl Spread {
         match note {
             Note::Given(key) => drop(self.given.insert(key)),
             Note::Copies(copies) => self.copies = Some(copies),
-            Note::Sealed | Note::SafeUpTo(_) => {}
+            Note::Sealed { .. } | Note::HandedOver | Note::SafeUpTo(_) => {}
         }
     }
 
@@ -276,6 +276,7 @@ impl Held {
             refusals: 0,
             barred: Vec::new(),
             spread: None,
+            custody: None,
             copy_of: Some(Box::new(CopyOf { parent, to, copies })),
             ..self.clone()
         };

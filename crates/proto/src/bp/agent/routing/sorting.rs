@@ -71,7 +71,7 @@ impl Agent {
         held.stage = Stage::Forwarding(class);
         if !held.all_handed_out() {
             self.queues.enqueue(class, rank);
-            if held.flights.is_empty() && !is_copy(record) {
+            if held.flights.is_empty() && !is_copy(record) && held.custody.is_none() {
                 self.evictable.insert(rank);
             }
         }
@@ -96,7 +96,8 @@ impl Agent {
         }
         let destination = held.head.destination().clone();
         let mut hops = self.table.hops(&destination);
-        let has_route = !hops.is_empty();
+        // Custody goes to one node at a time.
+        let has_route = !hops.is_empty() || held.custody.is_some();
         if (self.config.direct_neighbours || self.router.spreads()) && destination.is_singleton() {
             add_direct(&mut hops, Hop::Node(destination.node_id()));
         }
@@ -151,6 +152,7 @@ impl Agent {
         match held.stage {
             Stage::Forwarding(class) => self.queues.leave(class, rank),
             Stage::Resting(until) => self.deadlines.not_at(until, Due::Retry(record)),
+            Stage::InCustody(until) => self.deadlines.not_at(until, Due::Custody(record)),
             _ => return,
         }
         held.stage = Stage::Sealing;
@@ -166,7 +168,7 @@ impl Agent {
             self.evictable.remove(&rank);
         } else {
             self.queues.enqueue(class, rank);
-            if held.flights.is_empty() && !is_copy(record) {
+            if held.flights.is_empty() && !is_copy(record) && held.custody.is_none() {
                 self.evictable.insert(rank);
             }
             self.wake_links_of(class);

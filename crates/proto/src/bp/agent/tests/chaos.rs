@@ -1,7 +1,7 @@
 //! Many worlds: bundles of all sizes both ways, cuts at any byte, crashes at any instant, small peers, and in the end
 //! every bundle that was accepted is where it should be, once.
 
-use super::forwarding::{EARTH, HOUR, MOON, ORBITER, chain, random};
+use super::forwarding::{EARTH, HOUR, MOON, ORBITER, chain_with, random};
 use super::world::{Payload, World};
 use crate::rng::Rng;
 use crate::service::{BundleVersion, Priority, SendId, SendOptions};
@@ -45,9 +45,15 @@ fn worry(world: &mut World, rng: &mut Rng, damage: bool) {
     }
 }
 
-fn live(seed: u64, version: BundleVersion) {
+/// Says how often custody was accepted, released, and asked for again.
+fn live(seed: u64, version: BundleVersion, custody: bool) -> [u64; 3] {
     let mut rng = Rng::new(seed).fork("chaos");
-    let mut world = chain(seed);
+    let mut world = chain_with(seed, |config| {
+        let accepts = custody && Rng::new(seed).fork(&config.node).chance(0.7);
+        config.custody.accept_from = if accepts { vec!["*".into()] } else { Vec::new() };
+        config.custody.timer_min = Duration::from_secs(5);
+        config.custody.timer_max = Duration::from_secs(120);
+    });
     world.strict = false;
     for cable in 0..2 {
         let cable = &mut world.cables[cable];
@@ -69,8 +75,8 @@ fn live(seed: u64, version: BundleVersion) {
         let priority = [Priority::Bulk, Priority::Normal, Priority::Expedited][rng.below(3) as usize];
         let small = payload_of(seed, number).len() < 250;
         let must_not_fragment = small && rng.chance(0.3);
-        let version = Some(version);
-        let options = SendOptions { priority, must_not_fragment, version, ..SendOptions::default() };
+        let (version, custody) = (Some(version), custody && rng.chance(0.8));
+        let options = SendOptions { priority, must_not_fragment, version, custody, ..SendOptions::default() };
         world.send(from, number, to, Payload::Given(payload_of(seed, number)), options);
         world.run_for(Duration::from_millis(rng.below(3000)));
         accepted.extend(world.nodes.iter().flat_map(|node| node.user.accepted.iter().copied()));
@@ -103,18 +109,36 @@ fn live(seed: u64, version: BundleVersion) {
         assert!(left.is_empty(), "seed {seed}, node {node}: {left:?}");
         assert_eq!(world.agent(node).buffered_bytes(), 0);
     }
+    let mut sums = [0; 3];
+    for node in [MOON, ORBITER, EARTH] {
+        let counters = world.agent(node).counters();
+        let counted = [counters.custody_accepted, counters.custody_released, counters.custody_timeouts];
+        sums.iter_mut().zip(counted).for_each(|(sum, counted)| *sum += counted);
+    }
+    sums
 }
 
 #[test]
 fn nothing_accepted_is_lost_in_many_worlds() {
     for seed in 0..400 {
-        live(seed, BundleVersion::V7);
+        live(seed, BundleVersion::V7, false);
     }
 }
 
 #[test]
 fn nothing_accepted_is_lost_in_many_worlds_of_version_6() {
     for seed in 0..400 {
-        live(seed, BundleVersion::V6);
+        live(seed, BundleVersion::V6, false);
     }
+}
+
+#[test]
+fn custody_ends_with_delivery_in_many_worlds() {
+    let mut sums = [0; 3];
+    for seed in 0..1000 {
+        let counted = live(seed, BundleVersion::V6, true);
+        sums.iter_mut().zip(counted).for_each(|(sum, counted)| *sum += counted);
+    }
+    let [accepted, released, timeouts] = sums;
+    assert!(accepted > 5000 && released > 5000 && timeouts > 200, "{sums:?}: the worlds were too kind");
 }

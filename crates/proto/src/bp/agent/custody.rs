@@ -1,0 +1,449 @@
+//! Custody transfer (RFC 5050 5.10 to 5.12, 6.1.2, 6.3): bundles of version 6 that a node is responsible for.
+//!
+//! ```text
+//!   arrives --> seal is durable --> forwarding ------> in custody ------------> released
+//!               "accepted" goes     (5.4)   ^          until a signal comes,    signals for all of it:
+//!               to the custodian            |          or the timer runs out    the record goes
+//!               before                      '----------- not yet released <--'
+//! ```
+//!
+//! - Custody is accepted for what a configured peer hands over, or for configured destinations, and for the node's own
+//!   bundles that ask for it. That it is accepted stands in the seal itself, so the signal follows only what no crash
+//!   undoes. The prefix of a transfer that broke can carry no such mark: its custody stays where it was.
+//! - What is in custody stays in the store, behind the convergence layer's acknowledgement, until another custodian, or
+//!   the destination, has said so for every byte: signals name fragments, so what was released is a set of ranges.
+//! - The timer is a configured time, or comes from what was measured: four times what the transfer took, and the round trip
+//!   of earlier signals over that link; it doubles with each repetition, and does not run out while the link is down. So
+//!   a slow link is not flooded with repetitions of what is still in its queue.
+//! - A signal counts only for bytes that were handed out. A node says `redundant reception` only while it has handed out
+//!   nothing of the bundle itself: whoever sends it then cannot have it from here, and two nodes cannot release
+//!   each other. Otherwise it is silent, and the sender's timer asks again.
+//! - Nothing in custody is evicted or given up for want of a route; it ends by release, by expiry, or by the word of the
+//!   application or the operator, and its deletion is reported (RFC 5050 5.13).
+//! - Custody of a bundle for a group is not defined (5.10); such a bundle is forwarded as if nobody asked.
+//!
+//! Not implemented: aggregate custody signals (their records are counted as not understood), and several custodians at a
+//! time: what is in custody goes by routes, and is not spread.
+
+use crate::bp::{Eid, ReasonCode, v6};
+use crate::service::{BundleVersion, LinkId, Priority, RecordId, ReportedStatus, SendFailure};
+use crate::time::{Duration, Instant};
+
+use super::Agent;
+use super::clock::Due;
+use super::delivery::AduKey;
+use super::head::Head;
+use super::held::{Held, Stage};
+use super::ranges::Ranges;
+use super::record::Note;
+use super::reports::subject_of;
+
+/// What is remembered of a bundle in custody.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Custody {
+    /// The payload's bytes that were handed to somebody; a signal counts for these.
+    handed: Ranges,
+    handed_empty: bool,
+    /// Of these, what another custodian has, or the destination.
+    released: Ranges,
+    released_empty: bool,
+    /// How often all that is not released was sent again.
+    attempts: u32,
+    /// When the first byte was handed out, this time.
+    begun: Option<Instant>,
+    /// When the last byte was safe with the next hop.
+    sent: Option<Instant>,
+    /// The link it went over, and how often that had come up by then.
+    over: Option<(LinkId, u64)>,
+    /// A node that got it this time could not take it on.
+    refused: bool,
+    /// All of it was handed out, perhaps before the last start, and that is written down.
+    pub(super) awaited: bool,
+}
+
+impl Custody {
+    /// A range goes over a link.
+    fn hand_out(&mut self, now: Instant, from: u64, to: u64, over: (LinkId, u64)) {
+        self.handed.insert(from, to);
+        self.handed_empty = true;
+        self.begun.get_or_insert(now);
+        self.over = Some(over);
+    }
+
+    /// True if nothing of it has gone anywhere.
+    fn is_untouched(&self) -> bool {
+        self.handed.is_empty() && !self.handed_empty
+    }
+
+    /// Another custodian has this range. True if that says anything new.
+    fn release(&mut self, from: u64, to: u64) -> bool {
+        let before = (self.released.total(), self.released_empty);
+        for (from, to) in self.handed.within(from, to) {
+            self.released.insert(from, to);
+        }
+        self.released_empty |= self.handed_empty && from == 0;
+        before != (self.released.total(), self.released_empty)
+    }
+
+    fn is_released(&self, payload_bytes: u64) -> bool {
+        if payload_bytes == 0 { self.released_empty } else { self.released.contains(0, payload_bytes) }
+    }
+
+    /// What a restart finds of it.
+    pub(super) fn restored(payload_bytes: u64, safe: u64, awaited: bool) -> Self {
+        let handed = if awaited { payload_bytes } else { safe };
+        let handed_empty = awaited || safe > 0;
+        Custody { handed: Ranges::of(0, handed), handed_empty, awaited, ..Custody::default() }
+    }
+}
+
+/// How long custody signals over a link take (as RFC 6298 does it).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundTrip {
+    smoothed: Duration,
+    variation: Duration,
+}
+
+impl RoundTrip {
+    fn with(known: Option<Self>, sample: Duration) -> Self {
+        match known {
+            None => RoundTrip { smoothed: sample, variation: sample / 2 },
+            Some(RoundTrip { smoothed, variation }) => RoundTrip {
+                smoothed: smoothed * 7 / 8 + sample / 8,
+                variation: variation * 3 / 4 + smoothed.abs_diff(sample) / 4,
+            },
+        }
+    }
+
+    fn timeout(self) -> Duration {
+        self.smoothed + self.variation * 4
+    }
+}
+
+impl Held {
+    /// Takes what another custodian has out of what is still to be sent.
+    pub(super) fn skip_released(&mut self) {
+        let Some(custody) = &self.custody else { return };
+        for (from, to) in custody.released.iter() {
+            self.todo.remove(from, to);
+        }
+        self.todo_empty &= !custody.released_empty;
+    }
+}
+
+impl Agent {
+    /// Whether this node takes custody of a bundle that is whole here.
+    pub(super) fn takes_custody(&self, held: &Held) -> bool {
+        if !held.head.wants_custody() || held.closed {
+            return false;
+        }
+        let settings = &self.config.custody;
+        let destination = held.head.destination().to_string();
+        let peer = held.intake.and_then(|(link, _)| self.links.peer(link)).map(Eid::to_string);
+        let matches = |patterns: &[String], text: &str| patterns.iter().any(|p| super::matches(p, text));
+        held.own
+            || matches(&settings.accept_for, &destination)
+            || peer.is_some_and(|peer| matches(&settings.accept_from, &peer))
+    }
+
+    /// Custody of a bundle is accepted, and that is durable (RFC 5050 5.10.1).
+    pub(super) fn accept_custody(&mut self, now: Instant, record: RecordId) {
+        let Some(held) = self.bundles.get_mut(&record) else { return };
+        if held.custody.is_none() {
+            return;
+        }
+        let before = held.head.clone();
+        held.head.set_custodian(self.node.clone());
+        self.counters.custody_accepted += 1;
+        if before.asks_for(ReportedStatus::CustodyAccepted) && self.config.reports.custody {
+            self.report(now, &before, ReportedStatus::CustodyAccepted, ReasonCode::NoAdditionalInformation);
+        }
+        self.signal(now, &before, true, v6::CustodyReason::NoAdditionalInformation);
+    }
+
+    /// A restart finds a bundle in custody. The custodian before may not have heard of it; once the bundle was handed over
+    /// it has.
+    pub(super) fn resume_custody(&mut self, now: Instant, record: RecordId) {
+        let held = &self.bundles[&record];
+        let Some(custody) = &held.custody else { return };
+        if held.own {
+            return;
+        }
+        if custody.awaited {
+            let node = self.node.clone();
+            self.bundles.get_mut(&record).expect("it was just found").head.set_custodian(node);
+        } else {
+            self.accept_custody(now, record);
+        }
+    }
+
+    /// Sends a custody signal about a bundle to its custodian (RFC 5050 6.1.2, 6.2); nothing where there is none, or it is
+    /// this very node.
+    pub(super) fn signal(
+        &mut self,
+        now: Instant,
+        subject: &Head,
+        succeeded: bool,
+        reason: v6::CustodyReason,
+    ) {
+        let Head::V6(head) = subject else { return };
+        let custodian = head.primary.custodian();
+        if !subject.wants_custody() || custodian.is_null() || custodian.same_node(&self.node) {
+            return;
+        }
+        let time = v6::Time::from_millis(self.clock.dtn_ms(now).unwrap_or(0));
+        let signal = v6::CustodySignal { succeeded, reason, time, subject: subject_of(head) };
+        let payload = v6::AdminRecord::CustodySignal(signal).to_bytes();
+        let lifetime = self.config.custody.signal_lifetime;
+        let (destination, priority) = (custodian.clone(), Priority::Expedited);
+        if self.originate_record(now, BundleVersion::V6, destination, payload, lifetime, priority) {
+            self.counters.custody_signals_sent += 1;
+        } else {
+            self.counters.custody_signals_unsent += 1;
+        }
+    }
+
+    /// A bundle with a custodian comes that is here, or was delivered here (RFC 5050 5.6 step 4).
+    pub(super) fn redundant(&mut self, now: Instant, head: &Head) {
+        if !head.wants_custody() || head.source().is_null() {
+            return;
+        }
+        let key = AduKey::of(head, RecordId(0));
+        if self.tombstones.contains_key(&key) {
+            // The signal of its delivery was lost.
+            return self.signal(now, head, true, v6::CustodyReason::NoAdditionalInformation);
+        }
+        let from = head.fragment().map_or(0, |fragment| fragment.offset);
+        let to = from.saturating_add(head.payload_bytes());
+        let vouches = self.adus.get(&key).into_iter().flatten().any(|record| {
+            let held = &self.bundles[record];
+            let covers = held.adu_offset() <= from && to <= held.adu_offset() + held.payload_bytes();
+            let stays = held.stage == Stage::Local || held.custody.as_ref().is_some_and(|c| c.is_untouched());
+            covers && held.custody.is_some() && held.stored >= held.appended && stays
+        });
+        if vouches {
+            self.signal(now, head, false, v6::CustodyReason::RedundantReception);
+        }
+    }
+
+    /// A part of a bundle in custody goes over a link.
+    pub(super) fn custody_handed_out(
+        &mut self,
+        now: Instant,
+        record: RecordId,
+        link: LinkId,
+        from: u64,
+        to: u64,
+    ) {
+        let ups = self.links.get(link).map_or(0, |link| link.ups);
+        if let Some(custody) = self.bundles.get_mut(&record).and_then(|held| held.custody.as_mut()) {
+            custody.hand_out(now, from, to, (link, ups));
+        }
+    }
+
+    /// The next hop has all of a bundle in custody: the signal is waited for.
+    pub(super) fn await_signal(&mut self, now: Instant, record: RecordId) {
+        if self.release_if_done(record) {
+            return;
+        }
+        self.unroute(record);
+        let held = self.bundles.get_mut(&record).expect("the caller has it");
+        let closed = held.closed;
+        let custody = held.custody.as_mut().expect("the caller has looked");
+        custody.sent = Some(now);
+        if !core::mem::replace(&mut custody.awaited, true) && !closed {
+            let note = Note::HandedOver.encode(held.nonce, held.appended);
+            held.appended += note.len() as u64;
+            self.store.append(record, note);
+        }
+        self.arm(now, record);
+    }
+
+    /// Starts the timer (RFC 5050 5.10.1).
+    fn arm(&mut self, now: Instant, record: RecordId) {
+        let interval = self.custody_interval(self.bundles[&record].custody.as_ref().expect("in custody"));
+        let until = now + interval.mul_f64(1.0 + self.rng.unit() / 8.0);
+        self.bundles.get_mut(&record).expect("in custody").stage = Stage::InCustody(until);
+        self.deadlines.at(until, Due::Custody(record));
+    }
+
+    /// How long a signal is waited for.
+    fn custody_interval(&self, custody: &Custody) -> Duration {
+        let settings = &self.config.custody;
+        let measured = || {
+            let took = match (custody.begun, custody.sent) {
+                (Some(begun), Some(sent)) => sent.saturating_since(begun),
+                _ => Duration::ZERO,
+            };
+            let link = custody.over.and_then(|(link, _)| self.links.get(link));
+            let round_trip = link.and_then(|link| link.signals).map_or(Duration::ZERO, RoundTrip::timeout);
+            (took * 4 + round_trip).max(settings.timer_min)
+        };
+        let first = if settings.timer.is_zero() { measured() } else { settings.timer };
+        let doubled = first.saturating_mul(1 << custody.attempts.min(20));
+        doubled.min(settings.timer_max.max(first))
+    }
+
+    /// No signal has come in time (RFC 5050 5.12): what nobody else is responsible for goes again. Over a link that was
+    /// down meanwhile no signal could come: it gets the time once more.
+    pub(super) fn custody_timeout(&mut self, now: Instant, record: RecordId) {
+        let Some(held) = self.bundles.get_mut(&record) else { return };
+        let Some(custody) = held.custody.as_mut() else { return };
+        if !matches!(held.stage, Stage::InCustody(_)) {
+            return self.look_at_custody(now, record);
+        }
+        let link = custody.over.and_then(|(id, ups)| Some((id, ups, self.links.get(id)?)));
+        if let Some((id, ups, link)) = link
+            && (!link.is_here() || link.ups != ups)
+        {
+            if link.is_here() {
+                custody.over = Some((id, link.ups));
+            }
+            return self.arm(now, record);
+        }
+        self.counters.custody_timeouts += 1;
+        self.send_again(now, record);
+    }
+
+    /// Nothing may be left to send of a bundle in custody whose transfers have ended: then its signal is waited for.
+    pub(super) fn look_at_custody(&mut self, now: Instant, record: RecordId) {
+        let Some(held) = self.bundles.get(&record).filter(|held| held.custody.is_some()) else { return };
+        let waiting = matches!(held.stage, Stage::Forwarding(_) | Stage::Resting(_));
+        if waiting && held.all_handed_out() && held.flights.is_empty() {
+            self.await_signal(now, record);
+        }
+    }
+
+    fn send_again(&mut self, now: Instant, record: RecordId) {
+        self.unroute(record);
+        let held = self.bundles.get_mut(&record).expect("the caller has it");
+        let custody = held.custody.as_mut().expect("the caller has looked");
+        custody.attempts += 1;
+        custody.begun = None;
+        custody.sent = None;
+        let avoided = core::mem::take(&mut custody.refused).then_some(custody.over).flatten();
+        held.barred.clear();
+        held.renew();
+        held.skip_released();
+        self.route(record);
+        if let Some((link, _)) = avoided {
+            self.bar(now, record, link, SendFailure::Limit);
+        }
+    }
+
+    /// A custody signal has come (RFC 5050 6.3).
+    pub(super) fn heed_signal(&mut self, now: Instant, signal: &v6::CustodySignal) {
+        self.counters.custody_signals_heard += 1;
+        let subject = &signal.subject;
+        let key = AduKey::of_subject(subject);
+        let (from, to) = subject
+            .fragment
+            .map_or((0, u64::MAX), |(offset, length)| (offset, offset.saturating_add(length)));
+        let records: Vec<RecordId> = self.adus.get(&key).into_iter().flatten().copied().collect();
+        for record in records {
+            let held = &self.bundles[&record];
+            let (start, end) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());
+            if held.custody.is_none() || from > end || to < start || held.stage == Stage::Local {
+                continue;
+            }
+            let part = (from.saturating_sub(start), to.min(end) - start);
+            let elsewhere = signal.succeeded || signal.reason == v6::CustodyReason::RedundantReception;
+            match elsewhere {
+                true => self.release_part(now, record, part),
+                false => self.custody_refused(record),
+            }
+        }
+    }
+
+    /// Another custodian has a part of a bundle (RFC 5050 5.11).
+    fn release_part(&mut self, now: Instant, record: RecordId, (from, to): (u64, u64)) {
+        let held = self.bundles.get_mut(&record).expect("the caller has it");
+        let custody = held.custody.as_mut().expect("the caller has looked");
+        if !custody.release(from, to) {
+            return;
+        }
+        let sample = custody.sent.filter(|_| custody.attempts == 0);
+        let over = custody.over;
+        held.skip_released();
+        if let (Some(sent), Some((id, _))) = (sample, over)
+            && let Some(link) = self.links.get_mut(id)
+        {
+            link.signals = Some(RoundTrip::with(link.signals, now.saturating_since(sent)));
+        }
+        if self.release_if_done(record) {
+            return;
+        }
+        // What was to be sent again need not be.
+        self.requeue(record);
+        self.look_at_custody(now, record);
+    }
+
+    /// Ends a bundle's custody when all of it is released and nothing is on its way. True if it is gone.
+    pub(super) fn release_if_done(&mut self, record: RecordId) -> bool {
+        let Some(held) = self.bundles.get(&record) else { return true };
+        let released = |custody: &Custody| custody.is_released(held.payload_bytes());
+        if !held.custody.as_deref().is_some_and(released) || !held.flights.is_empty() {
+            return false;
+        }
+        self.counters.custody_released += 1;
+        if let Some(send) = held.send {
+            self.end_send(send, Ok(()));
+        }
+        self.drop_bundle(record);
+        true
+    }
+
+    /// A node could not do with a bundle what it was handed over for (RFC 5050 5.12): when its timer runs out, it goes another
+    /// way where there is one. At once it would only be refused again.
+    fn custody_refused(&mut self, record: RecordId) {
+        self.counters.custody_refused += 1;
+        let custody = self.bundles.get_mut(&record).and_then(|held| held.custody.as_mut());
+        custody.expect("the caller has looked").refused = true;
+    }
+
+    /// No way is left for a bundle in custody: all of them are tried again, later.
+    pub(super) fn rest_in_custody(&mut self, now: Instant, record: RecordId) {
+        if let Some(held) = self.bundles.get_mut(&record) {
+            held.barred.clear();
+        }
+        self.rest(now, record);
+    }
+
+    /// A bundle that asks for custody, and has none here, is given up: its custodian is told (RFC 5050 5.4.2).
+    pub(super) fn signal_deleted(&mut self, now: Instant, record: RecordId, reason: ReasonCode) {
+        let held = &self.bundles[&record];
+        if held.custody.is_some() {
+            return;
+        }
+        let reason = match reason {
+            ReasonCode::DepletedStorage => v6::CustodyReason::DepletedStorage,
+            ReasonCode::DestinationUnavailable => v6::CustodyReason::DestinationUnintelligible,
+            ReasonCode::NoRoute => v6::CustodyReason::NoRoute,
+            ReasonCode::NoTimelyContact => v6::CustodyReason::NoTimelyContact,
+            ReasonCode::BlockUnintelligible | ReasonCode::BlockUnsupported => {
+                v6::CustodyReason::BlockUnintelligible
+            }
+            // It goes everywhere then, or somebody wants it gone.
+            _ => return,
+        };
+        let head = held.head.clone();
+        self.signal(now, &head, false, reason);
+    }
+
+    /// The neighbour that a bundle in custody was handed to.
+    pub(super) fn signal_owed_by(&self, held: &Held) -> Option<Eid> {
+        let (link, _) = held.custody.as_ref()?.over?;
+        self.links.peer(link).cloned()
+    }
+
+    /// A bundle was delivered: whoever has custody of a part of it is told (RFC 5050 5.7 step 3).
+    pub(super) fn signal_delivered(&mut self, now: Instant, record: RecordId) {
+        let held = &self.bundles[&record];
+        if held.custody.is_some() {
+            self.counters.custody_released += 1;
+            return;
+        }
+        let head = held.head.clone();
+        self.signal(now, &head, true, v6::CustodyReason::NoAdditionalInformation);
+    }
+}
