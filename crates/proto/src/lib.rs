@@ -17,4 +17,5 @@ pub mod service;
 pub mod tcp;
 pub mod tcpcl;
 pub mod time;
+pub mod udpcl;
 pub mod wrap;

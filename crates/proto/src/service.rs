@@ -9,7 +9,12 @@
 //! | [`Bundles`] | a convergence layer | payload bytes of the next pieces |
 //! | [`Storage`] | a disk, a database | none: control |
 //! | [`Stream`] | TCP | bytes |
+//! | [`Datagrams`] | UDP | datagrams |
 //! | [`Frames`] | a link | frames |
+
+mod datagrams;
+
+pub use datagrams::{Datagrams, DatagramsIndication, DatagramsRequest};
 
 use crate::engine::Service;
 use bytes::Bytes;
@@ -438,7 +443,8 @@ pub enum BundlesIndication {
         /// Bytes from its beginning.
         up_to: u64,
     },
-    /// The peer has the whole bundle safe: terminal.
+    /// The peer has the whole bundle safe: terminal. Where the protocol has no acknowledgements (UDP; TCPCL version 3
+    /// without them) it was handed over, and nobody knows more.
     Sent {
         /// The transfer.
         transfer: TransferId,

@@ -5,7 +5,9 @@ use crate::time::Instant;
 use core::fmt;
 
 mod account;
+mod datagrams;
 pub use account::{AppAccount, BundlesAccount, FramesAccount, StorageAccount, StreamAccount};
+pub use datagrams::DatagramsAccount;
 
 /// What a message broke, in words for a developer.
 #[derive(Clone, Debug, PartialEq, Eq)]

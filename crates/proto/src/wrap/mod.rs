@@ -11,7 +11,7 @@ mod lawful;
 mod spoil;
 mod tap;
 
-pub use lawful::{Accounted, AppAccount, Breach, BundlesAccount, FramesAccount, Lawful};
+pub use lawful::{Accounted, AppAccount, Breach, BundlesAccount, DatagramsAccount, FramesAccount, Lawful};
 pub use lawful::{StorageAccount, StreamAccount};
 pub use spoil::{Spoil, SpoilConfig, SpoilCounters, Spoilable};
 pub use tap::{Crossing, Sink, Tap, Teller, Timeline};

@@ -9,6 +9,7 @@
 
 mod app;
 mod bundles;
+mod datagrams;
 mod frames;
 mod links;
 mod storage;
@@ -22,9 +23,9 @@ use crate::service::{
 };
 use crate::tcp::Host;
 use crate::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
-use crate::tcpcl;
 use crate::time::{Duration, Instant};
 use crate::wrap::{Accounted, Lawful};
+use crate::{tcpcl, udpcl};
 use bytes::Bytes;
 use core::net::Ipv4Addr;
 
@@ -41,6 +42,8 @@ pub struct Play {
 pub const PLAYS: &[Play] = &[
     Play { name: "tcpcl session, active", run: |script| session(script, tcpcl::Session::active, false) },
     Play { name: "tcpcl session, passive", run: |script| session(script, tcpcl::Session::passive, true) },
+    Play { name: "udpcl link", run: |script| datagrams(script, false) },
+    Play { name: "udpcl socket", run: |script| datagrams(script, true) },
     Play { name: "tcp host", run: host },
     Play { name: "bundle agent", run: agent },
 ];
@@ -190,6 +193,20 @@ fn session(script: &mut Script<'_>, make: fn(tcpcl::Config, Rng) -> tcpcl::Sessi
     let mut user = bundles::User::default();
     let mut provider = stream::Provider::new(incoming);
     play("session", engine, &mut user, &mut provider, script)
+}
+
+fn datagrams(script: &mut Script<'_>, listening: bool) -> u64 {
+    let config = udpcl::Config {
+        datagram_bytes_max: 1 << script.below(12),
+        rate_bps: if script.chance() { 0 } else { 1 << script.below(30) },
+        open_max: 3,
+        incoming_max: 3,
+        keepalive: script.chance().then_some(Duration::from_secs(20)),
+        ..udpcl::Config::default()
+    };
+    let engine = if listening { udpcl::Link::listening(config) } else { udpcl::Link::new(config) };
+    let mut provider = datagrams::Provider::new(listening);
+    play("udpcl", engine, &mut bundles::User::default(), &mut provider, script)
 }
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

@@ -10,16 +10,16 @@ use core::fmt::{self, Debug};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Breaks off with the message unless the condition holds.
-fn rule(holds: bool, message: fmt::Arguments<'_>) -> Result<(), Breach> {
+pub(super) fn rule(holds: bool, message: fmt::Arguments<'_>) -> Result<(), Breach> {
     if holds { Ok(()) } else { Err(Breach(message.to_string())) }
 }
 
 /// Room, as every service counts it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Room(u64);
+pub(super) struct Room(pub(super) u64);
 
 impl Room {
-    fn spend(&mut self, cost: u64) -> Result<(), Breach> {
+    pub(super) fn spend(&mut self, cost: u64) -> Result<(), Breach> {
         rule(cost <= self.0, format_args!("it spends {cost} of a room of {}", self.0))?;
         self.0 -= cost;
         Ok(())

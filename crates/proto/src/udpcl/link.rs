@@ -1,0 +1,412 @@
+//! The engine.
+
+use super::config::{Config, Counters, KEEPALIVE_MIN};
+use crate::engine::Engine;
+use crate::service::{
+    Bundles, BundlesIndication, BundlesRequest, CloseReason, Datagrams, DatagramsIndication,
+    DatagramsRequest, DownReason, RefuseReason, TransferFailure, TransferId,
+};
+use crate::time::{Duration, Instant, Timers};
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+
+/// RFC 7122 3.4.
+const KEEPALIVE: [u8; 4] = [0; 4];
+
+#[derive(Clone, Copy)]
+enum Timer {
+    /// The rate allows the next datagram.
+    Pace,
+    /// A keep-alive is due.
+    KeepAlive,
+    /// The socket is to be opened again.
+    Retry,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Resting,
+    Joining,
+    Up,
+}
+
+/// A bundle that is handed down.
+#[derive(Debug)]
+struct Outgoing {
+    length: u64,
+    bytes: BytesMut,
+}
+
+/// A link over UDP to one peer, or a socket for whoever sends. See the [module](super).
+#[derive(Debug)]
+pub struct Link {
+    config: Config,
+    listening: bool,
+    state: State,
+    /// The user wants the link up.
+    wanted: bool,
+    /// A socket that listened is closed: this engine is done.
+    over: bool,
+    timers: Timers<3>,
+    /// The longest datagram of this socket.
+    bytes_max: u64,
+    /// Datagrams that the socket takes.
+    socket_room: u64,
+    /// The earliest time for the next datagram, by the rate alone.
+    next_at: Instant,
+    /// What is to be said to the socket.
+    orders: VecDeque<DatagramsRequest>,
+    release: u64,
+    keepalive_due: bool,
+    outgoing: BTreeMap<TransferId, Outgoing>,
+    /// The bundle whose pieces come.
+    busy: Option<TransferId>,
+    /// Whole bundles that wait for the socket: no more bytes than one datagram has, for so much room is told.
+    ready: VecDeque<(TransferId, Bytes)>,
+    /// What rose and is not accepted: its length.
+    incoming: BTreeMap<TransferId, u64>,
+    next_number: u64,
+    up: VecDeque<BundlesIndication>,
+    /// The room that the user believes in.
+    told: u64,
+    failures: u32,
+    counters: Counters,
+}
+
+impl Link {
+    /// A link to one peer, up when asked for.
+    pub fn new(config: Config) -> Self {
+        Link {
+            config,
+            listening: false,
+            state: State::Resting,
+            wanted: false,
+            over: false,
+            timers: Timers::new(),
+            bytes_max: 0,
+            socket_room: 0,
+            next_at: Instant::ZERO,
+            orders: VecDeque::new(),
+            release: 0,
+            keepalive_due: false,
+            outgoing: BTreeMap::new(),
+            busy: None,
+            ready: VecDeque::new(),
+            incoming: BTreeMap::new(),
+            next_number: 0,
+            up: VecDeque::new(),
+            told: 0,
+            failures: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// A socket on which any peer may send; the provider opens it.
+    pub fn listening(config: Config) -> Self {
+        Link { listening: true, ..Link::new(Config { peer_node_id: None, keepalive: None, ..config }) }
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn join(&mut self) {
+        self.timers.stop(Timer::Retry as usize);
+        self.state = State::Joining;
+        self.orders.push_back(DatagramsRequest::Join);
+    }
+
+    fn joined(&mut self, now: Instant, bytes_max: u64) {
+        let expected = if self.listening { State::Resting } else { State::Joining };
+        if self.state != expected {
+            return;
+        }
+        self.state = State::Up;
+        self.counters.joined += 1;
+        self.bytes_max = bytes_max.min(self.config.datagram_bytes_max);
+        self.next_at = now;
+        self.told = 0;
+        self.set_keepalive(now);
+        self.up.push_back(BundlesIndication::Up {
+            peer: self.config.peer_node_id.clone(),
+            interleave: false,
+            transfer_bytes_max: if self.listening { 0 } else { self.bytes_max },
+        });
+    }
+
+    /// The link is down: every transfer ends.
+    fn down(&mut self, reason: DownReason, retry: bool) {
+        let was_up = self.state == State::Up;
+        self.state = State::Resting;
+        self.timers.stop_all();
+        self.keepalive_due = false;
+        self.socket_room = 0;
+        self.release = 0;
+        self.busy = None;
+        let ready = self.ready.drain(..).map(|(transfer, _)| transfer);
+        let ended: Vec<TransferId> = ready.chain(core::mem::take(&mut self.outgoing).into_keys()).collect();
+        for transfer in ended {
+            self.fail(transfer, TransferFailure::LinkDown);
+        }
+        self.incoming.clear();
+        if was_up || !self.listening {
+            self.up.push_back(BundlesIndication::Down { reason, retry });
+        }
+    }
+
+    fn left(&mut self, now: Instant, reason: CloseReason) {
+        if self.state == State::Resting {
+            return;
+        }
+        self.counters.failed += 1;
+        let retry = self.wanted && !self.listening;
+        self.down(DownReason::Stream(reason), retry);
+        if retry {
+            let delay = self.config.retry_min.saturating_mul(1 << self.failures.min(30));
+            self.failures = self.failures.saturating_add(1);
+            self.timers.set(Timer::Retry as usize, now + delay.min(self.config.retry_max));
+        }
+        self.over = self.listening;
+    }
+
+    fn close(&mut self) {
+        let wanted = core::mem::replace(&mut self.wanted, false);
+        if self.state != State::Resting {
+            self.orders.clear();
+            self.orders.push_back(DatagramsRequest::Leave);
+            self.over = self.listening;
+        } else if !wanted {
+            return;
+        }
+        self.down(DownReason::Closed, false);
+    }
+
+    fn fail(&mut self, transfer: TransferId, reason: TransferFailure) {
+        self.up.push_back(BundlesIndication::Failed { transfer, reason, acked: 0 });
+    }
+
+    fn open(&mut self, transfer: TransferId, length: u64) {
+        if self.state != State::Up {
+            self.fail(transfer, TransferFailure::LinkDown);
+        } else if self.listening || length > self.bytes_max {
+            self.counters.too_long += 1;
+            self.fail(transfer, TransferFailure::TooLong);
+        } else if length == 0 {
+            // A datagram without a byte carries no bundle.
+            self.fail(transfer, TransferFailure::Refused(RefuseReason::NotAcceptable));
+        } else if self.outgoing.len() >= self.config.open_max {
+            self.fail(transfer, TransferFailure::Refused(RefuseReason::NoResources));
+        } else {
+            self.outgoing.insert(transfer, Outgoing { length, bytes: BytesMut::new() });
+        }
+    }
+
+    fn piece(&mut self, transfer: TransferId, data: Bytes, last: bool) {
+        self.told = self.told.saturating_sub(data.len() as u64);
+        let Some(outgoing) = self.outgoing.get_mut(&transfer) else { return };
+        if !last || !outgoing.bytes.is_empty() {
+            outgoing.bytes.extend_from_slice(&data);
+        }
+        self.busy = Some(transfer);
+        if last {
+            let gathered = self.outgoing.remove(&transfer).expect("it was just found").bytes;
+            let whole = if gathered.is_empty() { data } else { gathered.freeze() };
+            self.busy = None;
+            self.ready.push_back((transfer, whole));
+        }
+    }
+
+    fn cancel(&mut self, transfer: TransferId) {
+        let waited = self.ready.iter().position(|(ready, _)| *ready == transfer);
+        let known = self.outgoing.remove(&transfer).is_some() || waited.is_some();
+        if let Some(at) = waited {
+            self.ready.remove(at);
+        }
+        self.busy = self.busy.filter(|busy| *busy != transfer);
+        if known {
+            self.fail(transfer, TransferFailure::Cancelled);
+        }
+    }
+
+    fn receive(&mut self, data: Bytes) {
+        let length = data.len() as u64;
+        if self.state != State::Up {
+            return;
+        }
+        let welcome = match &data[..] {
+            [] => {
+                self.counters.violations += 1;
+                false
+            }
+            data if data == KEEPALIVE => {
+                self.counters.keepalives_received += 1;
+                false
+            }
+            _ if self.incoming.len() >= self.config.incoming_max => {
+                self.counters.dropped += 1;
+                false
+            }
+            _ => true,
+        };
+        if !welcome {
+            self.release += length;
+            return;
+        }
+        self.counters.datagrams_received += 1;
+        self.counters.payload_received += length;
+        let transfer = TransferId(self.next_number);
+        self.next_number += 1;
+        self.incoming.insert(transfer, length);
+        self.up.push_back(BundlesIndication::Begin { transfer, length: Some(length) });
+        self.up.push_back(BundlesIndication::Piece { transfer, data, last: true });
+    }
+
+    /// The user is done with an incoming bundle.
+    fn done(&mut self, transfer: TransferId) {
+        self.release += self.incoming.remove(&transfer).unwrap_or(0);
+    }
+
+    /// The room to tell: for the rest of the bundle that has begun, or for a new one.
+    fn room(&self) -> u64 {
+        if self.state != State::Up || self.listening {
+            return 0;
+        }
+        if let Some(busy) = self.busy {
+            let outgoing = &self.outgoing[&busy];
+            return outgoing.length.saturating_sub(outgoing.bytes.len() as u64);
+        }
+        let free = self.ready.is_empty() && self.socket_room > 0;
+        if free && self.timers.get(Timer::Pace as usize).is_none() { self.bytes_max } else { 0 }
+    }
+
+    /// A datagram goes: when the rate allows the next one.
+    fn spend(&mut self, now: Instant, bytes: u64) {
+        self.socket_room -= 1;
+        self.set_keepalive(now);
+        if self.config.rate_bps == 0 {
+            return;
+        }
+        let bits = u128::from(bytes + self.config.overhead_bytes) * 8;
+        let nanos = (bits * 1_000_000_000).div_ceil(u128::from(self.config.rate_bps));
+        let cost = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        // What was not used for longer than a burst is gone.
+        let earliest = Instant::from_nanos(
+            now.as_nanos().saturating_sub(u64::try_from(self.config.burst.as_nanos()).unwrap_or(u64::MAX)),
+        );
+        self.next_at = self.next_at.max(earliest) + cost;
+        if self.next_at > now {
+            self.timers.set(Timer::Pace as usize, self.next_at);
+        }
+    }
+
+    fn set_keepalive(&mut self, now: Instant) {
+        if let Some(interval) = self.config.keepalive {
+            self.timers.set(Timer::KeepAlive as usize, now + interval.max(KEEPALIVE_MIN));
+        }
+    }
+
+    fn next_datagram(&mut self, now: Instant) -> Option<DatagramsRequest> {
+        if self.state != State::Up || self.socket_room == 0 {
+            return None;
+        }
+        if let Some((transfer, bytes)) = self.ready.pop_front() {
+            self.spend(now, bytes.len() as u64);
+            self.keepalive_due = false;
+            self.failures = 0;
+            self.counters.datagrams_sent += 1;
+            self.counters.payload_sent += bytes.len() as u64;
+            self.up.push_back(BundlesIndication::Sent { transfer });
+            return Some(DatagramsRequest::Datagram(bytes));
+        }
+        let fits = self.bytes_max >= KEEPALIVE.len() as u64;
+        if core::mem::take(&mut self.keepalive_due) && fits {
+            self.spend(now, KEEPALIVE.len() as u64);
+            self.counters.keepalives_sent += 1;
+            return Some(DatagramsRequest::Datagram(Bytes::from_static(&KEEPALIVE)));
+        }
+        None
+    }
+}
+
+impl Engine for Link {
+    type Above = Bundles;
+    type Below = Datagrams;
+
+    fn handle_request(&mut self, _now: Instant, request: BundlesRequest) {
+        match request {
+            BundlesRequest::Connect => {
+                self.wanted = true;
+                if self.state == State::Resting && !self.listening {
+                    self.failures = 0;
+                    self.join();
+                }
+            }
+            BundlesRequest::Open { transfer, length, .. } => self.open(transfer, length),
+            BundlesRequest::Piece { transfer, data, last } => self.piece(transfer, data, last),
+            BundlesRequest::Cancel { transfer } => self.cancel(transfer),
+            BundlesRequest::Accept { transfer, up_to } => {
+                if self.incoming.get(&transfer).is_some_and(|length| up_to >= *length) {
+                    self.done(transfer);
+                }
+            }
+            BundlesRequest::Refuse { transfer, .. } => {
+                self.counters.refused += 1;
+                self.done(transfer);
+            }
+            BundlesRequest::Close => self.close(),
+        }
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: DatagramsIndication) {
+        match indication {
+            DatagramsIndication::Joined { bytes_max } => self.joined(now, bytes_max),
+            DatagramsIndication::Room(room) => self.socket_room = room,
+            DatagramsIndication::Datagram(data) => self.receive(data),
+            DatagramsIndication::Left(reason) => self.left(now, reason),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.timers.expire(Timer::Pace as usize, now);
+        if self.timers.expire(Timer::KeepAlive as usize, now) {
+            self.keepalive_due = true;
+        }
+        if self.timers.expire(Timer::Retry as usize, now) && self.wanted {
+            self.join();
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<BundlesIndication> {
+        if let Some(indication) = self.up.pop_front() {
+            if let BundlesIndication::Down { .. } = indication {
+                self.told = 0;
+            }
+            return Some(indication);
+        }
+        let room = self.room();
+        if room == self.told {
+            return None;
+        }
+        self.told = room;
+        Some(BundlesIndication::Room(room))
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<DatagramsRequest> {
+        if let Some(order) = self.orders.pop_front() {
+            return Some(order);
+        }
+        if self.release > 0 {
+            return Some(DatagramsRequest::Release(core::mem::take(&mut self.release)));
+        }
+        self.next_datagram(now)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    fn finished(&self) -> bool {
+        self.over && self.up.is_empty() && self.orders.is_empty()
+    }
+}

@@ -1,0 +1,372 @@
+//! Links over datagrams: stories, and the laws.
+
+use super::{Config, Link};
+use crate::engine::{Engine, drain};
+use crate::joint::{Fan, Origin};
+use crate::laws::{BundleUsers, Crash, Draw, Ground, Idle, Manners, Plan, Replay, Trace, World, sweep};
+use crate::rng::Rng;
+use crate::service::{
+    BundlesIndication, BundlesRequest, CloseReason, Datagrams, DatagramsIndication, DatagramsRequest,
+    DownReason, LinkId, Many, Priority, RefuseReason, TransferFailure, TransferId,
+};
+use crate::time::{Duration, Instant};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A link, what it said last, and when.
+struct Scene {
+    link: Link,
+    now: Instant,
+    up: Vec<BundlesIndication>,
+    down: Vec<DatagramsRequest>,
+}
+
+impl Scene {
+    fn new(config: Config) -> Self {
+        let mut scene = Scene { link: Link::new(config), now: Instant::ZERO, up: vec![], down: vec![] };
+        scene.ask(BundlesRequest::Connect);
+        assert_eq!(scene.down, [DatagramsRequest::Join]);
+        scene.hear(DatagramsIndication::Joined { bytes_max: 65_507 });
+        scene.hear(DatagramsIndication::Room(100));
+        scene
+    }
+
+    fn settle(&mut self) {
+        (self.up, self.down) = (vec![], vec![]);
+        let (up, down) = (&mut self.up, &mut self.down);
+        drain(&mut self.link, self.now, |said| up.push(said), |asked| down.push(asked));
+    }
+
+    fn ask(&mut self, request: BundlesRequest) {
+        self.link.handle_request(self.now, request);
+        self.settle();
+    }
+
+    fn hear(&mut self, indication: DatagramsIndication) {
+        self.link.handle_indication(self.now, indication);
+        self.settle();
+    }
+
+    fn open(&mut self, number: u64, length: u64) {
+        self.ask(BundlesRequest::Open { transfer: TransferId(number), priority: Priority::Normal, length });
+    }
+
+    fn piece(&mut self, number: u64, data: &'static [u8], last: bool) {
+        let data = Bytes::from_static(data);
+        self.ask(BundlesRequest::Piece { transfer: TransferId(number), data, last });
+    }
+
+    /// To the next deadline; how long that took.
+    fn wait(&mut self) -> Duration {
+        let at = self.link.poll_timeout().expect("it waits for something");
+        let waited = at.saturating_since(self.now);
+        self.now = at;
+        self.link.handle_timeout(at);
+        self.settle();
+        waited
+    }
+}
+
+fn failed(number: u64, reason: TransferFailure) -> BundlesIndication {
+    BundlesIndication::Failed { transfer: TransferId(number), reason, acked: 0 }
+}
+
+#[test]
+fn a_bundle_is_a_datagram_and_goes_at_its_rate() {
+    let config = Config {
+        rate_bps: 8_000,
+        burst: Duration::ZERO,
+        peer_node_id: Some("dtn://b/".into()),
+        ..Config::default()
+    };
+    let mut scene = Scene::new(config);
+    scene.open(1, 72);
+    scene.piece(1, &[1; 30], false);
+    assert_eq!((&scene.up[..], &scene.down[..]), (&[BundlesIndication::Room(42)][..], &[][..]));
+    scene.piece(1, &[2; 42], true);
+    let whole: Bytes = [vec![1; 30], vec![2; 42]].concat().into();
+    assert_eq!(scene.down, [DatagramsRequest::Datagram(whole)]);
+    assert_eq!(scene.up, [BundlesIndication::Sent { transfer: TransferId(1) }], "no more room for now");
+    // 72 and 28 bytes are 800 bits: a tenth of a second.
+    assert_eq!(scene.wait(), Duration::from_millis(100));
+    assert_eq!(scene.up, [BundlesIndication::Room(1400)]);
+}
+
+#[test]
+fn a_burst_catches_up_with_the_rate_and_no_more() {
+    let config = Config { rate_bps: 8_000, burst: SECOND, overhead_bytes: 0, ..Config::default() };
+    let mut scene = Scene::new(config);
+    scene.now = Instant::from_secs(1000);
+    let mut sent = 0;
+    while scene.link.poll_timeout().is_none() {
+        sent += 1;
+        scene.open(sent, 250);
+        scene.piece(sent, &[9; 250], true);
+        assert_eq!(scene.down.len(), 1);
+    }
+    // A second's worth, and the datagram that is begun with it.
+    assert_eq!(sent, 5);
+}
+
+#[test]
+fn what_no_datagram_can_hold_fails_at_once() {
+    let mut scene = Scene::new(Config { open_max: 1, ..Config::default() });
+    scene.open(1, 1401);
+    assert_eq!(scene.up, [failed(1, TransferFailure::TooLong)]);
+    scene.open(2, 0);
+    assert_eq!(scene.up, [failed(2, TransferFailure::Refused(RefuseReason::NotAcceptable))]);
+    scene.open(3, 10);
+    scene.open(4, 10);
+    assert_eq!(scene.up, [failed(4, TransferFailure::Refused(RefuseReason::NoResources))]);
+    scene.ask(BundlesRequest::Cancel { transfer: TransferId(3) });
+    assert_eq!(scene.up, [failed(3, TransferFailure::Cancelled)]);
+    assert_eq!(scene.link.counters().too_long, 1);
+}
+
+#[test]
+fn what_comes_rises_and_is_released_when_it_is_safe() {
+    let mut scene = Scene::new(Config { incoming_max: 2, ..Config::default() });
+    let datagram = |text: &'static [u8]| DatagramsIndication::Datagram(Bytes::from_static(text));
+    scene.hear(datagram(b"first"));
+    assert_eq!(
+        scene.up,
+        [
+            BundlesIndication::Begin { transfer: TransferId(0), length: Some(5) },
+            BundlesIndication::Piece {
+                transfer: TransferId(0),
+                data: Bytes::from_static(b"first"),
+                last: true
+            },
+        ]
+    );
+    // Keep-alives and nothing are no bundles.
+    for (nothing, released) in [(&[0; 4][..], vec![DatagramsRequest::Release(4)]), (&[], vec![])] {
+        scene.hear(datagram(nothing));
+        assert_eq!((&scene.up[..], &scene.down), (&[][..], &released));
+    }
+    scene.hear(datagram(b"second"));
+    scene.hear(datagram(b"third"));
+    assert_eq!((&scene.up[..], &scene.down[..]), (&[][..], &[DatagramsRequest::Release(5)][..]), "dropped");
+    scene.ask(BundlesRequest::Accept { transfer: TransferId(0), up_to: 4 });
+    assert_eq!(scene.down, []);
+    scene.ask(BundlesRequest::Accept { transfer: TransferId(0), up_to: 5 });
+    assert_eq!(scene.down, [DatagramsRequest::Release(5)]);
+    scene.ask(BundlesRequest::Refuse { transfer: TransferId(1), reason: RefuseReason::NotAcceptable });
+    assert_eq!(scene.down, [DatagramsRequest::Release(6)]);
+    let counters = scene.link.counters();
+    assert_eq!((counters.dropped, counters.violations, counters.keepalives_received), (1, 1, 1));
+}
+
+#[test]
+fn a_silent_link_says_that_it_is_there_where_that_is_wanted() {
+    let mut scene = Scene::new(Config { keepalive: Some(SECOND), ..Config::default() });
+    assert_eq!(scene.wait(), 15 * SECOND, "never more often");
+    assert_eq!(scene.down, [DatagramsRequest::Datagram(Bytes::from_static(&[0; 4]))]);
+}
+
+#[test]
+fn a_link_comes_back_when_nobody_listened() {
+    let mut scene = Scene::new(Config::default());
+    scene.open(1, 10);
+    scene.hear(DatagramsIndication::Left(CloseReason::Refused));
+    let reason = DownReason::Stream(CloseReason::Refused);
+    assert_eq!(
+        scene.up,
+        [failed(1, TransferFailure::LinkDown), BundlesIndication::Down { reason, retry: true }]
+    );
+    for expected in [1, 2, 4] {
+        assert_eq!(scene.wait(), expected * SECOND);
+        assert_eq!(scene.down, [DatagramsRequest::Join]);
+        scene.hear(DatagramsIndication::Left(CloseReason::Unreachable));
+    }
+    scene.ask(BundlesRequest::Close);
+    assert_eq!(scene.up, [BundlesIndication::Down { reason: DownReason::Closed, retry: false }]);
+    assert_eq!(scene.link.poll_timeout(), None);
+}
+
+#[test]
+fn a_socket_that_listens_never_sends_and_ends_with_its_socket() {
+    let mut link = Link::listening(Config::default());
+    link.handle_indication(Instant::ZERO, DatagramsIndication::Joined { bytes_max: 65_507 });
+    link.handle_indication(Instant::ZERO, DatagramsIndication::Room(10));
+    assert!(matches!(
+        link.poll_indication(),
+        Some(BundlesIndication::Up { peer: None, transfer_bytes_max: 0, .. })
+    ));
+    assert_eq!(link.poll_indication(), None);
+    link.handle_indication(Instant::ZERO, DatagramsIndication::Left(CloseReason::Unreachable));
+    assert!(matches!(link.poll_indication(), Some(BundlesIndication::Down { retry: false, .. })));
+    assert!(link.finished());
+}
+
+// -- The laws ----------------------------------------------------------------------------------------------------
+
+const LINK: LinkId = LinkId(1);
+
+/// What happens in the air.
+#[derive(Debug)]
+enum Event {
+    Joined(usize, u64),
+    Left(usize, u64),
+    Arrives(usize, Bytes),
+    Room(usize, u64),
+}
+
+/// Datagrams between two nodes: late, in any order, or not at all.
+struct Air {
+    rng: Rng,
+    loss: f64,
+    delay: Duration,
+    stormy: bool,
+    /// Counts how often each node has joined: what was under way to an older socket is gone.
+    joined: [u64; 2],
+    open: [bool; 2],
+    room: [u64; 2],
+    events: BTreeMap<(Instant, u64), Event>,
+    count: u64,
+    carried: u64,
+    up: VecDeque<(usize, (LinkId, DatagramsIndication))>,
+}
+
+impl Air {
+    fn later(&mut self, now: Instant, event: Event) {
+        self.count += 1;
+        let delay = self.rng.span(Duration::ZERO, self.delay);
+        self.events.insert((now + delay, self.count), event);
+    }
+
+    fn tell(&mut self, node: usize, said: DatagramsIndication) {
+        self.up.push_back((node, (LINK, said)));
+    }
+}
+
+impl Ground<Many<LinkId, Datagrams>> for Air {
+    fn handle_request(&mut self, now: Instant, node: usize, (_, request): (LinkId, DatagramsRequest)) {
+        self.carried += 1;
+        match request {
+            DatagramsRequest::Join => {
+                self.joined[node] += 1;
+                let joined = self.joined[node];
+                let fails = self.stormy && self.rng.chance(0.2);
+                self.later(now, if fails { Event::Left(node, joined) } else { Event::Joined(node, joined) });
+            }
+            DatagramsRequest::Leave => self.crash(now, node),
+            DatagramsRequest::Datagram(bytes) => {
+                self.room[node] -= 1;
+                let joined = self.joined[node];
+                self.later(now, Event::Room(node, joined));
+                if self.stormy && self.rng.chance(self.loss) {
+                    if self.rng.chance(0.2) {
+                        self.later(now, Event::Left(node, joined));
+                    }
+                } else {
+                    self.later(now, Event::Arrives(1 - node, bytes));
+                }
+            }
+            DatagramsRequest::Release(_) => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.events.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            match entry.remove() {
+                Event::Joined(node, joined) if self.joined[node] == joined => {
+                    self.open[node] = true;
+                    self.room[node] = 1 + self.rng.below(3);
+                    self.tell(node, DatagramsIndication::Joined { bytes_max: 65_507 });
+                    self.tell(node, DatagramsIndication::Room(self.room[node]));
+                }
+                Event::Left(node, joined) if self.joined[node] == joined => {
+                    self.open[node] = false;
+                    self.joined[node] += 1;
+                    self.tell(node, DatagramsIndication::Left(CloseReason::Refused));
+                }
+                Event::Arrives(node, bytes) if self.open[node] => {
+                    self.tell(node, DatagramsIndication::Datagram(bytes));
+                }
+                Event::Room(node, joined) if self.joined[node] == joined && self.open[node] => {
+                    self.room[node] += 1;
+                    self.tell(node, DatagramsIndication::Room(self.room[node]));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<(usize, (LinkId, DatagramsIndication))> {
+        self.up.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.events.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    fn crash(&mut self, _now: Instant, node: usize) {
+        self.open[node] = false;
+        self.joined[node] += 1;
+        self.up.retain(|(to, _)| *to != node);
+    }
+
+    fn calm(&mut self, _now: Instant) {
+        self.stormy = false;
+    }
+
+    fn carried(&self) -> u64 {
+        self.carried
+    }
+}
+
+type Factory = Box<dyn FnMut(LinkId, Origin) -> Option<Link>>;
+
+fn node(config: Config) -> Fan<LinkId, Link, Factory> {
+    Fan::new(Box::new(move |_, origin| (origin == Origin::Above).then(|| Link::new(config.clone()))))
+}
+
+fn world(replay: &Replay) -> Trace {
+    let rng = Rng::new(replay.seed);
+    let mut draw = rng.fork("parameters");
+    let calm_at = Instant::from_millis(1 + draw.below(60_000));
+    let manners = Manners { acknowledged: false, ..Manners::draw(&mut draw) };
+    let config = Config {
+        datagram_bytes_max: 65_507,
+        rate_bps: if draw.chance(0.2) { 0 } else { 8_000 << draw.below(14) },
+        burst: draw.span(Duration::ZERO, SECOND),
+        open_max: 1 + draw.below(4) as usize,
+        incoming_max: 1 + draw.below(4) as usize,
+        ..Config::default()
+    };
+    let crashes = Crash::draw(&mut draw, 2, calm_at);
+    let plan = Plan {
+        calm_at,
+        crashes,
+        patience: Duration::from_secs(3_600),
+        lateness: Plan::draw_lateness(&mut draw),
+        idle: Idle { after: 1_000 * SECOND, window: 3_600 * SECOND, wake_ups: 0, carried: 0 },
+    };
+    let ground = Air {
+        rng: rng.fork("ground"),
+        loss: draw.share(0.5),
+        delay: draw.span(Duration::ZERO, 3 * SECOND),
+        stormy: true,
+        joined: [0; 2],
+        open: [false; 2],
+        room: [0; 2],
+        events: BTreeMap::new(),
+        count: 0,
+        carried: 0,
+        up: VecDeque::new(),
+    };
+    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LINK), (1, LINK)], calm_at);
+    let factory = |_: usize, _, _| node(config.clone());
+    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+}
+
+#[test]
+fn links_keep_the_laws() {
+    sweep("udpcl", 0, 1_000, world);
+}
