@@ -19,7 +19,7 @@
 mod explain;
 
 use crate::tls::{self, Credentials, Rule};
-use longwire_proto::bp::{Eid, agent};
+use longwire_proto::bp::{Accept, Eid, Emit, Peer, agent};
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{self, Tls, Versions};
 use longwire_settings::error::{Error, nearest};
@@ -50,6 +50,8 @@ pub struct Config {
     pub stream: Stream,
     /// Neighbours that this node calls.
     pub link: Vec<Link>,
+    /// What is special about single peers, whoever calls whom.
+    pub peer: Vec<Peer>,
     /// Ways to nodes that are no neighbours.
     pub route: Vec<Route>,
     /// When links can be used.
@@ -78,6 +80,7 @@ impl Default for Config {
             storage: Storage::default(),
             stream: Stream::default(),
             link: Vec::new(),
+            peer: Vec::new(),
             route: Vec::new(),
             contact: Vec::new(),
             routing: agent::Routing::default(),
@@ -185,6 +188,11 @@ pub struct Link {
     pub rate_bps: u64,
     /// Bundles longer than this are fragmented, bytes; zero: only as the peer asks. Default zero. RFC 9171 5.8.
     pub bundle_bytes_max: u64,
+    /// What is accepted from its peer although it is wrong: `primary-without-crc`, `no-time-no-age`. Default: nothing.
+    pub accept: Vec<Accept>,
+    /// How bundles are made that go over it: `no-payload-crc`, `two-element-ipn`, `three-element-ipn`. Default: as RFC 9171
+    /// has them.
+    pub emit: Vec<Emit>,
     /// It goes over an amateur radio band, where nothing may be encrypted: it never uses TLS. Default: no.
     pub amateur: bool,
     /// Its sessions, where they differ from all others: keys of `[tcpcl]`.
@@ -202,6 +210,8 @@ impl Default for Link {
             open: true,
             rate_bps: 0,
             bundle_bytes_max: 0,
+            accept: Vec::new(),
+            emit: Vec::new(),
             amateur: false,
             tcpcl: toml::Table::new(),
             tls: toml::Table::new(),
@@ -268,6 +278,7 @@ impl Config {
             self.check_route(route)?;
         }
         self.check_contacts()?;
+        self.check_peers()?;
         if self.uses_tls() && self.clock == Clock::None {
             return Err(Error::new("without a clock no certificate can be judged")
                 .hint("`clock = \"system\"`, or leave `tls` off"));
@@ -344,6 +355,18 @@ impl Config {
             None => "name a [[link]] or a node id".to_owned(),
         };
         Err(Error::new(format!("route to {}: there is no link `{}`", route.to, route.via)).hint(hint))
+    }
+
+    fn check_peers(&self) -> Result<(), Error> {
+        if !self.agent.peers.is_empty() {
+            return Err(Error::new("`agent.peers` is not for nodes").hint("say it in [[peer]]"));
+        }
+        let is_node = |text: &str| text.parse::<Eid>().is_ok_and(|eid| eid.is_node_id());
+        match self.peer.iter().find(|peer| !peer.node.ends_with('*') && !is_node(&peer.node)) {
+            Some(peer) => Err(Error::new(format!("[[peer]]: `{}` is not a node id", peer.node))
+                .hint("such as node = \"dtn://bob/\" or \"ipn:7.0\"; a trailing * stands for any rest")),
+            None => Ok(()),
+        }
     }
 
     /// The settings of a link's sessions.

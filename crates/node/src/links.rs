@@ -158,6 +158,8 @@ pub(crate) fn special(config: &Config, id: LinkId, link: &Link) -> LinkConfig {
         rate_bps: link.rate_bps,
         bundle_bytes_max: link.bundle_bytes_max,
         open_in_contacts: config.is_planned(link),
+        accept: link.accept.clone(),
+        emit: link.emit.clone(),
         ..LinkConfig::default()
     }
 }

@@ -172,6 +172,7 @@ impl Drop for Node {
 fn agent_config(setup: &Setup) -> agent::Config {
     let mut config = setup.config.agent.clone();
     config.routing = setup.config.routing.clone();
+    config.peers = setup.config.peer.clone();
     config.node = setup.config.node_id().map(|eid| eid.to_string()).unwrap_or_default();
     // Links have their ids in the order of the configuration, from 1.
     let special = setup.config.link.iter().zip(1..).map(|(link, id)| {

@@ -232,6 +232,12 @@ impl Task {
                 down_reason: down.map(|(reason, _)| reason.to_owned()),
                 why_down: down.map(|(_, words)| self.tls.of(id).unwrap_or(words).to_owned()),
                 tls: self.proven(id).filter(|_| seen.up).cloned(),
+                would_help: self
+                    .engines
+                    .upper
+                    .would_help(id)
+                    .map(|accept| accept.name().to_owned())
+                    .collect(),
                 since_s: now.saturating_since(seen.since).as_secs_f64(),
                 counters: session.map(|session| view::counts(session.counters())).unwrap_or_default(),
             }
@@ -325,6 +331,7 @@ impl Task {
             link: new.link.clone(),
             route: new.route.clone(),
             contact: new.contact,
+            peer: new.peer,
             tcpcl: new.tcpcl,
             tls: new.tls,
             ..old
@@ -344,6 +351,7 @@ impl Task {
 
     /// Tells the agent what is special about each link.
     fn configure_links(&mut self) {
+        self.engines.upper.configure_peers(self.setup.config.peer.clone());
         let links = self.links.lock().expect("no thread panics while it has the links");
         for (id, known) in links.iter() {
             self.engines.upper.configure_link(special(&self.setup.config, id, &known.link));

@@ -144,6 +144,9 @@ pub struct Link {
     pub why_down: Option<String>,
     /// What TLS proves of the peer, while it is up; none: the link is not secured.
     pub tls: Option<Proven>,
+    /// What to accept from the peer for bundles that it sends in vain, by the names of configurations.
+    #[serde(default)]
+    pub would_help: Vec<String>,
     /// Seconds since it came up or went down.
     pub since_s: f64,
     /// What its session has counted.

@@ -87,6 +87,14 @@ pub(super) fn words(links: &[Link]) -> String {
         let (sent, received) = (count("payload_sent"), count("payload_received"));
         let (name, address) = (&link.name, link.address.as_deref().unwrap_or("?"));
         let _ = writeln!(out, "link `{name}` at {address}: {state}; {sent} sent, {received} received");
+        if !link.would_help.is_empty() {
+            let list: Vec<String> = link.would_help.iter().map(|name| format!("\"{name}\"")).collect();
+            let _ = writeln!(
+                out,
+                "  it sends bundles that are refused; `accept = [{}]` for this peer takes them",
+                list.join(", ")
+            );
+        }
     }
     if out.is_empty() { "no links\n".to_owned() } else { out }
 }

@@ -3,6 +3,7 @@
 use super::{Clock, Config, StorageKind};
 use crate::tls::{self, Rule};
 use longwire_proto::bp::agent::RouterChoice as Router;
+use longwire_proto::bp::{Accept, Emit};
 use longwire_proto::service::BundleVersion;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{Tls, Versions};
@@ -53,6 +54,13 @@ impl Config {
         self.explain_tls(&mut line);
         for route in &self.route {
             line(format!("Bundles for {} go via {} at cost {}.", route.to, route.via, route.cost));
+        }
+        for peer in &self.peer {
+            self.explain_manners(&peer.node, &peer.accept, &peer.emit, &mut line);
+        }
+        for link in &self.link {
+            let name = format!("the peer of link `{}`", link.name);
+            self.explain_manners(&name, &link.accept, &link.emit, &mut line);
         }
         for planned in &self.contact {
             line(planned.explain());
@@ -191,6 +199,24 @@ impl Config {
             Some(now) if now > claims.not_after => line("WARNING: its certificate has expired.".into()),
             Some(now) if now < claims.not_before => line("WARNING: its certificate is not valid yet.".into()),
             Some(_) => {}
+        }
+    }
+
+    fn explain_manners(&self, who: &str, accept: &[Accept], emit: &[Emit], line: &mut impl FnMut(String)) {
+        for accept in accept {
+            let what = match accept {
+                Accept::PrimaryWithoutCrc => "primary blocks without a checksum are accepted",
+                Accept::NoTimeNoAge => "bundles with neither creation time nor age are accepted",
+            };
+            line(format!("From {who} {what}, against RFC 9171."));
+        }
+        for emit in emit {
+            let what = match emit {
+                Emit::NoPayloadCrc => "payloads without a checksum",
+                Emit::TwoElementIpn => "ipn endpoints in two elements",
+                Emit::ThreeElementIpn => "ipn endpoints in three elements",
+            };
+            line(format!("To {who} bundles go with {what}."));
         }
     }
 

@@ -47,6 +47,25 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
 }
 
 #[test]
+fn one_line_relaxes_what_a_peer_gets_wrong() {
+    let text = "node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b:1'\naccept = ['primary-without-crc']\n\
+                [[peer]]\nnode = 'ipn:*'\nemit = ['no-payload-crc']";
+    let config = parse(text).expect("it makes sense");
+    assert_eq!(config.link[0].accept, [Accept::PrimaryWithoutCrc]);
+    let words = config.explain();
+    assert!(
+        words.contains("From the peer of link `b` primary blocks without a checksum are accepted"),
+        "{words}"
+    );
+    assert!(words.contains("To ipn:* bundles go with payloads without a checksum."), "{words}");
+    let refused = |text: &str| parse(&format!("node = 'dtn://a/'\n{text}")).expect_err(text).to_string();
+    assert!(refused("[[peer]]\nnode = 'bob'").contains("is not a node id"));
+    assert!(
+        refused("[[peer]]\nnode = '*'\naccept = ['primary-without-crcs']").contains("primary-without-crc")
+    );
+}
+
+#[test]
 fn it_is_explained_in_words() {
     let config =
         parse("node = 'ipn:7.0'\nlisten = ['[::]:4556']\n[tcp]\nmaximum-segment-bytes = 536").expect("fine");

@@ -7,6 +7,7 @@
 //! | [`block`] | flags, the primary block, canonical blocks and what they contain | RFC 9171 4.2.3, 4.2.4, 4.3, 4.4 |
 //! | [`bundle`] | a bundle's head, a whole bundle, fragments | RFC 9171 4.1, 5.8 |
 //! | [`wire`] | bytes: the head, the payload in a stream, the tail | RFC 9171 4 |
+//! | [`manners`] | what single peers get wrong, and what is done about it | |
 //! | [`admin`] | administrative records, status reports | RFC 9171 6, RFC 9713 |
 //! | [`v6`] | the Bundle Protocol, version 6 | RFC 5050 |
 //! | [`agent`] | the bundle agent: store, forward, deliver | RFC 9171 5 |
@@ -51,6 +52,7 @@ pub mod block;
 pub mod bundle;
 pub mod eid;
 pub mod generate;
+pub mod manners;
 pub mod time;
 pub mod v6;
 pub mod wire;
@@ -62,6 +64,7 @@ pub use block::{
 };
 pub use bundle::{Bundle, BundleId, Head, PayloadHeader};
 pub use eid::{DtnName, Eid, IpnNumbers};
+pub use manners::{Accept, Emit, Peer};
 pub use time::{CreationTimestamp, DtnTime};
 pub use wire::{PayloadCrc, Policy, decode_head};
 

@@ -25,6 +25,8 @@ pub struct Policy {
     /// Accept a primary block that neither has a CRC nor is protected by a block integrity block. RFC 9171 4.3.1
     /// forbids it; several implementations send it. Default false.
     pub accept_primary_without_crc: bool,
+    /// Accept a bundle with neither creation time nor age. RFC 9171 4.4.2 forbids it. Default false.
+    pub accept_no_time_no_age: bool,
     /// Accept `ipn:!.n` as source or destination: for a node's own store, never for what a peer sends
     /// (RFC 9758 5.4). Default false.
     pub accept_local_node: bool,
@@ -38,13 +40,18 @@ impl Policy {
     /// What RFC 9171 says.
     pub const STRICT: Policy = Policy {
         accept_primary_without_crc: false,
+        accept_no_time_no_age: false,
         accept_local_node: false,
         extension_blocks_max: 64,
         head_bytes_max: 65_536,
     };
     /// For what this node has checked before and stored.
-    pub const STORED: Policy =
-        Policy { accept_primary_without_crc: true, accept_local_node: true, ..Policy::STRICT };
+    pub const STORED: Policy = Policy {
+        accept_primary_without_crc: true,
+        accept_no_time_no_age: true,
+        accept_local_node: true,
+        ..Policy::STRICT
+    };
 }
 
 impl Default for Policy {
@@ -414,7 +421,7 @@ impl Head {
         self.check_flags()?;
         self.check_endpoints(policy)?;
         self.check_fragment()?;
-        self.check_blocks()?;
+        self.check_blocks(policy)?;
         let covered = policy.accept_primary_without_crc
             || self.primary.crc != CrcType::None
             || self.integrity_covers_primary();
@@ -422,7 +429,7 @@ impl Head {
     }
 
     /// A block integrity block that is encrypted itself may have the primary block as a target: it cannot be read.
-    fn integrity_covers_primary(&self) -> bool {
+    pub(super) fn integrity_covers_primary(&self) -> bool {
         let mut blocks = self.blocks.iter();
         self.is_target(BlockType::BlockIntegrity, 0)
             || blocks
@@ -487,7 +494,7 @@ impl Head {
         Ok(())
     }
 
-    fn check_blocks(&self) -> Result<(), DecodeError> {
+    fn check_blocks(&self, policy: &Policy) -> Result<(), DecodeError> {
         use BlockType::{BundleAge, HopCount, PreviousNode};
         let count = |wanted| self.blocks.iter().filter(|block| block.block_type == wanted).count();
         for (block_type, what, clause) in [
@@ -499,7 +506,8 @@ impl Head {
                 return Err(DecodeError::invalid(what, clause));
             }
         }
-        if !self.primary.timestamp.time.is_known() && count(BundleAge) == 0 {
+        let no_time = !policy.accept_no_time_no_age && !self.primary.timestamp.time.is_known();
+        if no_time && count(BundleAge) == 0 {
             return Err(DecodeError::invalid(
                 "a bundle with neither creation time nor age",
                 "RFC 9171 4.4.2",

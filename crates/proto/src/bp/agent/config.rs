@@ -1,6 +1,6 @@
 //! What an operator may set of a bundle agent.
 
-use crate::bp::CrcType;
+use crate::bp::{Accept, CrcType, Emit, Peer};
 use crate::service::{BundleVersion, LinkId, Priority};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,8 @@ pub struct Config {
     pub custody: Custody,
     /// What is special about single links.
     pub links: Vec<LinkConfig>,
+    /// What is special about single peers, over whatever link.
+    pub peers: Vec<Peer>,
 }
 
 impl Default for Config {
@@ -79,6 +81,7 @@ impl Default for Config {
             version6: Version6::default(),
             custody: Custody::default(),
             links: Vec::new(),
+            peers: Vec::new(),
         }
     }
 }
@@ -320,6 +323,10 @@ pub struct LinkConfig {
     /// Where there are contact windows: open the link when one begins, and close it in good order when it ends. Otherwise
     /// the link itself has to come and go. Default no.
     pub open_in_contacts: bool,
+    /// What is accepted from the peer although it is wrong. Default: nothing.
+    pub accept: Vec<Accept>,
+    /// How bundles are made that go to the peer. Default: as RFC 9171 has them.
+    pub emit: Vec<Emit>,
 }
 
 impl Default for LinkConfig {
@@ -330,6 +337,8 @@ impl Default for LinkConfig {
             rate_bps: 0,
             fragment_bytes_min: 1024,
             open_in_contacts: false,
+            accept: Vec::new(),
+            emit: Vec::new(),
         }
     }
 }

@@ -31,6 +31,16 @@ pub struct Counters {
     pub refused_not_acceptable: u64,
     /// Refused: a checksum does not fit, or it is no bundle at all; the peer is asked for it again.
     pub refused_damaged: u64,
+    /// Accepted from peers of whom the operator says so: a primary block without a checksum.
+    pub accepted_primary_without_crc: u64,
+    /// Accepted from peers of whom the operator says so: a bundle with neither creation time nor age.
+    pub accepted_no_time_no_age: u64,
+    /// Refused: a primary block without a checksum. `accept = ["primary-without-crc"]` takes it.
+    pub refused_primary_without_crc: u64,
+    /// Refused: a bundle with neither creation time nor age. `accept = ["no-time-no-age"]` takes it.
+    pub refused_no_time_no_age: u64,
+    /// Transfers whose bundle was made otherwise for a peer, because the operator says so.
+    pub adapted: u64,
     /// Dropped: for `dtn:none`.
     pub dropped_null_destination: u64,
     /// Deleted: the lifetime ended.

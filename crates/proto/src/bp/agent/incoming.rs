@@ -133,18 +133,23 @@ impl Agent {
         let State::Head(buffer) = &mut incoming.state else { unreachable!("the caller has looked") };
         buffer.extend_from_slice(data);
         let all = buffer.split().freeze();
-        match decode_head(&all, &self.policy) {
+        let policy = self.policy_of(id);
+        match decode_head(&all, &policy) {
             Ok((_, length)) => {
                 // Read again from memory of its own: the head is kept long, and would keep the payload with it.
                 let own = Bytes::copy_from_slice(&all[..length]);
-                let (head, length) = decode_head(&own, &self.policy).expect("it was just read");
+                let (head, length) = decode_head(&own, &policy).expect("it was just read");
+                self.note_accepted(id, &head);
                 self.admit(now, id, transfer, head, length, &all, last);
             }
             Err(DecodeError::Incomplete) if !last => {
                 let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
                 incoming.state = State::Head(all.into());
             }
-            Err(_) => self.refuse(id, transfer, DAMAGED),
+            Err(_) => {
+                let reason = self.judge_malformed(id, &all).unwrap_or(DAMAGED);
+                self.refuse(id, transfer, reason);
+            }
         }
     }
 

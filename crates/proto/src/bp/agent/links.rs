@@ -24,6 +24,7 @@ use super::Agent;
 use super::clock::{Clock, Due};
 use super::config::LinkConfig;
 use super::custody::RoundTrip;
+use super::manners::Manners;
 use super::outgoing::Flight;
 use super::routing::{Hop, peer_key};
 
@@ -40,6 +41,8 @@ pub(super) struct Link {
     peer: Option<Eid>,
     /// Stands for the peer among those that have a copy of a bundle.
     peer_key: Option<u64>,
+    /// What holds for the peer.
+    pub(super) manners: Manners,
     pub(super) interleave: bool,
     /// The largest bundle that the peer takes, bytes.
     pub(super) bundle_bytes_max: u64,
@@ -350,6 +353,8 @@ impl Agent {
         link.bundle_bytes_max = bundle_bytes_max;
         link.room = 0;
         let node = peer.as_deref().and_then(super::parse_node);
+        let name = node.as_ref().map(Eid::to_string);
+        link.manners = Manners::of(&link.config, name.as_deref(), &self.config.peers);
         let in_contact = link.in_contact;
         self.links.set_peer(id, node);
         if in_contact {

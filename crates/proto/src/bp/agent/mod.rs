@@ -59,6 +59,7 @@ mod head;
 mod held;
 mod incoming;
 mod links;
+mod manners;
 mod outgoing;
 mod ranges;
 mod reassembly;

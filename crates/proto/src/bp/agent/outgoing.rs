@@ -256,10 +256,12 @@ impl Agent {
             }
         };
         held.flights.push((id, transfer));
-        let head = part_of(held, from, to);
+        let priority = held.head.priority();
+        let mut head = part_of(held, from, to);
+        self.adapt(id, &mut head);
         let mut flight = Flight {
             record,
-            priority: held.head.priority(),
+            priority,
             from,
             to,
             read_at: from,
@@ -305,6 +307,8 @@ impl Agent {
         let held = self.bundles.get(&record).expect("staged bundles are held");
         let mut head = part_of(held, from, to);
         self.address(now, held, &mut head);
+        let is_part = head.fragment().is_some() && held.head.fragment() != head.fragment();
+        self.counters.adapted += u64::from(self.adapt(id, &mut head));
         let bytes = head.to_bytes();
         let length = bytes.len() as u64 + (to - from) + head.tail_bytes();
         let link = self.links.get_mut(id).expect("the link is usable");
@@ -314,7 +318,7 @@ impl Agent {
         flight.chunks.push_front(bytes);
         link.staged = None;
         link.filling.push_back(transfer);
-        if head.fragment().is_some() && held.head.fragment() != head.fragment() {
+        if is_part {
             self.counters.fragments_sent += 1;
         }
         self.control.push_back((id, BundlesRequest::Open { transfer, priority, length }));

@@ -5,6 +5,7 @@ mod custody;
 mod delivering;
 mod device;
 mod forwarding;
+mod manners;
 mod parts;
 mod roaming;
 mod spreading;

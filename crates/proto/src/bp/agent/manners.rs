@@ -1,0 +1,93 @@
+//! What is accepted from whom, and what is spared whom.
+
+use crate::bp::manners::needed;
+use crate::bp::{Accept, Emit, Peer, Policy};
+use crate::service::{LinkId, RefuseReason};
+use bytes::Bytes;
+use std::collections::BTreeSet;
+
+use super::head::Head;
+use super::{Agent, LinkConfig};
+
+/// What holds on a link, for its peer.
+#[derive(Debug, Default)]
+pub(super) struct Manners {
+    accept: BTreeSet<Accept>,
+    emit: Vec<Emit>,
+    /// What would have taken bundles that were refused.
+    would_help: BTreeSet<Accept>,
+}
+
+impl Manners {
+    /// What is said of a link and of the node at its other end.
+    pub(super) fn of(link: &LinkConfig, peer: Option<&str>, peers: &[Peer]) -> Self {
+        let about: Vec<&Peer> =
+            peers.iter().filter(|other| peer.is_some_and(|node| other.is(node))).collect();
+        let accept = about.iter().flat_map(|peer| &peer.accept).chain(&link.accept).copied().collect();
+        let mut emit: Vec<Emit> = Vec::new();
+        // The link has the last word.
+        for way in about.iter().flat_map(|peer| &peer.emit).chain(&link.emit) {
+            emit.retain(|other| other != way);
+            emit.push(*way);
+        }
+        Manners { accept, emit, would_help: BTreeSet::new() }
+    }
+
+    fn relax(&self, policy: Policy) -> Policy {
+        self.accept.iter().fold(policy, |policy, accept| accept.relax(policy))
+    }
+}
+
+impl Agent {
+    /// Takes over what is special about single peers; it holds from the next time on that they are met.
+    pub fn configure_peers(&mut self, peers: Vec<Peer>) {
+        self.config.peers = peers;
+    }
+
+    /// What would take bundles that this link's peer has sent in vain since it came up.
+    pub fn would_help(&self, link: LinkId) -> impl Iterator<Item = Accept> + '_ {
+        self.links.get(link).into_iter().flat_map(|link| link.manners.would_help.iter().copied())
+    }
+
+    /// What of the doubtful is accepted over this link.
+    pub(super) fn policy_of(&self, link: LinkId) -> Policy {
+        self.links.get(link).map_or(self.policy, |link| link.manners.relax(self.policy))
+    }
+
+    /// Counts what a bundle was accepted in spite of.
+    pub(super) fn note_accepted(&mut self, link: LinkId, head: &Head) {
+        let strict = self.links.get(link).is_none_or(|link| link.manners.accept.is_empty());
+        let Head::V7(head) = head else { return };
+        if strict {
+            return;
+        }
+        for accept in head.leans_on() {
+            match accept {
+                Accept::PrimaryWithoutCrc => self.counters.accepted_primary_without_crc += 1,
+                Accept::NoTimeNoAge => self.counters.accepted_no_time_no_age += 1,
+            }
+        }
+    }
+
+    /// Why bytes that are no bundle are refused: for what the operator might allow they would be refused again.
+    pub(super) fn judge_malformed(&mut self, link: LinkId, input: &Bytes) -> Option<RefuseReason> {
+        let needed = needed(input, &self.policy_of(link));
+        for accept in &needed {
+            match accept {
+                Accept::PrimaryWithoutCrc => self.counters.refused_primary_without_crc += 1,
+                Accept::NoTimeNoAge => self.counters.refused_no_time_no_age += 1,
+            }
+        }
+        let link = self.links.get_mut(link).filter(|_| !needed.is_empty())?;
+        link.manners.would_help.extend(needed);
+        Some(RefuseReason::NotAcceptable)
+    }
+
+    /// Makes a head what the peer of a link takes.
+    pub(super) fn adapt(&self, link: LinkId, head: &mut Head) -> bool {
+        match (self.links.get(link), head) {
+            (Some(link), Head::V7(head)) => head.adapt(&link.manners.emit),
+            _ => false,
+        }
+    }
+}

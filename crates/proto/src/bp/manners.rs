@@ -1,0 +1,288 @@
+//! What peers are known to get wrong, and what a node may do about it: what it accepts from one that is not quite right,
+//! and what it spares one that cannot take everything that is right.
+//!
+//! Everything is strict as long as the operator says nothing. What is never accepted, whoever sends it: block numbers that
+//! occur twice and payloads that are not block number 1 (other blocks would point nowhere), payloads that are text. What
+//! needs no leave: `ipn:0.n` is the null endpoint (RFC 9758 3.4.1), flags that nobody knows are ignored (RFC 9171 4.2.3),
+//! and both forms of an `ipn` identifier are read. Blocks made here have the smallest number that is free, because some
+//! nodes want them below 255, and none is of type 8, which some nodes take for a block of theirs.
+
+use super::block::{BlockType, Content, CrcType};
+use super::bundle::Head;
+use super::eid::Eid;
+use super::wire::{Policy, decode_head};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// What is accepted from a peer although it is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accept {
+    /// A primary block that has no checksum and that no block protects (RFC 9171 4.3.1): from dtn7-rs. It is forwarded as
+    /// it came.
+    PrimaryWithoutCrc,
+    /// A bundle without creation time and without age (RFC 9171 4.4.2): its age counts from its arrival.
+    NoTimeNoAge,
+}
+
+impl Accept {
+    /// All of them.
+    pub const ALL: [Accept; 2] = [Accept::PrimaryWithoutCrc, Accept::NoTimeNoAge];
+
+    /// Its name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Accept::PrimaryWithoutCrc => "primary-without-crc",
+            Accept::NoTimeNoAge => "no-time-no-age",
+        }
+    }
+
+    /// A policy that accepts this, too.
+    pub const fn relax(self, policy: Policy) -> Policy {
+        match self {
+            Accept::PrimaryWithoutCrc => Policy { accept_primary_without_crc: true, ..policy },
+            Accept::NoTimeNoAge => Policy { accept_no_time_no_age: true, ..policy },
+        }
+    }
+}
+
+/// How bundles are made that go to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Emit {
+    /// Payloads without checksum: for DTNME. A payload that a security block names keeps its own.
+    NoPayloadCrc,
+    /// `ipn` identifiers of two elements, those of forwarded bundles, too: for nodes that know nothing of RFC 9758. The
+    /// primary block gets a new checksum; one that a security block names stays as it is.
+    TwoElementIpn,
+    /// `ipn` identifiers of three elements (RFC 9758 6.1.2), likewise.
+    ThreeElementIpn,
+}
+
+impl Emit {
+    /// Its name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Emit::NoPayloadCrc => "no-payload-crc",
+            Emit::TwoElementIpn => "two-element-ipn",
+            Emit::ThreeElementIpn => "three-element-ipn",
+        }
+    }
+}
+
+/// What an operator says of a peer: its node id, and what is special about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Peer {
+    /// Its node id; a trailing `*` stands for any rest, and `*` for everyone.
+    pub node: String,
+    /// What is accepted from it although it is wrong. Default: nothing.
+    pub accept: Vec<Accept>,
+    /// How bundles are made that go to it. Default: as RFC 9171 has them.
+    pub emit: Vec<Emit>,
+}
+
+impl Peer {
+    /// True if this is about that node.
+    pub fn is(&self, node: &str) -> bool {
+        match self.node.strip_suffix('*') {
+            Some(start) => node.starts_with(start),
+            None => self.node == node,
+        }
+    }
+}
+
+/// What would have to be accepted for the head at the front of `input` to be taken: none where nothing helps.
+pub fn needed(input: &Bytes, policy: &Policy) -> Vec<Accept> {
+    let relaxed = Accept::ALL.into_iter().fold(*policy, |policy, accept| accept.relax(policy));
+    match decode_head(input, &relaxed) {
+        Ok((head, _)) => head.leans_on(),
+        Err(_) => Vec::new(),
+    }
+}
+
+impl Head {
+    /// What it needs to be accepted.
+    pub fn leans_on(&self) -> Vec<Accept> {
+        let needs = |accept: &Accept| match accept {
+            Accept::PrimaryWithoutCrc => {
+                self.primary.crc == CrcType::None && !self.integrity_covers_primary()
+            }
+            Accept::NoTimeNoAge => {
+                !self.primary.timestamp.time.is_known() && self.block(BlockType::BundleAge).is_none()
+            }
+        };
+        Accept::ALL.into_iter().filter(needs).collect()
+    }
+
+    /// Makes it what a peer takes; true if anything of it had to change.
+    pub fn adapt(&mut self, emit: &[Emit]) -> bool {
+        let mut changed = false;
+        for emit in emit {
+            changed |= match emit {
+                Emit::NoPayloadCrc => self.strip_payload_crc(),
+                Emit::TwoElementIpn => self.set_ipn_form(false),
+                Emit::ThreeElementIpn => self.set_ipn_form(true),
+            };
+        }
+        changed
+    }
+
+    fn strip_payload_crc(&mut self) -> bool {
+        let bound = self.is_target(BlockType::BlockIntegrity, 1) || self.is_encrypted(1);
+        !bound && core::mem::replace(&mut self.payload.crc, CrcType::None) != CrcType::None
+    }
+
+    fn set_ipn_form(&mut self, three_elements: bool) -> bool {
+        let mut changed = false;
+        if !self.integrity_covers_primary() {
+            let primary = &mut self.primary;
+            for eid in [&mut primary.destination, &mut primary.source, &mut primary.report_to] {
+                changed |= set_form(eid, three_elements);
+            }
+        }
+        let bound = self.block(BlockType::PreviousNode).is_some_and(|block| {
+            self.is_target(BlockType::BlockIntegrity, block.number) || self.is_encrypted(block.number)
+        });
+        if let Some(mut node) = self.previous_node().filter(|_| !bound)
+            && set_form(&mut node, three_elements)
+        {
+            self.set(&Content::PreviousNode(node));
+            changed = true;
+        }
+        changed
+    }
+}
+
+fn set_form(eid: &mut Eid, three_elements: bool) -> bool {
+    match eid {
+        Eid::Ipn(ipn) => core::mem::replace(&mut ipn.three_elements, three_elements) != three_elements,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bp::{Block, BlockFlags, Bundle, CreationTimestamp, DtnTime, PrimaryBlock};
+
+    fn head() -> Head {
+        let timestamp = CreationTimestamp { time: DtnTime(800_000_000_000), sequence: 1 };
+        Head::new(PrimaryBlock::new(Eid::ipn(2, 1), Eid::ipn(1, 1), timestamp, 1000), 3)
+    }
+
+    fn bytes(head: &Head) -> Bytes {
+        Bundle::new(head.clone(), Bytes::from_static(b"abc")).to_bytes()
+    }
+
+    #[test]
+    fn primary_without_crc_is_refused_and_the_policy_named() {
+        let mut head = head();
+        head.primary.crc = CrcType::None;
+        let bytes = bytes(&head);
+        assert!(decode_head(&bytes, &Policy::STRICT).is_err());
+        assert_eq!(needed(&bytes, &Policy::STRICT), [Accept::PrimaryWithoutCrc]);
+        let relaxed = Accept::PrimaryWithoutCrc.relax(Policy::STRICT);
+        assert_eq!(decode_head(&bytes, &relaxed).expect("accepted").0, head);
+        assert!(
+            decode_head(&bytes, &Accept::NoTimeNoAge.relax(Policy::STRICT)).is_err(),
+            "nothing else helps"
+        );
+    }
+
+    #[test]
+    fn neither_time_nor_age_is_refused_and_the_policy_named() {
+        let mut head = head();
+        head.primary.timestamp.time = DtnTime::UNKNOWN;
+        let bytes = bytes(&head);
+        assert!(decode_head(&bytes, &Policy::STRICT).is_err());
+        assert_eq!(needed(&bytes, &Policy::STRICT), [Accept::NoTimeNoAge]);
+        assert!(decode_head(&bytes, &Accept::NoTimeNoAge.relax(Policy::STRICT)).is_ok());
+    }
+
+    #[test]
+    fn several_faults_need_several_policies_and_what_is_right_needs_none() {
+        let mut head = head();
+        assert_eq!(needed(&bytes(&head), &Policy::STRICT), []);
+        head.primary.crc = CrcType::None;
+        head.primary.timestamp.time = DtnTime::UNKNOWN;
+        assert_eq!(needed(&bytes(&head), &Policy::STRICT), Accept::ALL);
+        assert_eq!(needed(&Bytes::from_static(b"garbage"), &Policy::STRICT), []);
+    }
+
+    #[test]
+    fn no_policy_takes_block_numbers_that_occur_twice() {
+        let mut head = head();
+        for _ in 0..2 {
+            let (block_type, flags) = (BlockType::Unknown(200), BlockFlags::NONE);
+            head.blocks.push(Block { block_type, number: 5, flags, crc: CrcType::None, data: Bytes::new() });
+        }
+        assert_eq!(needed(&bytes(&head), &Policy::STRICT), []);
+        let all = Accept::ALL.into_iter().fold(Policy::STRICT, |policy, accept| accept.relax(policy));
+        assert!(decode_head(&bytes(&head), &all).is_err());
+    }
+
+    #[test]
+    fn no_policy_takes_a_payload_that_is_text() {
+        // The payload's byte string (0x43) becomes a text string (0x63); without a checksum only that is wrong.
+        let mut head = head();
+        head.payload.crc = CrcType::None;
+        let mut bytes = bytes(&head).to_vec();
+        let at = bytes.len() - 5;
+        assert_eq!(bytes[at], 0x43);
+        bytes[at] = 0x63;
+        assert_eq!(needed(&bytes.into(), &Policy::STRICT), []);
+    }
+
+    #[test]
+    fn ipn_zero_is_null_whatever_the_service_and_needs_no_policy() {
+        let mut head = head();
+        head.primary.report_to = Eid::ipn(0, 7);
+        let read = decode_head(&bytes(&head), &Policy::STRICT).expect("accepted").0;
+        assert!(read.primary.report_to.is_null() && read.primary.report_to == Eid::Null);
+    }
+
+    #[test]
+    fn both_forms_of_ipn_are_read_and_either_is_written() {
+        let mut head = head();
+        let two = bytes(&head);
+        assert!(head.adapt(&[Emit::ThreeElementIpn]) && !head.adapt(&[Emit::ThreeElementIpn]));
+        let three = bytes(&head);
+        assert_eq!(three.len(), two.len() + 3, "an allocator in each of three identifiers");
+        let read = decode_head(&three, &Policy::STRICT).expect("accepted").0;
+        assert_eq!(read.primary.source, Eid::ipn(1, 1));
+        let mut back = read;
+        assert!(back.adapt(&[Emit::TwoElementIpn]));
+        assert_eq!(bytes(&back), two, "with the checksum that belongs to it");
+    }
+
+    #[test]
+    fn what_a_security_block_names_stays_as_it_is() {
+        let mut head = head();
+        // An integrity block whose targets are the primary block and the payload.
+        let data = Bytes::from_static(&[0x82, 0x00, 0x01, 0x01, 0x00]);
+        let (block_type, flags) = (BlockType::BlockIntegrity, BlockFlags::NONE);
+        head.blocks.push(Block { block_type, number: 2, flags, crc: CrcType::None, data });
+        let before = head.clone();
+        assert!(!head.adapt(&[Emit::ThreeElementIpn, Emit::NoPayloadCrc]));
+        assert_eq!(head, before);
+    }
+
+    #[test]
+    fn payload_crc_goes_where_the_peer_cannot_take_it() {
+        let mut head = head();
+        assert!(head.adapt(&[Emit::NoPayloadCrc]) && !head.adapt(&[Emit::NoPayloadCrc]));
+        let read = decode_head(&bytes(&head), &Policy::STRICT).expect("it is right").0;
+        assert_eq!((read.payload.crc, read.primary.crc), (CrcType::None, CrcType::Crc32c));
+    }
+
+    #[test]
+    fn blocks_made_here_have_small_numbers_and_never_type_eight() {
+        let mut head = head();
+        head.set(&Content::BundleAge(1));
+        head.set(&Content::PreviousNode(Eid::ipn(9, 0)));
+        head.set(&Content::Copies(3));
+        head.set(&Content::QualityOfService(crate::service::Priority::Bulk.into()));
+        assert!(head.blocks.iter().all(|block| block.number < 255 && block.block_type.number() != 8));
+    }
+}
