@@ -3,6 +3,7 @@
 //! Data go to stdout and talk to stderr. The exit status is 0 if all went well, 1 if something failed, 2 if the
 //! command was not understood.
 
+mod endpoint;
 mod failure;
 mod output;
 mod progress;

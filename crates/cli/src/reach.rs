@@ -1,10 +1,13 @@
 //! How the verbs that talk to a node reach it.
 
+use crate::endpoint;
 use crate::failure::Failure;
+use crate::output::talk;
 use clap::Args;
 use longwire_node::message::{Message, Reply, Request};
-use longwire_node::view::Status;
+use longwire_node::view::{Link, Status};
 use longwire_node::{Config, Connection};
+use longwire_proto::bp::Eid;
 use longwire_settings::error::Error;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -48,8 +51,17 @@ impl Reach {
     pub(crate) fn connect(&self) -> Result<Talk, Failure> {
         let path = self.path()?;
         let connection = Connection::open(&path).map_err(|error| {
-            let hint = "start one with `longwire node`; --config or --control says where it is";
-            Failure::Failed(Error::new(format!("no node answers at {}: {error}", path.display())).hint(hint))
+            let path = path.display();
+            Failure::Failed(match error.kind() {
+                io::ErrorKind::PermissionDenied => Error::new(format!(
+                    "this user may not talk to the node at {path}"
+                ))
+                .hint("the socket's group may: `ls -l` says which; or use the user that runs the node"),
+                io::ErrorKind::ConnectionRefused => Error::new(format!("the node at {path} has ended"))
+                    .hint("start it with `longwire node`; what it had accepted is safe in its store"),
+                _ => Error::new(format!("no node answers at {path}: {error}"))
+                    .hint("start one with `longwire node`; --config or --control says where it is"),
+            })
         })?;
         Ok(Talk { connection })
     }
@@ -126,6 +138,28 @@ impl Talk {
             Reply::Status { status } => Some(*status),
             _ => None,
         })
+    }
+}
+
+impl Talk {
+    /// All links.
+    pub(crate) fn links(&mut self) -> Result<Vec<Link>, Failure> {
+        self.ask(Request::Links)?;
+        self.wait(|said| match said.head {
+            Reply::Links { links } => Some(links),
+            _ => None,
+        })
+    }
+
+    /// Says on stderr if a neighbour has nearly the name that a bundle is to go to.
+    pub(crate) fn note_neighbour(&mut self, to: &Eid) -> Result<(), Failure> {
+        let links = self.links()?;
+        let node = self.status()?.node;
+        if let Some(meant) = endpoint::neighbour_meant(to, &node, &links) {
+            let node = to.node_id();
+            talk(format_args!("note: no neighbour is called {node}; {meant} is one"));
+        }
+        Ok(())
     }
 }
 

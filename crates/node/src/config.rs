@@ -17,6 +17,10 @@
 //! Lengths of time are written `"200 ms"`, `"90 s"`, `"20 min"`.
 
 mod explain;
+mod http;
+
+pub use http::Http;
+pub(crate) use http::is_loopback;
 
 use crate::tls::{self, Credentials, Rule};
 use longwire_proto::bp::{Accept, Eid, Emit, Peer, agent};
@@ -44,6 +48,8 @@ pub struct Config {
     pub clock: Clock,
     /// Answer pings, at service 7 or `echo`. Default: yes.
     pub echo: bool,
+    /// The HTTP interface, with events and metrics. Default: off.
+    pub http: Http,
     /// The store.
     pub storage: Storage,
     /// What may wait between a connection and the engines.
@@ -77,6 +83,7 @@ impl Default for Config {
             endpoints: Vec::new(),
             clock: Clock::default(),
             echo: true,
+            http: Http::default(),
             storage: Storage::default(),
             stream: Stream::default(),
             link: Vec::new(),
@@ -256,6 +263,7 @@ impl Config {
         let mut config: Config = toml_text::from_table(table, place)?;
         config.tls.beside(folder);
         config.storage.path = folder.join(&config.storage.path);
+        config.http.beside(folder);
         let beside = config.storage.path.with_file_name("longwire.sock");
         config.control = Some(config.control.map_or(beside, |path| folder.join(path)));
         config.check().map_err(|error| Error { what: format!("{place}: {}", error.what), ..error })?;
@@ -268,6 +276,7 @@ impl Config {
     /// The first thing that does not.
     pub fn check(&self) -> Result<(), Error> {
         self.node_id()?;
+        self.http.check()?;
         for endpoint in &self.endpoints {
             endpoint.parse::<Eid>().map_err(|_| no_endpoint(endpoint))?;
         }

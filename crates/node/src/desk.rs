@@ -177,15 +177,8 @@ impl Desk {
         }
     }
 
-    /// An endpoint as an application names it: in full, or what stands behind the node's id.
     fn full(&self, endpoint: &str) -> String {
-        if endpoint.contains(':') {
-            return endpoint.to_owned();
-        }
-        match self.node.strip_suffix(".0").filter(|node| node.starts_with("ipn:")) {
-            Some(node) => format!("{node}.{endpoint}"),
-            None => format!("{}{endpoint}", self.node),
-        }
+        full_endpoint(&self.node, endpoint)
     }
 
     /// Hears an application; what the desk knows nothing of comes back.
@@ -379,7 +372,9 @@ impl Desk {
             client,
             match failure {
                 None => Reply::Sent { send },
-                Some(failure) => Reply::Failed { send, reason: words(failure).to_owned() },
+                Some(failure) => {
+                    Reply::Failed { send, reason: words(failure).to_owned(), code: code(failure).to_owned() }
+                }
             },
         );
     }
@@ -497,6 +492,31 @@ impl Delivery {
             created: self.created,
             length: self.length,
         }
+    }
+}
+
+/// An endpoint as an application names it: in full, or what stands behind the node's id.
+pub(crate) fn full_endpoint(node: &str, endpoint: &str) -> String {
+    if endpoint.contains(':') {
+        return endpoint.to_owned();
+    }
+    match node.strip_suffix(".0").filter(|node| node.starts_with("ipn:")) {
+        Some(node) => format!("{node}.{endpoint}"),
+        None => format!("{node}{endpoint}"),
+    }
+}
+
+/// Why a send failed, in one word.
+fn code(failure: SendFailure) -> &'static str {
+    match failure {
+        SendFailure::BadEndpoint => "bad_endpoint",
+        SendFailure::Full => "full",
+        SendFailure::Expired => "expired",
+        SendFailure::Cancelled => "cancelled",
+        SendFailure::Limit => "limit",
+        SendFailure::Storage => "storage",
+        SendFailure::Refused(_) => "refused",
+        SendFailure::NoCustody => "no_custody",
     }
 }
 

@@ -182,7 +182,7 @@ pub enum Request {
         limit: usize,
         /// Behind this place: what the answer before called `next`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        after: Option<u64>,
+        after: Option<String>,
         /// Which.
         #[serde(default)]
         filter: view::Filter,
@@ -224,6 +224,20 @@ pub enum Request {
     RemoveLink {
         /// What it is called.
         name: String,
+    },
+    /// All static routes.
+    Routes,
+    /// Adds a route, until the next start.
+    AddRoute {
+        /// Where it leads.
+        route: view::Route,
+    },
+    /// Removes a route, until the next start.
+    RemoveRoute {
+        /// For which endpoints.
+        to: String,
+        /// Over which link, or by which node.
+        via: String,
     },
     /// Reads the configuration again: links and routes change without a restart.
     Reload,
@@ -270,6 +284,10 @@ pub enum Reply {
         send: u64,
         /// Why, for a person.
         reason: String,
+        /// Why, in one word: `bad_endpoint`, `full`, `expired`, `cancelled`, `limit`, `storage`, `refused`,
+        /// `no_custody`.
+        #[serde(default)]
+        code: String,
     },
     /// A status report about a bundle that this application sent.
     Report {
@@ -328,6 +346,11 @@ pub enum Reply {
     Links {
         /// Each.
         links: Vec<view::Link>,
+    },
+    /// All static routes.
+    Routes {
+        /// Each.
+        routes: Vec<view::Route>,
     },
 }
 

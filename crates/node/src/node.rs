@@ -5,6 +5,7 @@ use crate::config::StorageKind;
 use crate::control;
 use crate::echo;
 use crate::event::{ClientId, Event};
+use crate::http::Http;
 use crate::links::{self, Links};
 use crate::setup::{Setup, prepare, set_buffers};
 use crate::storage::{Drive, Log, Opened, random_u64};
@@ -30,6 +31,7 @@ pub struct Node {
     events: mpsc::UnboundedSender<Event>,
     next_client: Arc<AtomicU64>,
     addresses: Vec<SocketAddr>,
+    http: Option<Http>,
     opened: Opened,
     thread: Option<JoinHandle<()>>,
 }
@@ -84,14 +86,27 @@ impl Node {
             }
             addresses
         };
-        let parts =
-            Parts { engines, setup, links, past, store, credentials, opened, events, tell: tell.clone() };
+        let node = engines.upper.node().to_string();
+        let http = Http::start(&setup.config.http, node, &reception)?;
+        let counted = http.as_ref().map(Http::counted);
+        let parts = Parts {
+            engines,
+            setup,
+            links,
+            past,
+            store,
+            credentials,
+            opened,
+            events,
+            tell: tell.clone(),
+            http: counted,
+        };
         let thread = std::thread::Builder::new()
             .name("node".into())
             .spawn(move || runtime.block_on(async { Task::new(parts).run().await }))
             .map_err(|error| Error::new(format!("the system gives no thread: {error}")))?;
         let next_client = reception.next_client;
-        Ok(Node { events: tell, next_client, addresses, opened, thread: Some(thread) })
+        Ok(Node { events: tell, next_client, addresses, http, opened, thread: Some(thread) })
     }
 
     /// A new application.
@@ -102,6 +117,11 @@ impl Node {
     /// Where peers may call: the configured addresses, with the ports that the system chose for port 0.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where the HTTP interface is, if it is on.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(Http::address)
     }
 
     /// What opening the store met.

@@ -1,9 +1,10 @@
 //! What operators ask of a node: how it is, what it holds and why, its links.
 
-use crate::config::{Config, Link};
+use crate::config::{Config, Link, Route};
 use crate::contacts::clock_time;
 use crate::links::special;
 use crate::message::{Reply, Request};
+use crate::meter;
 use crate::task::Task;
 use crate::view::{self, Bundle, Filter, Page, State, Status};
 use longwire_proto::bp::agent::{BundleStatus, Why};
@@ -20,9 +21,7 @@ impl Task {
     pub(crate) fn operate(&mut self, now: Instant, request: Request) -> Reply {
         match request {
             Request::Status => Reply::Status { status: Box::new(self.status(now)) },
-            Request::Bundles { limit, after, filter } => {
-                Reply::Bundles { page: self.bundles(now, after.unwrap_or(0), limit, &filter) }
-            }
+            Request::Bundles { limit, after, filter } => self.bundles(now, after.as_deref(), limit, &filter),
             Request::Bundle { source, created } => self.bundle(now, &source, created),
             Request::Delete { source, created } => self.delete(now, source, created),
             Request::Links => Reply::Links { links: self.link_views(now) },
@@ -30,6 +29,9 @@ impl Task {
             Request::CutLink { name } => self.with_link(now, &name, |link| AppRequest::CloseLink { link }),
             Request::OpenLink { name } => self.with_link(now, &name, |link| AppRequest::OpenLink { link }),
             Request::RemoveLink { name } => self.remove_link(now, &name),
+            Request::Routes => Reply::Routes { routes: self.routes() },
+            Request::AddRoute { route } => self.add_route(now, route),
+            Request::RemoveRoute { to, via } => self.remove_route(now, &to, &via),
             Request::Reload => self.reload(now),
             Request::Send { .. }
             | Request::Piece { .. }
@@ -70,26 +72,35 @@ impl Task {
             received_bytes: self.pressure.unreleased(),
             queued_bytes: self.queued,
             tls: self.tls.view(now),
+            turns: self.turns.view(),
+            process: meter::process(),
+            http: self.http.as_ref().map(|counted| counted.view()).unwrap_or_default(),
             links: self.link_views(now),
         }
     }
 
     /// A part of the list, and where the next one begins: what one turn has time for.
-    fn bundles(&self, now: Instant, after: u64, limit: usize, filter: &Filter) -> Page {
+    fn bundles(&self, now: Instant, after: Option<&str>, limit: usize, filter: &Filter) -> Reply {
+        let Ok(after) = after.map_or(Ok(0), str::parse) else {
+            return Reply::error(
+                "`after` is no place in the list",
+                Some("say what the answer before called `next`"),
+            );
+        };
         let agent = &self.engines.upper;
         let mut page = Page { total: agent.holds().0 as u64, ..Page::default() };
         for (looked_at, bundle) in agent.bundles_after(now, RecordId(after)).enumerate() {
             if page.bundles.len() >= limit.max(1) || looked_at >= LOOKED_AT_MAX {
-                return page;
+                return Reply::Bundles { page };
             }
-            page.next = Some(bundle.record.0);
+            page.next = Some(bundle.record.0.to_string());
             let bundle = self.bundle_view(now, &bundle);
             if filter.wants(&bundle) {
                 page.bundles.push(bundle);
             }
         }
         page.next = None;
-        page
+        Reply::Bundles { page }
     }
 
     fn bundle(&self, now: Instant, source: &str, created: (u64, u64)) -> Reply {
@@ -286,6 +297,34 @@ impl Task {
         let mut config = self.setup.config.clone();
         config.link.retain(|link| link.name != name);
         config.route.retain(|route| route.via != name);
+        self.apply(now, config)
+    }
+
+    fn routes(&self) -> Vec<view::Route> {
+        let all = self.setup.config.route.iter();
+        all.map(|route| view::Route { to: route.to.clone(), via: route.via.clone(), cost: route.cost })
+            .collect()
+    }
+
+    fn add_route(&mut self, now: Instant, route: view::Route) -> Reply {
+        let mut config = self.setup.config.clone();
+        config.route.retain(|other| other.to != route.to || other.via != route.via);
+        config.route.push(Route { to: route.to, via: route.via, cost: route.cost });
+        match config.check() {
+            Ok(()) => self.apply(now, config),
+            Err(error) => Reply::Error { what: error.what, hint: error.hint },
+        }
+    }
+
+    fn remove_route(&mut self, now: Instant, to: &str, via: &str) -> Reply {
+        let mut config = self.setup.config.clone();
+        config.route.retain(|route| route.to != to || route.via != via);
+        if config.route.len() == self.setup.config.route.len() {
+            return Reply::error(
+                format!("there is no route to {to} via {via}"),
+                Some("`GET /routes` lists them"),
+            );
+        }
         self.apply(now, config)
     }
 

@@ -17,6 +17,7 @@ use crate::desk::Desk;
 use crate::event::{ClientId, ConnectionId, Event};
 use crate::links::{Past, Sessions, Shared};
 use crate::message::{Message, Reply, Request};
+use crate::meter::Turns;
 use crate::pressure::{Pressure, SHARE_BYTES};
 use crate::setup::{Setup, WallClock};
 use crate::storage::Drive;
@@ -89,6 +90,9 @@ pub(crate) struct Task {
     pub(crate) tls: tls::Ledger,
     pub(crate) opened: crate::storage::Opened,
     pub(crate) damage: Damages,
+    pub(crate) turns: Turns,
+    /// What the HTTP interface counts, if it is on.
+    pub(crate) http: Option<Arc<crate::http::Counted>>,
     started: tokio::time::Instant,
     wall_clock: WallClock,
     store: Drive,
@@ -112,11 +116,12 @@ pub(crate) struct Parts {
     pub(crate) opened: crate::storage::Opened,
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
     pub(crate) tell: mpsc::UnboundedSender<Event>,
+    pub(crate) http: Option<Arc<crate::http::Counted>>,
 }
 
 impl Task {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { engines, setup, links, past, store, credentials, opened, events, tell } = parts;
+        let Parts { engines, setup, links, past, store, credentials, opened, events, tell, http } = parts;
         let received_bytes_max = setup.config.stream.received_bytes_max;
         let node = engines.upper.node().to_string();
         Task {
@@ -136,6 +141,8 @@ impl Task {
             tls: tls::Ledger::default(),
             opened,
             damage: Damages::default(),
+            turns: Turns::default(),
+            http,
             started: tokio::time::Instant::now(),
             store,
             events,
@@ -195,6 +202,7 @@ impl Task {
                 self.engines.handle_timeout(now);
             }
             self.drain(now);
+            self.turns.add(self.now().saturating_since(now));
         }
     }
 

@@ -54,8 +54,47 @@ pub struct Status {
     pub queued_bytes: u64,
     /// What TLS did.
     pub tls: Tls,
+    /// How long the node takes for a turn.
+    pub turns: Turns,
+    /// What the process uses.
+    pub process: Process,
+    /// What the HTTP interface has counted; empty: it is off.
+    pub http: Counts,
     /// Its links.
     pub links: Vec<Link>,
+}
+
+/// How long the node takes for a turn: whatever comes in waits for the one under way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Turns {
+    /// How many there were.
+    pub count: u64,
+    /// Seconds that they took together.
+    pub busy_s: f64,
+    /// Seconds that the longest took.
+    pub longest_s: f64,
+    /// How many took how long; those that are missing took longer than all bounds.
+    pub within: Vec<Within>,
+}
+
+/// Turns that took longer than the bound before and no longer than this.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Within {
+    /// The bound, seconds.
+    pub bound_s: f64,
+    /// How many.
+    pub count: u64,
+}
+
+/// What a process uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Process {
+    /// Memory, bytes.
+    pub resident_bytes: u64,
+    /// Processor time since its start, seconds.
+    pub cpu_s: f64,
+    /// Open files and sockets.
+    pub open_files: u64,
 }
 
 /// Connections that peers opened.
@@ -287,7 +326,133 @@ pub struct Page {
     /// How many the node holds in all, whatever was asked for.
     pub total: u64,
     /// Where the next part begins: what to say as `after`; none: this was the last.
-    pub next: Option<u64>,
+    pub next: Option<String>,
+}
+
+/// All links.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Links {
+    /// Each.
+    pub links: Vec<Link>,
+}
+
+/// All static routes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Routes {
+    /// Each.
+    pub routes: Vec<Route>,
+}
+
+/// A static route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// For which endpoints; a trailing `*` stands for any rest.
+    pub to: String,
+    /// Over which link, or by which node.
+    pub via: String,
+    /// The lower, the better.
+    #[serde(default)]
+    pub cost: u32,
+}
+
+/// A bundle that the node has, durable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Accepted {
+    /// Its name for commands.
+    pub id: String,
+    /// Who sends it.
+    pub source: String,
+    /// When it was made: DTN milliseconds (zero: without a clock) and the sequence number.
+    pub created: (u64, u64),
+    /// Where it goes.
+    pub destination: String,
+    /// The payload's length, with the name before it.
+    pub payload_bytes: u64,
+}
+
+/// An endpoint that is received for over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Registration {
+    /// The endpoint in full.
+    pub endpoint: String,
+    /// It ends after so long without use, seconds.
+    pub lease_s: u32,
+    /// How much has arrived and was not taken; at most 1,024 are told of at a time.
+    pub deliveries: u64,
+}
+
+/// The endpoints that are received for over HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Registrations {
+    /// Each.
+    pub registrations: Vec<Registration>,
+}
+
+/// A bundle that arrived, whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Delivery {
+    /// Its name for commands.
+    pub id: String,
+    /// The bundle: what tells whether it is one that was seen before.
+    pub bundle: String,
+    /// Who sent it.
+    pub source: String,
+    /// The endpoint it is for.
+    pub endpoint: String,
+    /// When it was made: DTN milliseconds (zero: without a clock) and the sequence number.
+    pub created: (u64, u64),
+    /// The payload's length, with the name before it, if it has one.
+    pub payload_bytes: u64,
+}
+
+/// What arrived for an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Deliveries {
+    /// The endpoint in full.
+    pub endpoint: String,
+    /// Each that was not taken, at most 1,024: more come as these are taken.
+    pub deliveries: Vec<Delivery>,
+}
+
+/// Pings and their round trips.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pings {
+    /// The echo service.
+    pub to: String,
+    /// How many were sent.
+    pub sent: u64,
+    /// How many came back in time.
+    pub received: u64,
+    /// How many of a hundred did not.
+    pub lost_percent: f64,
+    /// The round trip of each, milliseconds; none: it did not come back in time.
+    pub round_trips_ms: Vec<Option<f64>>,
+    /// The shortest.
+    pub least_ms: Option<f64>,
+    /// Their mean.
+    pub mean_ms: Option<f64>,
+    /// The longest.
+    pub most_ms: Option<f64>,
+    /// Their standard deviation.
+    pub deviation_ms: Option<f64>,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// What happened, for a person.
+    pub error: String,
+    /// What may help.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// It was done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Done {
+    /// What was done, for a person.
+    pub done: String,
 }
 
 /// A bundle's name for commands, from its source and creation timestamp.

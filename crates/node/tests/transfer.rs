@@ -129,7 +129,7 @@ fn a_bundle_says_why_it_is_still_here_and_goes_when_told_to() {
     assert_eq!(pages(&mut app).bundles.len(), 1);
     app.ask(Request::Delete { source: "dtn://bob/".into(), created });
     let reason = app.wait(|said| match said.head {
-        Reply::Failed { send: of, reason } if of == send => Some(reason),
+        Reply::Failed { send: of, reason, .. } if of == send => Some(reason),
         _ => None,
     });
     assert!(reason.contains("cancelled"), "{reason}");

@@ -202,7 +202,7 @@ fn a_full_store_refuses_what_comes_and_keeps_what_it_has() {
     disk.set_size(Some(20_000));
     let send = there.send("dtn://bob/inbox", &payload(50_000, 9), Options::default());
     let reason = there.wait(|said| match said.head {
-        Reply::Failed { send: of, reason } if of == send => Some(reason),
+        Reply::Failed { send: of, reason, .. } if of == send => Some(reason),
         _ => None,
     });
     assert!(reason.contains("full"), "{reason}");
@@ -279,7 +279,7 @@ fn a_clock_that_jumps_moves_no_lifetime_that_is_counted_by_age() {
     wall.store(800_000_000_000 + 2 * 86_400_000, Ordering::Relaxed);
     alice.clock_jumped();
     let reason = app.wait(|said| match said.head {
-        Reply::Failed { send, reason } if send == first => Some(reason),
+        Reply::Failed { send, reason, .. } if send == first => Some(reason),
         _ => None,
     });
     assert!(reason.contains("lifetime"), "{reason}");

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::reach::{Reach, bytes, seconds};
 use clap::{Args, Subcommand};
-use longwire_node::message::{Reply, Request};
+use longwire_node::message::Request;
 use longwire_node::view::{Link, Proven};
 use std::fmt::Write;
 
@@ -57,11 +57,7 @@ impl Links {
             Some(What::Heal { name }) => talk.done(Request::OpenLink { name: name.clone() })?,
             Some(What::Remove { name }) => talk.done(Request::RemoveLink { name: name.clone() })?,
         }
-        talk.ask(Request::Links)?;
-        let links = talk.wait(|said| match said.head {
-            Reply::Links { links } => Some(links),
-            _ => None,
-        })?;
+        let links = talk.links()?;
         self.reach.show(&links, || words(&links))
     }
 }

@@ -39,7 +39,8 @@ impl Node {
         }
         let addresses: Vec<String> = node.addresses().iter().map(ToString::to_string).collect();
         let at = if addresses.is_empty() { "nowhere".to_owned() } else { addresses.join(", ") };
-        talk(format_args!("{name} is up: peers call at {at}, applications at {}", control.display()));
+        let http = node.http_address().map(|address| format!(", http://{address}/")).unwrap_or_default();
+        talk(format_args!("{name} is up: peers call at {at}, applications at {}{http}", control.display()));
         tell_supervisor();
         node.wait();
         Ok(())

@@ -1,13 +1,17 @@
 //! `longwire ping`.
 
+use crate::endpoint;
 use crate::failure::Failure;
 use crate::reach::{Reach, print};
-use bytes::{BufMut, BytesMut};
 use clap::Args;
 use longwire_node::message::{Message, Options, Reply, Request};
+use longwire_node::ping;
+use longwire_node::view::Pings;
 use longwire_settings::error::Error;
-use serde_json::json;
 use std::time::{Duration, Instant};
+
+/// Bytes that are handed over at once.
+const PIECE_BYTES: usize = 256 * 1024;
 
 /// Send small bundles to a node's echo service and wait for them to come back
 #[derive(Debug, Args)]
@@ -21,8 +25,8 @@ pub(crate) struct Ping {
     /// Seconds from one to the next
     #[arg(long, short, value_name = "S", default_value_t = 1.0)]
     interval: f64,
-    /// Bytes of payload, 8 to 65,536
-    #[arg(long, short, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=65_536))]
+    /// Bytes of payload, 8 to 16,777,216
+    #[arg(long, short, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=16_777_216))]
     size: u32,
     /// Seconds to wait for the last ones
     #[arg(long, value_name = "S", default_value_t = 10.0)]
@@ -40,7 +44,8 @@ impl Ping {
         let endpoint = if is_ipn { number.to_string() } else { format!("ping-{number}") };
         talk.ask(Request::Register { endpoint: endpoint.clone(), inline_bytes: 65_536 })?;
         talk.wait(|said| matches!(said.head, Reply::Registered { .. }).then_some(()))?;
-        let to = self.endpoint();
+        let to = ping::target(&self.to);
+        talk.note_neighbour(&endpoint::check(&to)?)?;
         let interval = seconds(self.interval)?;
         let timeout = seconds(self.timeout)?;
         let began = Instant::now();
@@ -52,17 +57,20 @@ impl Ping {
             if sent_at.len() < times.len() && now >= next {
                 let lifetime_s = (self.interval * f64::from(self.count) + self.timeout).max(1.0);
                 let options = Options { source: Some(endpoint.clone()), lifetime_s, ..Options::default() };
-                let mut body = BytesMut::with_capacity(self.size as usize);
-                body.put_u64(sent_at.len() as u64);
-                body.resize(self.size as usize, b'.');
+                let mut body = ping::payload(sent_at.len() as u64, self.size);
                 let head = Request::Send {
                     send: sent_at.len() as u64,
                     to: to.clone(),
                     length: body.len() as u64,
                     options,
                 };
+                let send = sent_at.len() as u64;
                 sent_at.push(Instant::now());
-                talk.ask(Message { head, body: body.freeze() })?;
+                talk.ask(Message { head, body: body.split_to(body.len().min(PIECE_BYTES)) })?;
+                while !body.is_empty() {
+                    let body = body.split_to(body.len().min(PIECE_BYTES));
+                    talk.ask(Message { head: Request::Piece { send }, body })?;
+                }
                 next = now + interval;
                 continue;
             }
@@ -72,35 +80,22 @@ impl Ping {
             };
             let Some(said) = talk.hear_within(patience)? else { continue };
             match said.head {
-                Reply::Delivered { delivery, .. } => {
+                Reply::Delivered { delivery, .. } if ping::number(&said.body).is_none() => {
+                    // It is too long to come with its delivery.
+                    talk.ask(Request::Read { delivery, offset: 0, length: ping::BYTES_MIN })?;
+                }
+                Reply::Delivered { delivery, .. } | Reply::Data { delivery, .. } => {
                     talk.ask(Request::Taken { delivery })?;
-                    let number =
-                        said.body.first_chunk::<8>().map(|number| u64::from_be_bytes(*number) as usize);
+                    let number = ping::number(&said.body).and_then(|number| usize::try_from(number).ok());
                     self.came_back(number, &sent_at, &mut times)?;
                 }
-                Reply::Failed { send, reason } => {
+                Reply::Failed { send, reason, .. } => {
                     return Err(Failure::Failed(Error::new(format!("ping {send} was not sent: {reason}"))));
                 }
                 _ => {}
             }
         }
-        self.summary(&to, &times)
-    }
-
-    /// The echo service of a node that is named by its id.
-    fn endpoint(&self) -> String {
-        match &self.to {
-            to if to.starts_with("dtn://") && to.ends_with('/') => {
-                format!("{to}{}", longwire_node::echo_service(false))
-            }
-            to if to.starts_with("dtn://") && to.matches('/').count() == 2 => {
-                format!("{to}/{}", longwire_node::echo_service(false))
-            }
-            to if to.starts_with("ipn:") && to.ends_with(".0") => {
-                format!("{}.{}", &to[..to.len() - 2], longwire_node::echo_service(true))
-            }
-            to => to.clone(),
-        }
+        self.summary(to, times)
     }
 
     fn came_back(
@@ -119,26 +114,30 @@ impl Ping {
         Ok(())
     }
 
-    fn summary(&self, to: &str, times: &[Option<f64>]) -> Result<(), Failure> {
-        let back: Vec<f64> = times.iter().flatten().copied().collect();
-        let mean = back.iter().sum::<f64>() / back.len().max(1) as f64;
-        let least = back.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = back.iter().copied().fold(0.0, f64::max);
-        let value = json!({"to": to, "sent": times.len(), "received": back.len(), "round_trips_ms": times});
-        self.reach.show(&value, || match back.len() {
-            0 => String::new(),
-            _ => format!(
-                "{} of {} came back; least {least:.3}, mean {mean:.3}, most {most:.3} ms",
-                back.len(),
-                times.len()
-            ),
-        })?;
-        if back.is_empty() {
+    fn summary(&self, to: String, times: Vec<Option<f64>>) -> Result<(), Failure> {
+        let pings = ping::add_up(to, times);
+        self.reach.show(&pings, || words(&pings))?;
+        if pings.received == 0 {
             let hint = "`longwire bundles` says why they are still here; other nodes have other echo services (HDTN: 2047)";
-            return Err(Failure::Failed(Error::new(format!("nothing came back from {to}")).hint(hint)));
+            return Err(Failure::Failed(
+                Error::new(format!("nothing came back from {}", pings.to)).hint(hint),
+            ));
         }
         Ok(())
     }
+}
+
+fn words(pings: &Pings) -> String {
+    let Pings { sent, received, lost_percent, .. } = pings;
+    let (Some(least), Some(mean), Some(most), Some(deviation)) =
+        (pings.least_ms, pings.mean_ms, pings.most_ms, pings.deviation_ms)
+    else {
+        return String::new();
+    };
+    format!(
+        "{received} of {sent} came back, {lost_percent:.0} % lost; \
+         least {least:.3}, mean {mean:.3}, most {most:.3}, deviation {deviation:.3} ms"
+    )
 }
 
 fn seconds(value: f64) -> Result<Duration, Failure> {

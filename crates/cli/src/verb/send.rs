@@ -1,5 +1,6 @@
 //! `longwire send`.
 
+use crate::endpoint;
 use crate::failure::Failure;
 use crate::output::talk;
 use crate::reach::{Reach, Talk, bytes, seconds};
@@ -10,8 +11,9 @@ use longwire_node::message::{Message, Options, Reply, Request};
 use longwire_proto::service::{BundleVersion, Priority};
 use longwire_settings::error::Error;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -28,7 +30,7 @@ const BEFORE_FIRST: Duration = Duration::from_secs(2);
 /// still goes on.
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// The file
+    /// The file; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Where it goes: dtn://bob/files, ipn:7.1
@@ -49,6 +51,9 @@ pub(crate) struct Send {
     /// Ask for custody transfer: this node keeps the bundle until another one is responsible for it (version 6)
     #[arg(long)]
     custody: bool,
+    /// The name that it arrives under [default: the file's; standard input has none]
+    #[arg(long, value_name = "NAME", conflicts_with = "raw")]
+    name: Option<String>,
     /// Send the bytes as they are, without the file's name: for programs that expect that
     #[arg(long)]
     raw: bool,
@@ -101,19 +106,19 @@ struct Journey {
 
 impl Send {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let mut file = File::open(&self.file).map_err(|error| self.unreadable(&error))?;
+        let to = endpoint::check(&self.to)?;
+        let mut file = self.open()?;
         let about = file.metadata().map_err(|error| self.unreadable(&error))?;
         if !about.is_file() {
             let what = format!("{} is not a file", self.file.display());
             return Err(Failure::Usage(Error::new(what).hint("put a folder into an archive first")));
         }
-        let head = if self.raw {
-            Bytes::new()
-        } else {
-            envelope::head(&self.file.file_name().unwrap_or_default().to_string_lossy())
-        };
+        let head = self.name().map(|name| envelope::head(&name)).unwrap_or_default();
         let length = head.len() as u64 + about.len();
         let mut talk = self.reach.connect()?;
+        if !self.quiet {
+            talk.note_neighbour(&to)?;
+        }
         let mut journey = Journey::new(!self.quiet && io::stderr().is_terminal(), length);
         let opening = Request::Send { send: 1, to: self.to.clone(), length, options: self.options() };
         talk.ask(Message { head: opening, body: head.clone() })?;
@@ -130,6 +135,43 @@ impl Send {
         let end = self.follow(&mut talk, &mut journey)?;
         journey.clear();
         self.reach.show(&end, || end["said"].as_str().unwrap_or_default().to_owned())
+    }
+
+    fn is_stdin(&self) -> bool {
+        self.file.as_os_str() == "-"
+    }
+
+    /// The file. A bundle begins with its length, so standard input is read to its end first.
+    fn open(&self) -> Result<File, Failure> {
+        if !self.is_stdin() {
+            return File::open(&self.file).map_err(|error| self.unreadable(&error));
+        }
+        let spooled = || {
+            let path = std::env::temp_dir().join(format!("longwire-send-{}", std::process::id()));
+            let mut file =
+                OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+            // It is this process's alone, and gone with it.
+            std::fs::remove_file(&path)?;
+            io::copy(&mut io::stdin().lock(), &mut file)?;
+            file.rewind()?;
+            Ok(file)
+        };
+        spooled().map_err(|error: io::Error| {
+            let what = format!(
+                "cannot keep standard input in {}: {error}\nNothing was sent.",
+                std::env::temp_dir().display()
+            );
+            Failure::Failed(Error::new(what).hint("$TMPDIR names a folder with more space"))
+        })
+    }
+
+    /// The name that it arrives under.
+    fn name(&self) -> Option<String> {
+        if self.raw || (self.is_stdin() && self.name.is_none()) {
+            return None;
+        }
+        let own = || self.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Some(self.name.clone().unwrap_or_else(own))
     }
 
     fn unreadable(&self, error: &io::Error) -> Failure {

@@ -123,6 +123,7 @@ impl Config {
             line("It answers pings.".into());
         }
         line(format!("Applications reach it at {}.", self.control().display()));
+        line(self.http.explain());
         if self.tcp != Profile::default() {
             line(
                 "Of [tcp] the system takes the sizes of the buffers; the rest is the system's own affair."

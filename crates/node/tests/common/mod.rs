@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub(crate) mod web;
+
 /// Nothing in these tests takes longer.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -107,7 +109,7 @@ impl App {
     pub(crate) fn wait_sent(&mut self, number: u64) {
         self.wait(|said| match said.head {
             Reply::Sent { send } if send == number => Some(()),
-            Reply::Failed { send, reason } if send == number => panic!("send {send} failed: {reason}"),
+            Reply::Failed { send, reason, .. } if send == number => panic!("send {send} failed: {reason}"),
             _ => None,
         });
     }
@@ -115,7 +117,7 @@ impl App {
     pub(crate) fn wait_accepted(&mut self, number: u64) -> (u64, u64) {
         self.wait(|said| match said.head {
             Reply::Accepted { send, created, .. } if send == number => Some(created),
-            Reply::Failed { send, reason } if send == number => panic!("send {send} failed: {reason}"),
+            Reply::Failed { send, reason, .. } if send == number => panic!("send {send} failed: {reason}"),
             _ => None,
         })
     }

@@ -242,7 +242,7 @@ fn indication(
         Reply::Accepted { send, created, .. } => AppIndication::Accepted { send: SendId(send), created },
         Reply::Progress { send, up_to } => AppIndication::Progress { send: SendId(send), up_to },
         Reply::Sent { send } => AppIndication::Sent { send: SendId(send) },
-        Reply::Failed { send, reason } => {
+        Reply::Failed { send, reason, .. } => {
             AppIndication::Failed { send: SendId(send), reason: failure(&reason) }
         }
         Reply::Report { send, status, reason, reporter } => {

@@ -1,0 +1,345 @@
+//! The table of operations: requests are led by it, and `/openapi.json` is made from it, so neither can differ from the
+//! other. What an operation is asked and what it answers are types, and so are their descriptions (OpenAPI 3.1, whose
+//! schemas are JSON Schema 2020-12).
+
+use super::answer::{Failure, json};
+use super::{Shared, operations};
+use crate::view::Problem;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts, Path, Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, on};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json as object};
+use std::future::Future;
+use std::sync::Arc;
+
+/// Bytes of a JSON document that is sent here.
+const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
+
+/// How an operation is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Get,
+    Post,
+    Delete,
+}
+
+impl Method {
+    fn filter(self) -> MethodFilter {
+        match self {
+            Method::Get => MethodFilter::GET,
+            Method::Post => MethodFilter::POST,
+            Method::Delete => MethodFilter::DELETE,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Method::Get => "get",
+            Method::Post => "post",
+            Method::Delete => "delete",
+        }
+    }
+}
+
+/// What an operation is asked.
+#[derive(Debug)]
+pub(super) struct Asked<Q> {
+    /// What the path names; empty where it names nothing.
+    pub(super) named: String,
+    /// The query, or for a POST the JSON document.
+    pub(super) query: Q,
+}
+
+/// Operations that are asked nothing.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+/// An answer that is not JSON, or a body that is not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plain {
+    /// The body's type; none: there is none.
+    pub(super) takes: Option<&'static str>,
+    /// The answer's type; none: it is the JSON that `answer` describes.
+    pub(super) gives: Option<&'static str>,
+    /// The answer's status.
+    pub(super) status: u16,
+}
+
+/// See the [module](self).
+pub(super) struct Api {
+    router: Router<Arc<Shared>>,
+    paths: Map<String, Value>,
+    given: SchemaGenerator,
+    taken: SchemaGenerator,
+}
+
+/// Everything that is served.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    let mut api = Api::new();
+    operations::enter(&mut api);
+    let document = Bytes::from(api.document().to_string());
+    let text = move || {
+        let document = document.clone();
+        async move { ([(header::CONTENT_TYPE, "application/json")], document) }
+    };
+    api.router
+        .route("/openapi.json", on(MethodFilter::GET, text))
+        .fallback(async || {
+            Failure::new(
+                StatusCode::NOT_FOUND,
+                "there is nothing at this path",
+                Some("/openapi.json lists what there is"),
+            )
+        })
+        .method_not_allowed_fallback(async || {
+            Failure::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this path is not asked so",
+                Some("/openapi.json lists how"),
+            )
+        })
+        .with_state(shared)
+}
+
+impl Api {
+    fn new() -> Self {
+        let settings = || {
+            let mut settings = SchemaSettings::draft2020_12();
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+            settings
+        };
+        Api {
+            router: Router::new(),
+            paths: Map::new(),
+            given: settings().for_serialize().into_generator(),
+            taken: settings().for_deserialize().into_generator(),
+        }
+    }
+
+    /// An operation that is asked and answers in JSON. A trailing `{*name}` in the path takes slashes, too.
+    pub(super) fn operation<Q, A, F, R>(
+        &mut self,
+        method: Method,
+        path: &'static str,
+        (id, words): (&'static str, &'static str),
+        carry_out: F,
+    ) where
+        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        A: Serialize + JsonSchema,
+        F: Fn(Arc<Shared>, Asked<Q>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Result<A, Failure>> + Send,
+    {
+        let answer = content("application/json", self.given.subschema_for::<A>().to_value());
+        let mut rest = Map::new();
+        rest.insert("responses".into(), responses("200", "It was done", answer));
+        let in_body = method == Method::Post;
+        if in_body && has_fields::<Q>() {
+            let schema = self.taken.subschema_for::<Q>().to_value();
+            let body = object!({"required": true, "content": content("application/json", schema)});
+            rest.insert("requestBody".into(), body);
+        }
+        let query = (!in_body).then(|| fields::<Q>());
+        self.describe(method, path, id, words, &rest, query);
+        let handler = move |State(shared): State<Arc<Shared>>, request: Request| {
+            let carry_out = carry_out.clone();
+            async move {
+                let (mut head, body) = request.into_parts();
+                let asked = async {
+                    let named = named(&mut head).await;
+                    let query = if in_body { document(body).await? } else { query_of(&head)? };
+                    carry_out(shared, Asked { named, query }).await
+                };
+                match asked.await {
+                    Ok(answer) => json(StatusCode::OK, &answer),
+                    Err(failure) => failure.into_response(),
+                }
+            }
+        };
+        self.route(method, path, handler);
+    }
+
+    /// An operation whose body or answer is no JSON: it gets the head and the body of the request as they are.
+    pub(super) fn stream<Q, A, F, R>(
+        &mut self,
+        method: Method,
+        path: &'static str,
+        (id, words): (&'static str, &'static str),
+        plain: Plain,
+        carry_out: F,
+    ) where
+        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        A: JsonSchema,
+        F: Fn(Arc<Shared>, Asked<Q>, Parts, Body) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Result<Response, Failure>> + Send,
+    {
+        let any = || object!({"type": "string"});
+        let answer = match plain.gives {
+            Some(kind) => content(kind, any()),
+            None => content("application/json", self.given.subschema_for::<A>().to_value()),
+        };
+        let mut rest = Map::new();
+        rest.insert("responses".into(), responses(&plain.status.to_string(), "It was done", answer));
+        if let Some(kind) = plain.takes {
+            rest.insert("requestBody".into(), object!({"required": true, "content": content(kind, any())}));
+        }
+        self.describe(method, path, id, words, &rest, Some(fields::<Q>()));
+        let handler = move |State(shared): State<Arc<Shared>>, request: Request| {
+            let carry_out = carry_out.clone();
+            async move {
+                let (mut head, body) = request.into_parts();
+                let answer = async {
+                    let asked = Asked { named: named(&mut head).await, query: query_of(&head)? };
+                    carry_out(shared, asked, head, body).await
+                };
+                answer.await.unwrap_or_else(IntoResponse::into_response)
+            }
+        };
+        self.route(method, path, handler);
+    }
+
+    fn route<F, R>(&mut self, method: Method, path: &'static str, handler: F)
+    where
+        F: Fn(State<Arc<Shared>>, Request) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Response> + Send + 'static,
+    {
+        let router = std::mem::take(&mut self.router);
+        self.router = router.route(path, on(method.filter(), handler));
+    }
+
+    fn describe(
+        &mut self,
+        method: Method,
+        path: &str,
+        id: &str,
+        words: &str,
+        rest: &Map<String, Value>,
+        query: Option<Value>,
+    ) {
+        let mut parameters = Vec::new();
+        if let Some((_, name)) = path.split_once('{') {
+            let name = name.split('}').next().unwrap_or_default().trim_start_matches('*');
+            let schema = object!({"type": "string"});
+            parameters.push(object!({"name": name, "in": "path", "required": true, "schema": schema}));
+        }
+        parameters.extend(query.iter().flat_map(in_query));
+        let mut operation = rest.clone();
+        operation.insert("operationId".into(), id.into());
+        operation.insert("summary".into(), words.into());
+        if !parameters.is_empty() {
+            operation.insert("parameters".into(), parameters.into());
+        }
+        if !operation.contains_key("responses") {
+            let answer = content("application/json", object!({"type": "object"}));
+            operation.insert("responses".into(), responses("200", "It was done", answer));
+        }
+        let path = self.paths.entry(path.replace("{*", "{")).or_insert_with(|| object!({}));
+        path[method.name()] = Value::Object(operation);
+    }
+
+    /// The OpenAPI document.
+    fn document(&mut self) -> Value {
+        let words = "This document";
+        self.describe(Method::Get, "/openapi.json", "describe", words, &Map::new(), None);
+        self.given.subschema_for::<Problem>();
+        let mut schemas = self.taken.take_definitions(true);
+        schemas.extend(self.given.take_definitions(true));
+        object!({
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Longwire node",
+                "version": env!("CARGO_PKG_VERSION"),
+                "description": "What applications and operators can do. Names are in snake_case, with their unit at the end. An error is an object with `error` and, where something may help, `hint`.",
+                "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+            },
+            "servers": [{"url": "/"}],
+            "security": [{}, {"token": []}],
+            "paths": self.paths,
+            "components": {
+                "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+                "schemas": schemas,
+            },
+        })
+    }
+}
+
+fn content(kind: &str, schema: Value) -> Value {
+    object!({kind: {"schema": schema}})
+}
+
+fn responses(status: &str, words: &str, content: Value) -> Value {
+    let problem = object!({"$ref": "#/components/schemas/Problem"});
+    object!({
+        status: {"description": words, "content": content},
+        "default": {
+            "description": "It was not done",
+            "content": {"application/json": {"schema": problem}},
+        },
+    })
+}
+
+/// The schema of a query, with everything in place.
+fn fields<Q: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12().for_deserialize();
+    settings.inline_subschemas = true;
+    settings.into_generator().into_root_schema_for::<Q>().to_value()
+}
+
+fn has_fields<Q: JsonSchema>() -> bool {
+    fields::<Q>()["properties"].as_object().is_some_and(|fields| !fields.is_empty())
+}
+
+/// The parameters of a query with this schema.
+fn in_query(schema: &Value) -> Vec<Value> {
+    let required = |name: &str| {
+        schema["required"].as_array().is_some_and(|required| required.iter().any(|field| field == name))
+    };
+    let all = schema["properties"].as_object().into_iter().flatten();
+    let parameter = |(name, field): (&String, &Value)| {
+        let mut field = field.clone();
+        let words = field.as_object_mut().and_then(|field| field.remove("description"));
+        object!({
+            "name": name,
+            "in": "query",
+            "required": required(name),
+            "description": words.unwrap_or_default(),
+            "schema": field,
+        })
+    };
+    all.map(parameter).collect()
+}
+
+async fn named(head: &mut Parts) -> String {
+    match Path::<String>::from_request_parts(head, &()).await {
+        Ok(Path(named)) => named,
+        Err(_) => String::new(),
+    }
+}
+
+fn query_of<Q: DeserializeOwned>(head: &Parts) -> Result<Q, Failure> {
+    let read = Query::<Q>::try_from_uri(&head.uri);
+    read.map(|Query(query)| query).map_err(|error| senseless(&error.body_text()))
+}
+
+async fn document<Q: DeserializeOwned>(body: Body) -> Result<Q, Failure> {
+    let text = axum::body::to_bytes(body, DOCUMENT_BYTES_MAX).await.map_err(|_| {
+        let what = format!("the request is not whole, or longer than {DOCUMENT_BYTES_MAX} bytes");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, what, None)
+    })?;
+    let text = if text.is_empty() { Bytes::from_static(b"{}") } else { text };
+    serde_json::from_slice(&text).map_err(|error| senseless(&error.to_string()))
+}
+
+fn senseless(what: &str) -> Failure {
+    let what = format!("the request makes no sense: {what}");
+    Failure::new(StatusCode::BAD_REQUEST, what, Some("/openapi.json tells what it may say"))
+}

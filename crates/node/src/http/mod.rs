@@ -1,0 +1,206 @@
+//! The HTTP interface: what applications and operators can do, for programs in any language, browsers and Prometheus.
+//!
+//! ```text
+//!   peer -- Patient -- hyper -- Guard -- Api: path, query -- operation -- Client -- engines' task
+//!           (stalls)  (limits)  (who)      (described)      (one each)   (as any application)
+//! ```
+//!
+//! HTTP/1.1 (RFC 9112) without TLS: beyond this machine it belongs behind a tunnel or a proxy. It runs on a thread of its
+//! own and is an application like others: it asks the engines' task through a [`Client`], one operation at a time, and each
+//! is carried out by the same function as when it comes over the control socket. Reading requests, writing JSON and
+//! describing it all takes no time of the engines.
+//!
+//! Who may: with a token, whoever has it. Without, on loopback only, whoever runs on this machine; browsers only for pages
+//! that came from here (`guard`). Limits: connections, bytes of a head, time without progress, bytes of a JSON body; what
+//! is over them is refused and counted ([`Counted`]). The document `/openapi.json` comes from the table that requests go by
+//! ([`api`]).
+//!
+//! Units: bytes, seconds.
+
+mod answer;
+mod api;
+mod guard;
+mod mailbox;
+mod metrics;
+mod operations;
+mod pinging;
+mod sending;
+mod serve;
+
+use crate::client::Client;
+use crate::config;
+use crate::message::{Message, Reply, Request};
+use crate::node::Reception;
+use crate::view::Counts;
+use answer::Failure;
+use guard::Guard;
+use longwire_settings::error::Error;
+use mailbox::Mailboxes;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{Mutex, oneshot};
+
+/// The interface of a running node. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Http {
+    address: SocketAddr,
+    counted: Arc<Counted>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What all requests share.
+pub(crate) struct Shared {
+    reception: Reception,
+    /// Asks what is answered at once, one after the other.
+    teller: Arc<Mutex<Client>>,
+    guard: Guard,
+    counted: Arc<Counted>,
+    patience: Duration,
+    /// The node's id.
+    node: String,
+    mailboxes: Mailboxes,
+    /// How many pings were asked for.
+    pings: AtomicU64,
+}
+
+impl Http {
+    /// Begins to listen, if the configuration says so.
+    ///
+    /// # Errors
+    /// The address is taken, or would be open to everybody.
+    pub(crate) fn start(
+        config: &config::Http,
+        node: String,
+        reception: &Reception,
+    ) -> Result<Option<Http>, Error> {
+        let Some(text) = &config.listen else { return Ok(None) };
+        let addresses = config.addresses()?;
+        let listener = std::net::TcpListener::bind(&addresses[..]).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?, listener))
+        });
+        let (address, listener) = listener.map_err(|error| {
+            Error::new(format!("cannot listen on {text} for http: {error}"))
+                .hint("another program may have the port; `http.listen` takes host:port")
+        })?;
+        let counted = Arc::new(Counted::default());
+        let shared = Shared {
+            reception: reception.clone(),
+            teller: Arc::new(Mutex::new(reception.client())),
+            guard: Guard::new(config, address)?,
+            counted: counted.clone(),
+            patience: config.patience,
+            node,
+            mailboxes: Mailboxes::default(),
+            pings: AtomicU64::new(0),
+        };
+        let no_queue =
+            |error: std::io::Error| Error::new(format!("the system gives no event queue: {error}"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_queue)?;
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener).map_err(no_queue)?
+        };
+        let limits = serve::Limits {
+            connections_max: config.connections_max,
+            header_bytes_max: config.header_bytes_max,
+            patience: config.patience,
+        };
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("http".into())
+            .spawn(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = serve::accept(listener, limits, Arc::new(shared)) => {}
+                        _ = stopped => {}
+                    }
+                });
+            })
+            .map_err(|error| Error::new(format!("the system gives no thread: {error}")))?;
+        Ok(Some(Http { address, counted, stop: Some(stop), thread: Some(thread) }))
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it counts.
+    pub(crate) fn counted(&self) -> Arc<Counted> {
+        self.counted.clone()
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+            && !std::thread::panicking()
+        {
+            panic!("the thread of the HTTP interface has panicked");
+        }
+    }
+}
+
+impl Shared {
+    /// Asks the node for something that it answers at once. One at a time: so much of a turn goes to this interface at the
+    /// most, however many ask.
+    async fn ask(&self, request: Request) -> Result<Reply, Failure> {
+        let teller = self.teller.clone();
+        // To the end, even if whoever asked does not wait for it: the next answer is for the next request.
+        let asked = tokio::spawn(async move {
+            let mut teller = teller.lock().await;
+            if !teller.request(request).await {
+                return None;
+            }
+            teller.reply().await
+        });
+        match asked.await {
+            Ok(Some(Message { head: Reply::Error { what, hint }, .. })) => Err(Failure::bad(what, hint)),
+            Ok(Some(Message { head, .. })) => Ok(head),
+            Ok(None) | Err(_) => Err(Failure::gone()),
+        }
+    }
+}
+
+/// What the interface counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    connections: AtomicU64,
+    requests: AtomicU64,
+    refused_connections: AtomicU64,
+    refused_token: AtomicU64,
+    refused_host: AtomicU64,
+    refused_origin: AtomicU64,
+    refused_malformed: AtomicU64,
+    refused_too_long: AtomicU64,
+    stalled: AtomicU64,
+}
+
+impl Counted {
+    pub(crate) fn view(&self) -> Counts {
+        let all = [
+            ("connections", &self.connections),
+            ("requests", &self.requests),
+            ("refused_connections", &self.refused_connections),
+            ("refused_token", &self.refused_token),
+            ("refused_host", &self.refused_host),
+            ("refused_origin", &self.refused_origin),
+            ("refused_malformed", &self.refused_malformed),
+            ("refused_too_long", &self.refused_too_long),
+            ("stalled", &self.stalled),
+        ];
+        all.into_iter().map(|(name, count)| (name.to_owned(), count.load(Ordering::Relaxed))).collect()
+    }
+}
+
+/// One more.
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}

@@ -1,0 +1,234 @@
+//! The operations that are answered at once. Each is a request of the control socket: the engines' task has one function
+//! for it, whoever asks.
+
+use super::answer::Failure;
+use super::api::{Api, Asked, Method, Nothing, Plain};
+use super::{Shared, mailbox, metrics, pinging, sending};
+use crate::message::{Reply, Request};
+use crate::view::{self, Accepted, Done, Filter, Link, Links, Page, Route, Routes, State, Status};
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Bundles in one answer, unless less is asked for.
+const PAGE_MAX: usize = 1000;
+const BYTES: &str = "application/octet-stream";
+const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type Answer<A> = Result<A, Failure>;
+
+/// Enters them all.
+pub(super) fn enter(api: &mut Api) {
+    use Method::{Delete, Get, Post};
+    api.operation(Get, "/status", ("status", "How the node is, and what it has counted"), status);
+    api.operation(Get, "/links", ("links", "All links"), links);
+    api.operation(Post, "/links", ("add_link", "Adds a link until the next start, and opens it"), add_link);
+    api.operation(Get, "/links/{name}", ("link", "One link"), link);
+    let words = "Removes a link until the next start, with the routes over it";
+    api.operation(Delete, "/links/{name}", ("remove_link", words), remove_link);
+    let words = "Cuts a link; bundles wait until it is healed";
+    api.operation(Post, "/links/{name}/cut", ("cut_link", words), cut_link);
+    api.operation(Post, "/links/{name}/heal", ("heal_link", "Opens a link that was cut"), heal_link);
+    api.operation(Get, "/routes", ("routes", "All static routes"), routes);
+    let words = "Adds a route until the next start, or changes its cost";
+    api.operation(Post, "/routes", ("add_route", words), add_route);
+    api.operation(Delete, "/routes", ("remove_route", "Removes a route until the next start"), remove_route);
+    let words = "Bundles that the node holds, and why each is still there, in parts";
+    api.operation(Get, "/bundles", ("bundles", words), bundles);
+    let words = "All that is known of one bundle and its fragments";
+    api.operation(Get, "/bundles/{*id}", ("bundle", words), bundle);
+    let words = "Deletes a bundle with all of its fragments here";
+    api.operation(Delete, "/bundles/{*id}", ("cancel_bundle", words), cancel);
+    let plain = Plain { takes: Some(BYTES), gives: None, status: 201 };
+    let words = "Sends a bundle: the body is its payload, of any size";
+    api.stream::<_, Accepted, _, _>(Post, "/bundles", ("send", words), plain, sending::send);
+    let words = "Begins to receive for an endpoint, for as long as it is used";
+    api.operation(Post, "/registrations", ("register", words), mailbox::register);
+    let words = "The endpoints that are received for over HTTP";
+    api.operation(Get, "/registrations", ("registrations", words), mailbox::registrations);
+    let words = "Receives no longer; what was not taken waits for the next registration";
+    api.operation(Delete, "/registrations/{*endpoint}", ("unregister", words), mailbox::unregister);
+    let words = "What arrived for an endpoint and was not taken";
+    api.operation(Get, "/deliveries", ("deliveries", words), mailbox::list);
+    let plain = Plain { takes: None, gives: Some(BYTES), status: 200 };
+    let words = "The payload of a delivery, or a part of it (Range); nothing is taken by that";
+    api.stream::<_, (), _, _>(Get, "/deliveries/{id}", ("download", words), plain, mailbox::download);
+    let words = "Takes a delivery: it is safe here, and the node forgets it";
+    api.operation(Delete, "/deliveries/{id}", ("take", words), mailbox::take);
+    let words = "Sends small bundles to an echo service and waits for them to come back";
+    api.operation(Post, "/ping", ("ping", words), pinging::ping);
+    let words = "Reads the configuration again: links and routes follow it";
+    api.operation(Post, "/reload", ("reload", words), reload);
+    let plain = Plain { takes: None, gives: Some(METRICS), status: 200 };
+    let words = "What is counted, for Prometheus";
+    api.stream::<Nothing, (), _, _>(Get, "/metrics", ("metrics", words), plain, measured);
+}
+
+impl Shared {
+    /// How the node is.
+    pub(super) async fn status(&self) -> Answer<Status> {
+        match self.ask(Request::Status).await? {
+            Reply::Status { status } => Ok(*status),
+            _ => Err(Failure::gone()),
+        }
+    }
+
+    async fn links(&self) -> Answer<Vec<Link>> {
+        match self.ask(Request::Links).await? {
+            Reply::Links { links } => Ok(links),
+            _ => Err(Failure::gone()),
+        }
+    }
+
+    /// Something that is done or not.
+    async fn done(&self, request: Request, words: String) -> Answer<Done> {
+        self.ask(request).await.map(|_| Done { done: words })
+    }
+}
+
+async fn status(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Status> {
+    shared.status().await
+}
+
+async fn links(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Links> {
+    Ok(Links { links: shared.links().await? })
+}
+
+async fn link(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Link> {
+    let found = shared.links().await?.into_iter().find(|link| link.name == asked.named);
+    found.ok_or_else(|| {
+        let what = format!("there is no link `{}`", asked.named);
+        Failure::new(StatusCode::NOT_FOUND, what, Some("/links lists them"))
+    })
+}
+
+/// A new link.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewLink {
+    /// What it is called.
+    name: String,
+    /// Where the peer is: host and port.
+    address: String,
+}
+
+async fn add_link(shared: Arc<Shared>, asked: Asked<NewLink>) -> Answer<Link> {
+    let NewLink { name, address } = asked.query;
+    shared.ask(Request::AddLink { name: name.clone(), address }).await?;
+    link(shared, Asked { named: name, query: Nothing {} }).await
+}
+
+async fn remove_link(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Done> {
+    let words = format!("link `{}` is removed", asked.named);
+    shared.done(Request::RemoveLink { name: asked.named }, words).await.map_err(Failure::missing)
+}
+
+async fn cut_link(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Link> {
+    let request = Request::CutLink { name: asked.named.clone() };
+    shared.ask(request).await.map_err(Failure::missing)?;
+    link(shared, asked).await
+}
+
+async fn heal_link(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Link> {
+    let request = Request::OpenLink { name: asked.named.clone() };
+    shared.ask(request).await.map_err(Failure::missing)?;
+    link(shared, asked).await
+}
+
+async fn routes(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Routes> {
+    match shared.ask(Request::Routes).await? {
+        Reply::Routes { routes } => Ok(Routes { routes }),
+        _ => Err(Failure::gone()),
+    }
+}
+
+async fn add_route(shared: Arc<Shared>, asked: Asked<Route>) -> Answer<Done> {
+    let Route { to, via, .. } = &asked.query;
+    let words = format!("bundles for {to} go via {via}");
+    shared.done(Request::AddRoute { route: asked.query }, words).await
+}
+
+/// Which route.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OldRoute {
+    /// For which endpoints.
+    to: String,
+    /// Over which link, or by which node.
+    via: String,
+}
+
+async fn remove_route(shared: Arc<Shared>, asked: Asked<OldRoute>) -> Answer<Done> {
+    let OldRoute { to, via } = asked.query;
+    let words = format!("bundles for {to} go via {via} no longer");
+    shared.done(Request::RemoveRoute { to, via }, words).await.map_err(Failure::missing)
+}
+
+/// Which bundles.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// At most so many; 1,000 if it is not said, and never more.
+    limit: Option<usize>,
+    /// Behind this place: what the answer before called `next`.
+    after: Option<String>,
+    /// From this source; a trailing `*` stands for any rest.
+    source: Option<String>,
+    /// For this destination; a trailing `*` stands for any rest.
+    destination: Option<String>,
+    /// Still here for this reason.
+    state: Option<State>,
+}
+
+async fn bundles(shared: Arc<Shared>, asked: Asked<List>) -> Answer<Page> {
+    let List { limit, mut after, source, destination, state } = asked.query;
+    let limit = limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
+    let filter = Filter { source, destination, state };
+    let mut all = Page::default();
+    // The node looks at some in a turn; others have theirs in between.
+    loop {
+        let limit_left = limit - all.bundles.len();
+        let request = Request::Bundles { limit: limit_left, after, filter: filter.clone() };
+        let Reply::Bundles { page } = shared.ask(request).await? else { return Err(Failure::gone()) };
+        all.bundles.extend(page.bundles);
+        (all.total, all.next) = (page.total, page.next.clone());
+        if all.next.is_none() || all.bundles.len() >= limit {
+            return Ok(all);
+        }
+        after = page.next;
+    }
+}
+
+fn bundle_named(id: &str) -> Answer<(String, (u64, u64))> {
+    view::parse_bundle_id(id).ok_or_else(|| {
+        let what = format!("`{id}` does not name a bundle");
+        Failure::new(StatusCode::BAD_REQUEST, what, Some("it looks like dtn://alice/@842000000000-256"))
+    })
+}
+
+async fn bundle(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Page> {
+    let (source, created) = bundle_named(&asked.named)?;
+    match shared.ask(Request::Bundle { source, created }).await.map_err(Failure::missing)? {
+        Reply::Bundles { page } => Ok(page),
+        _ => Err(Failure::gone()),
+    }
+}
+
+async fn cancel(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Done> {
+    let (source, created) = bundle_named(&asked.named)?;
+    let words = format!("{} is deleted", asked.named);
+    shared.done(Request::Delete { source, created }, words).await.map_err(Failure::missing)
+}
+
+async fn reload(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Done> {
+    shared.done(Request::Reload, "links and routes are as in the configuration".into()).await
+}
+
+async fn measured(shared: Arc<Shared>, _: Asked<Nothing>, _: Parts, _: Body) -> Answer<Response> {
+    let text = metrics::text(shared.status().await?);
+    Ok(([(header::CONTENT_TYPE, METRICS)], text).into_response())
+}

@@ -1,0 +1,184 @@
+//! Sends: the payload is the body of a request, and goes to the node as it comes, so any size does. The answer comes when
+//! the node has it durable. Whoever goes away before that has sent nothing.
+
+use super::answer::{Failure, json};
+use super::api::Asked;
+use super::{Shared, count};
+use crate::client::Client;
+use crate::envelope;
+use crate::message::{Message, Options, Reply, Request};
+use crate::view::{self, Accepted, Urgency};
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::BytesMut;
+use futures_util::StreamExt;
+use longwire_proto::service::{BundleVersion, Priority};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Bytes of the payload that are handed over at once.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// How a bundle is to be sent.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sending {
+    /// Where it goes: `dtn://bob/files`, `ipn:7.1`.
+    to: String,
+    /// A name for the payload, so that it arrives as a file of this name. Without it the payload goes as it is.
+    name: Option<String>,
+    /// How urgent it is; `normal` if it is not said.
+    priority: Option<Urgency>,
+    /// How long it is worth delivering, seconds; a day if it is not said.
+    lifetime_s: Option<f64>,
+    /// The endpoint of this node that it is sent from; the node itself if it is not said.
+    source: Option<String>,
+    /// The most hops it may take.
+    hop_limit: Option<u8>,
+    /// Never fragment it.
+    must_not_fragment: Option<bool>,
+    /// The version of the Bundle Protocol, 6 or 7; the node's own if it is not said.
+    #[schemars(with = "Option<u8>")]
+    bundle_version: Option<BundleVersion>,
+    /// Ask for custody transfer, which makes it a bundle of version 6.
+    custody: Option<bool>,
+    /// Ask for a report on delivery: it comes as an event.
+    report_delivery: Option<bool>,
+    /// Ask every node for a report on reception.
+    report_reception: Option<bool>,
+    /// Ask every node for a report on forwarding.
+    report_forwarding: Option<bool>,
+    /// Ask every node for a report on deletion.
+    report_deletion: Option<bool>,
+}
+
+impl Sending {
+    fn options(&self) -> Result<Options, Failure> {
+        let plain = Options::default();
+        let lifetime_s = self.lifetime_s.unwrap_or(plain.lifetime_s);
+        if !(lifetime_s > 0.0 && lifetime_s.is_finite()) {
+            let what = format!("a lifetime of {lifetime_s} s is over before it begins");
+            return Err(Failure::new(StatusCode::BAD_REQUEST, what, Some("such as lifetime_s=3600")));
+        }
+        Ok(Options {
+            priority: match self.priority {
+                Some(Urgency::Bulk) => Priority::Bulk,
+                Some(Urgency::Expedited) => Priority::Expedited,
+                Some(Urgency::Normal) | None => Priority::Normal,
+            },
+            lifetime_s,
+            report_delivery: self.report_delivery.unwrap_or(false),
+            report_reception: self.report_reception.unwrap_or(false),
+            report_forwarding: self.report_forwarding.unwrap_or(false),
+            report_deletion: self.report_deletion.unwrap_or(false),
+            must_not_fragment: self.must_not_fragment.unwrap_or(false),
+            hop_limit: self.hop_limit,
+            source: self.source.clone(),
+            bundle_version: self.bundle_version,
+            custody: self.custody.unwrap_or(false),
+        })
+    }
+}
+
+pub(super) async fn send(
+    shared: Arc<Shared>,
+    asked: Asked<Sending>,
+    head: Parts,
+    body: Body,
+) -> Result<Response, Failure> {
+    let sending = asked.query;
+    let length = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let Some(length): Option<u64> = length else {
+        let hint = Some("a bundle begins with the length of its payload: say it as Content-Length");
+        return Err(Failure::new(StatusCode::LENGTH_REQUIRED, "the length is missing", hint));
+    };
+    let name = sending.name.as_deref().map(envelope::head).unwrap_or_default();
+    let payload_bytes = length.saturating_add(name.len() as u64);
+    let mut client = shared.reception.client();
+    let opening =
+        Request::Send { send: 1, to: sending.to.clone(), length: payload_bytes, options: sending.options()? };
+    say(&client, Message { head: opening, body: name }).await?;
+    hand_over(&shared, &mut client, body, length).await?;
+    loop {
+        if let Some((source, created)) = judge(client.reply().await)? {
+            let id = view::bundle_id(&source, created);
+            let location = HeaderValue::from_str(&format!("/bundles/{id}"));
+            let accepted = Accepted { id, source, created, destination: sending.to, payload_bytes };
+            let mut response = json(StatusCode::CREATED, &accepted);
+            if let Ok(location) = location {
+                response.headers_mut().insert(header::LOCATION, location);
+            }
+            return Ok(response);
+        }
+    }
+}
+
+/// Hands the payload over as it comes.
+async fn hand_over(shared: &Shared, client: &mut Client, body: Body, length: u64) -> Result<(), Failure> {
+    let mut body = body.into_data_stream();
+    let mut piece = BytesMut::new();
+    let mut left = length;
+    while left > 0 {
+        tokio::select! {
+            biased;
+            said = client.reply() => { judge(said)?; }
+            next = tokio::time::timeout(shared.patience, body.next()) => match next {
+                Ok(Some(Ok(bytes))) => {
+                    left = left.saturating_sub(bytes.len() as u64);
+                    piece.extend_from_slice(&bytes);
+                    while piece.len() >= PIECE_BYTES || (left == 0 && !piece.is_empty()) {
+                        let some = piece.split_to(piece.len().min(PIECE_BYTES)).freeze();
+                        say(client, Message { head: Request::Piece { send: 1 }, body: some }).await?;
+                    }
+                }
+                Ok(_) => {
+                    let what = format!("the body ended {left} bytes before its length; nothing was sent");
+                    return Err(Failure::new(StatusCode::BAD_REQUEST, what, None));
+                }
+                Err(_) => {
+                    count(&shared.counted.stalled);
+                    let what = "the body did not go on; nothing was sent";
+                    return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, what, Some("send it again")));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn say(client: &Client, request: Message<Request>) -> Result<(), Failure> {
+    if client.request(request).await { Ok(()) } else { Err(Failure::gone()) }
+}
+
+/// A bundle's source and creation timestamp.
+type Source = (String, (u64, u64));
+
+/// What the node says of a send: source and creation timestamp once it is durable.
+fn judge(said: Option<Message<Reply>>) -> Result<Option<Source>, Failure> {
+    match said.ok_or_else(Failure::gone)?.head {
+        Reply::Accepted { source, created, .. } => Ok(Some((source, created))),
+        Reply::Failed { reason, code, .. } => {
+            let (status, hint) = match code.as_str() {
+                "no_custody" => (StatusCode::BAD_REQUEST, "leave `custody` out"),
+                "bad_endpoint" => {
+                    (StatusCode::BAD_REQUEST, "an endpoint looks like dtn://name/inbox or ipn:3.1")
+                }
+                "full" => (
+                    StatusCode::INSUFFICIENT_STORAGE,
+                    "wait until bundles have gone; /bundles says why they are here",
+                ),
+                "limit" => (StatusCode::PAYLOAD_TOO_LARGE, "/status tells the limits"),
+                "storage" => {
+                    (StatusCode::INTERNAL_SERVER_ERROR, "the disk may be failing; its log may tell why")
+                }
+                _ => (StatusCode::CONFLICT, "/events tells what happens to bundles"),
+            };
+            Err(Failure::new(status, format!("it was not sent: {reason}"), Some(hint)))
+        }
+        Reply::Error { what, hint } => Err(Failure::bad(what, hint)),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,521 @@
+//! The HTTP interface, asked over real sockets, and held against its own description.
+
+mod common;
+
+use common::web::{self, Answer, ask, escaped, get, post};
+use common::{App, Place, config, payload, start};
+use longwire_node::message::Options;
+use longwire_node::{Config, Node, Setup};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+
+fn node(name: &str, more: &str) -> (Node, SocketAddr) {
+    let node = start(config(&format!(
+        "node = 'dtn://{name}/'\nlisten = ['127.0.0.1:0']\n{more}\n[storage]\nkind = 'memory'\n[agent.reports]\ndelivery = true"
+    )));
+    let at = node.http_address().expect("it has an HTTP interface");
+    (node, at)
+}
+
+fn moon(more: &str) -> (Node, SocketAddr) {
+    node("moon", &format!("http.listen = '127.0.0.1:0'\n{more}"))
+}
+
+/// Holds answers against the description, and remembers which operations were asked.
+struct Described {
+    at: SocketAddr,
+    document: Value,
+    asked: BTreeSet<String>,
+}
+
+impl Described {
+    fn new(at: SocketAddr) -> Self {
+        Described { at, document: get(at, "/openapi.json").json(), asked: BTreeSet::new() }
+    }
+
+    /// The schema of an operation's answer, with what it refers to beside it.
+    fn schema(&self, method: &str, path: &str, status: u16) -> Value {
+        let responses = &self.document["paths"][path][method.to_lowercase()]["responses"];
+        let status = status.to_string();
+        let response = responses.get(&status).unwrap_or(&responses["default"]);
+        let schema = response["content"]["application/json"]["schema"].clone();
+        assert!(schema.is_object(), "{method} {path} does not describe {status}: {responses:#}");
+        json!({"allOf": [schema], "components": self.document["components"]})
+    }
+
+    /// Asks, and fails if the answer is not as it is described.
+    /// Sends a payload as the body.
+    #[track_caller]
+    fn send(&mut self, query: &str, payload: &[u8]) -> (u16, Value) {
+        self.asked.insert("POST /bundles".into());
+        let answer = ask(self.at, "POST", &format!("/bundles?{query}"), "", payload);
+        self.judge("POST", "/bundles", &answer)
+    }
+
+    #[track_caller]
+    fn ask(&mut self, method: &str, path: &str, named: &str, body: &Value) -> (u16, Value) {
+        let name = path.split_once('{').map(|(_, rest)| rest.split_once('}').expect("a bracket").0);
+        let mut real = path.to_owned();
+        if let Some(name) = name {
+            real = path.replace(&format!("{{{name}}}"), &escaped(named));
+        } else if !named.is_empty() {
+            real = format!("{path}?{named}");
+        }
+        self.asked.insert(format!("{method} {path}"));
+        let answer = match body {
+            Value::Null => ask(self.at, method, &real, "", b""),
+            body => post(self.at, &real, body),
+        };
+        self.judge(method, path, &answer)
+    }
+
+    #[track_caller]
+    fn judge(&self, method: &str, path: &str, answer: &Answer) -> (u16, Value) {
+        let value = answer.json();
+        let validator =
+            jsonschema::draft202012::new(&self.schema(method, path, answer.status)).expect("a schema");
+        let wrong: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert!(wrong.is_empty(), "{method} {path}: {wrong:?}\n{value:#}");
+        (answer.status, value)
+    }
+}
+
+#[test]
+fn every_operation_is_described_and_answers_as_described() {
+    let (node, at) = moon("[[link]]\nname = 'earth'\naddress = '127.0.0.1:1'");
+    let mut app = App::new(&node);
+    let send = app.send("dtn://mars/inbox", &payload(44, 1), Options::default());
+    app.wait_accepted(send);
+    let mut api = Described::new(at);
+    assert_eq!(api.document["openapi"], "3.1.0");
+
+    let (_, status) = api.ask("GET", "/status", "", &Value::Null);
+    assert_eq!((&status["node"], &status["bundles"]), (&json!("dtn://moon/"), &json!(1)));
+    let (_, page) = api.ask("GET", "/bundles", "", &Value::Null);
+    let bundle = &page["bundles"][0];
+    assert_eq!((&bundle["state"], &bundle["payload_bytes"]), (&json!("no_route"), &json!(44)));
+    let id = bundle["id"].as_str().expect("an id").to_owned();
+    let (_, same) = api.ask("GET", "/bundles/{id}", &id, &Value::Null);
+    assert_eq!(same["bundles"][0]["id"], id.as_str());
+    let plain = get(at, &format!("/bundles/{id}"));
+    assert_eq!(plain.json()["bundles"][0]["id"], id.as_str(), "slashes may stand as they are");
+    let (_, none) = api.ask("GET", "/bundles", "destination=dtn://venus/*&limit=7", &Value::Null);
+    assert_eq!((&none["bundles"], &none["total"]), (&json!([]), &json!(1)));
+
+    let (_, links) = api.ask("GET", "/links", "", &Value::Null);
+    assert_eq!(links["links"][0]["name"], "earth");
+    let (_, link) = api.ask("POST", "/links", "", &json!({"name": "mars", "address": "127.0.0.1:1"}));
+    assert_eq!(link["name"], "mars");
+    api.ask("POST", "/routes", "", &json!({"to": "dtn://venus/*", "via": "mars", "cost": 3}));
+    let (_, routes) = api.ask("GET", "/routes", "", &Value::Null);
+    assert_eq!(routes["routes"], json!([{"to": "dtn://venus/*", "via": "mars", "cost": 3}]));
+    assert_eq!(api.ask("DELETE", "/routes", "to=dtn://venus/*&via=mars", &Value::Null).0, 200);
+    let (_, link) = api.ask("POST", "/links/{name}/cut", "mars", &Value::Null);
+    assert_eq!((&link["up"], &link["down_reason"]), (&json!(false), &json!("cut")));
+    assert_eq!(api.ask("POST", "/links/{name}/heal", "mars", &Value::Null).0, 200);
+    assert_eq!(api.ask("GET", "/links/{name}", "mars", &Value::Null).0, 200);
+    assert_eq!(api.ask("DELETE", "/links/{name}", "mars", &Value::Null).0, 200);
+    assert_eq!(api.ask("DELETE", "/bundles/{id}", &id, &Value::Null).0, 200);
+
+    let (status, accepted) = api.send("to=dtn://moon/files&name=a.txt&lifetime_s=60", b"hello");
+    assert_eq!((status, &accepted["payload_bytes"]), (201, &json!(24)));
+    let (_, registered) = api.ask("POST", "/registrations", "", &json!({"endpoint": "files"}));
+    assert_eq!(registered["endpoint"], "dtn://moon/files");
+    let (_, list) = api.ask("GET", "/deliveries", "endpoint=files&wait_s=60", &Value::Null);
+    assert_eq!(list["deliveries"][0]["bundle"], accepted["id"]);
+    let delivery = list["deliveries"][0]["id"].as_str().expect("an id").to_owned();
+    let (_, all) = api.ask("GET", "/registrations", "", &Value::Null);
+    assert_eq!(
+        all["registrations"],
+        json!([{"endpoint": "dtn://moon/files", "lease_s": 300, "deliveries": 1}])
+    );
+    assert_eq!(api.ask("DELETE", "/deliveries/{id}", &delivery, &Value::Null).0, 200);
+    assert_eq!(api.ask("DELETE", "/registrations/{endpoint}", "files", &Value::Null).0, 200);
+    let (_, pings) = api.ask("POST", "/ping", "", &json!({"to": "dtn://moon/", "count": 3}));
+    assert_eq!((&pings["to"], &pings["received"]), (&json!("dtn://moon/echo"), &json!(3)));
+
+    // What is not there is said so, in the same words as elsewhere.
+    for (method, path, named) in [
+        ("GET", "/bundles/{id}", id.as_str()),
+        ("DELETE", "/bundles/{id}", id.as_str()),
+        ("GET", "/links/{name}", "mars"),
+        ("DELETE", "/links/{name}", "mars"),
+        ("POST", "/links/{name}/cut", "mars"),
+        ("DELETE", "/routes", "to=dtn://venus/*&via=mars"),
+        ("DELETE", "/deliveries/{id}", delivery.as_str()),
+    ] {
+        let (status, problem) = api.ask(method, path, named, &Value::Null);
+        assert_eq!(status, 404, "{method} {path}: {problem}");
+        assert!(
+            problem["error"].as_str().is_some_and(|error| error.starts_with("there is no ")),
+            "{problem}"
+        );
+    }
+    for (method, path, named, body) in [
+        ("GET", "/bundles", "limt=7", Value::Null),
+        ("GET", "/bundles", "state=lost", Value::Null),
+        ("GET", "/bundles", "after=x", Value::Null),
+        ("GET", "/bundles/{id}", "x", Value::Null),
+        ("POST", "/links", "", json!({"name": "mars"})),
+        ("POST", "/links", "", json!({"name": "mars", "address": "nowhere"})),
+        ("POST", "/routes", "", json!({"to": "*", "via": "mrs"})),
+        ("POST", "/registrations", "", json!({"endpoint": "mars:inbox"})),
+        ("POST", "/ping", "", json!({"to": "mars"})),
+        // This node has no file.
+        ("POST", "/reload", "", Value::Null),
+    ] {
+        let (status, problem) = api.ask(method, path, named, &body);
+        assert_eq!(status, 400, "{method} {path} {named} {body}: {problem}");
+    }
+    every_operation_was_asked(&api);
+}
+
+fn every_operation_was_asked(api: &Described) {
+    let paths = api.document["paths"].as_object().expect("paths");
+    let mut described = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    for (path, operations) in paths {
+        for (method, operation) in operations.as_object().expect("operations") {
+            let id = operation["operationId"].as_str().expect("a name");
+            assert!(ids.insert(id.to_owned()), "{id} is there twice");
+            assert!(operation["summary"].as_str().is_some_and(|words| !words.is_empty()), "{path}");
+            let is_json = operation["responses"]
+                .as_object()
+                .expect("responses")
+                .values()
+                .all(|response| !response["content"]["application/json"].is_null());
+            if is_json && path != "/openapi.json" {
+                described.insert(format!("{} {path}", method.to_uppercase()));
+            }
+        }
+    }
+    assert_eq!(described, api.asked);
+}
+
+#[test]
+fn a_file_goes_from_one_node_to_another() {
+    let (earth, there) = node("earth", "http.listen = '127.0.0.1:0'");
+    let (_moon, here) = moon(&format!("[[link]]\nname = 'earth'\naddress = '{}'", earth.addresses()[0]));
+    let file = payload(3_000_001, 7);
+    let sent = ask(here, "POST", "/bundles?to=dtn://earth/files&name=photo.jpg", "", &file);
+    assert_eq!(sent.status, 201, "{}", sent.text());
+    let bundle = sent.json()["id"].clone();
+    assert_eq!(
+        sent.header("location"),
+        Some(format!("/bundles/{}", bundle.as_str().expect("an id")).as_str())
+    );
+    assert_eq!(post(there, "/registrations", &json!({"endpoint": "files"})).status, 200);
+    let list = get(there, "/deliveries?endpoint=files&wait_s=60").json();
+    assert_eq!(list["deliveries"][0]["bundle"], bundle);
+    let path = format!("/deliveries/{}", list["deliveries"][0]["id"].as_str().expect("an id"));
+    let got = get(there, &path);
+    assert!(got.status == 200 && got.body == file, "the file is whole");
+    assert_eq!(got.header("content-disposition"), Some("attachment; filename*=UTF-8''photo.jpg"));
+    // Somebody dies in the middle; the rest is there still, and so is all of it.
+    let mut broken = web::connect(there);
+    broken.write_all(format!("GET {path} HTTP/1.1\r\nhost: {there}\r\n\r\n").as_bytes()).expect("it reads");
+    let mut some = [0; 1000];
+    broken.read_exact(&mut some).expect("a beginning");
+    drop(broken);
+    let rest = ask(there, "GET", &path, "range: bytes=1000000-\r\n", b"");
+    assert!(rest.status == 206 && rest.body == file[1_000_000..], "the rest");
+    assert_eq!(rest.header("content-range"), Some("bytes 1000000-3000000/3000001"));
+    let part = ask(there, "GET", &path, "range: bytes=5-9\r\n", b"");
+    assert_eq!((part.status, &part.body[..]), (206, &file[5..10]));
+    assert_eq!(ask(there, "GET", &path, "range: bytes=3000001-\r\n", b"").status, 416);
+    let raw = get(there, &format!("{path}?raw=true"));
+    assert!(raw.body.len() > file.len() && raw.body.ends_with(&file), "with the name before it");
+    // What a registration leaves, the next one finds; what was taken, none.
+    assert_eq!(ask(there, "DELETE", "/registrations/files", "", b"").status, 200);
+    assert_eq!(get(there, &path).status, 404);
+    assert_eq!(post(there, "/registrations", &json!({"endpoint": "dtn://earth/files"})).status, 200);
+    let list = get(there, "/deliveries?endpoint=files&wait_s=60").json();
+    let path = format!("/deliveries/{}", list["deliveries"][0]["id"].as_str().expect("an id"));
+    assert_eq!(ask(there, "DELETE", &path, "", b"").status, 200);
+    assert_eq!(get(there, &path).status, 404);
+    assert_eq!(get(there, "/status").json()["bundles"], 0, "and that is durable");
+}
+
+#[test]
+fn a_registration_that_nobody_uses_ends() {
+    let (moon, at) = moon("");
+    assert_eq!(post(at, "/registrations", &json!({"endpoint": "files", "lease_s": 1})).status, 200);
+    let mut app = App::new(&moon);
+    app.wait_status(|status| !status["endpoints"].to_string().contains("files"));
+    assert_eq!(get(at, "/registrations").json()["registrations"], json!([]));
+    app.register("files", 0);
+    let taken = post(at, "/registrations", &json!({"endpoint": "files"}));
+    assert_eq!(taken.status, 400);
+    assert!(taken.json()["error"].as_str().is_some_and(|error| error.contains("another application")));
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_and_costs_nothing() {
+    let (moon, at) = moon(
+        "http.patience = '300 ms'\n[agent.limits]\nstore-bytes-max = 2000000\nbundle-bytes-max = 1500000",
+    );
+    let mut app = App::new(&moon);
+    for (query, length, status) in [
+        ("to=mars", 5, 400),
+        ("to=dtn:none/x", 5, 400),
+        ("", 5, 400),
+        ("to=dtn://mars/x&lifetime_s=-1", 5, 400),
+        ("to=dtn://mars/x&priority=soon", 5, 400),
+        ("to=dtn://mars/x", 1_600_000, 413),
+    ] {
+        let answer = ask(at, "POST", &format!("/bundles?{query}"), "", &payload(length, 1));
+        assert_eq!(answer.status, status, "{query}: {}", answer.text());
+    }
+    let head = format!("POST /bundles?to=dtn://mars/x HTTP/1.1\r\nhost: {at}\r\n");
+    let no_length = web::say(at, format!("{head}transfer-encoding: chunked\r\n\r\n0\r\n\r\n").as_bytes());
+    assert_eq!(no_length.status, 411);
+    let slow = web::say(at, format!("{head}content-length: 1000\r\n\r\nhello").as_bytes());
+    assert_eq!(slow.status, 408, "{}", slow.text());
+    let mut gone = web::connect(at);
+    gone.write_all(format!("{head}content-length: 1000000\r\n\r\n").as_bytes()).expect("it reads");
+    gone.write_all(&payload(500_000, 1)).expect("it reads");
+    drop(gone);
+    // The echo service, the interface itself, and this test are left; what was begun is given up.
+    app.wait_status(|status| status["bundles"] == 0 && status["applications"] == 3);
+    assert_eq!(ask(at, "POST", "/bundles?to=dtn://mars/x", "", &payload(1_400_000, 1)).status, 201);
+    let full = ask(at, "POST", "/bundles?to=dtn://mars/x", "", &payload(1_400_000, 1));
+    assert_eq!(full.status, 507, "{}", full.text());
+    assert!(full.json()["hint"].is_string());
+    let status = app.wait_status(|status| status["bundles"] == 1);
+    assert!(status["http"]["stalled"].as_u64() >= Some(1));
+}
+
+#[test]
+fn pings_of_all_sizes_come_back() {
+    let (earth, _) = node("earth", "http.listen = '127.0.0.1:0'");
+    let (_moon, at) = moon(&format!("[[link]]\nname = 'earth'\naddress = '{}'", earth.addresses()[0]));
+    for size_bytes in [8, 65_536, 65_537, 1_000_000, 16_777_216] {
+        let answer =
+            post(at, "/ping", &json!({"to": "dtn://earth", "size_bytes": size_bytes, "timeout_s": 60}));
+        assert_eq!(
+            (answer.status, &answer.json()["received"]),
+            (200, &json!(1)),
+            "{size_bytes}: {}",
+            answer.text()
+        );
+    }
+    let none = post(at, "/ping", &json!({"to": "dtn://mars/", "count": 2, "timeout_s": 0.01})).json();
+    assert_eq!((&none["received"], &none["lost_percent"]), (&json!(0), &json!(100.0)));
+    assert_eq!(none["mean_ms"], Value::Null);
+}
+
+#[test]
+fn the_description_is_a_document_by_its_own_rules() {
+    let (_node, at) = moon("");
+    let document = get(at, "/openapi.json").json();
+    // Everything that is referred to is there, and every schema is one.
+    let mut references = Vec::new();
+    collect(&document, &mut references);
+    assert!(references.len() > 10);
+    for reference in references {
+        let pointer = reference.strip_prefix('#').expect("it is in the same document");
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+    for (name, schema) in document["components"]["schemas"].as_object().expect("schemas") {
+        assert!(jsonschema::meta::is_valid(schema), "{name}");
+        assert!(schema["description"].is_string(), "{name} is not explained");
+    }
+    for (path, operations) in document["paths"].as_object().expect("paths") {
+        assert!(path.starts_with('/'), "{path}");
+        for operation in operations.as_object().expect("operations").values() {
+            let named = operation["parameters"].as_array().into_iter().flatten();
+            let in_path: Vec<&str> = named
+                .filter(|parameter| parameter["in"] == "path" && parameter["required"] == true)
+                .filter_map(|parameter| parameter["name"].as_str())
+                .collect();
+            let expected: Vec<&str> =
+                path.split('{').skip(1).filter_map(|part| part.split('}').next()).collect();
+            assert_eq!(in_path, expected, "{path}");
+        }
+    }
+}
+
+fn collect(value: &Value, references: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            references.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|value| collect(value, references));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, references)),
+        _ => {}
+    }
+}
+
+#[test]
+fn metrics_say_the_same_as_the_status() {
+    let (earth, _) = node("earth", "http.listen = '127.0.0.1:0'");
+    let link = format!("[[link]]\nname = 'earth'\naddress = '{}'", earth.addresses()[0]);
+    let (moon, at) = moon(&link);
+    let mut app = App::new(&moon);
+    for number in 0..3 {
+        let send = app.send("dtn://earth/inbox", &payload(10_000, number), Options::default());
+        app.wait_sent(send);
+    }
+    let send = app.send("dtn://mars/inbox", &payload(44, 1), Options::default());
+    app.wait_accepted(send);
+    app.wait_status(|status| status["bundles"] == 1);
+
+    let answer = get(at, "/metrics");
+    assert!(
+        answer.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text"))
+    );
+    let text = String::from_utf8(answer.body).expect("text");
+    let status = get(at, "/status").json();
+    let lines = text.lines().map(|line| Ok(line.to_owned()));
+    let scrape = prometheus_parse::Scrape::parse(lines).expect("Prometheus reads it");
+    let sample = |name: &str, label: Option<(&str, &str)>| {
+        let found = scrape.samples.iter().find(|sample| {
+            sample.metric == name
+                && label.is_none_or(|(label, value)| sample.labels.get(label) == Some(value))
+        });
+        match found.map(|sample| &sample.value) {
+            Some(
+                prometheus_parse::Value::Counter(value)
+                | prometheus_parse::Value::Gauge(value)
+                | prometheus_parse::Value::Untyped(value),
+            ) => *value,
+            other => panic!("{name} {label:?}: {other:?}\n{text}"),
+        }
+    };
+    assert_eq!(sample("longwire_store_bundles", None), 1.0);
+    assert_eq!(sample("longwire_store_bytes", None), status["stored_bytes"].as_f64().expect("a number"));
+    assert_eq!(
+        sample("longwire_store_limit_bytes", None),
+        status["stored_bytes_max"].as_f64().expect("a number")
+    );
+    assert_eq!(sample("longwire_link_up", Some(("link", "earth"))), 1.0);
+    // Each counter of the status is there, with its value.
+    for (counter, count) in status["counters"].as_object().expect("counters") {
+        let count = count.as_f64().expect("a number");
+        let group = ["refused", "deleted", "dropped"]
+            .into_iter()
+            .find_map(|group| Some((group, counter.strip_prefix(group)?.strip_prefix('_')?)));
+        let found = match group {
+            Some((group, reason)) => {
+                sample(&format!("longwire_bundles_{group}_total"), Some(("reason", reason)))
+            }
+            None if counter == "payload_bytes_saved" => {
+                sample("longwire_agent_payload_saved_bytes_total", None)
+            }
+            None => sample(&format!("longwire_agent_{counter}_total"), None),
+        };
+        assert_eq!(found, count, "{counter}");
+    }
+    assert_eq!(sample("longwire_agent_forwarded_total", None), 3.0);
+    for (counter, count) in status["links"][0]["counters"].as_object().expect("counters") {
+        // Keep-alives may go at any time.
+        if !counter.starts_with("keepalives") {
+            let bytes = if counter.starts_with("payload") { "_bytes" } else { "" };
+            let found = sample(&format!("longwire_link_{counter}{bytes}_total"), Some(("link", "earth")));
+            assert_eq!(Some(found), count.as_f64(), "{counter}");
+        }
+    }
+    assert_eq!(sample("longwire_tcpcl_segments_sent_total", None), status["sessions"]["segments_sent"]);
+    assert!(sample("longwire_link_payload_sent_bytes_total", Some(("link", "earth"))) > 30_000.0);
+    assert!(sample("process_resident_memory_bytes", None) > 100_000.0);
+    assert!(sample("process_cpu_seconds_total", None) >= 0.0);
+    // What is counted never becomes less: turns go on, and the sum of the histogram is their number.
+    let turns = scrape.samples.iter().find_map(|sample| match &sample.value {
+        prometheus_parse::Value::Histogram(buckets) if sample.metric == "longwire_turn_seconds" => {
+            Some(buckets.clone())
+        }
+        _ => None,
+    });
+    let turns = turns.unwrap_or_else(|| panic!("no histogram of turns\n{text}"));
+    let last = turns.last().expect("buckets");
+    assert!(
+        last.less_than.is_infinite()
+            && last.count > 0.0
+            && turns.windows(2).all(|two| two[0].count <= two[1].count)
+    );
+    // Every family is explained.
+    let families = text.lines().filter(|line| line.starts_with("# TYPE ")).count();
+    assert_eq!(text.lines().filter(|line| line.starts_with("# HELP ")).count(), families);
+    assert!(families > 40, "{families}");
+}
+
+#[test]
+fn an_address_that_others_reach_needs_a_token() {
+    let text = |http: &str| format!("node = 'dtn://moon/'\n[http]\n{http}\n[storage]\nkind = 'memory'");
+    let refused = |http: &str| {
+        let error = Config::parse(&text(http), "test", Path::new("/nowhere")).expect_err(http).to_string();
+        assert!(error.contains("hint: "), "{error}");
+        error
+    };
+    assert!(refused("listen = '0.0.0.0:0'").contains("without a token"));
+    assert!(refused("listen = '[::]:0'").contains("without a token"));
+    assert!(refused("listen = '0.0.0.0:0'\ntoken = 'short'").contains("at least 16 characters"));
+    assert!(refused("listen = 'here'").contains("is no address"));
+    let setup = Setup::new(config(&text("listen = '127.0.0.1:0'\ntoken-file = 'nothing-here'")));
+    let error = Node::start(setup).expect_err("no token").to_string();
+    assert!(error.contains("cannot read the token"), "{error}");
+
+    let place = Place::new("token");
+    std::fs::write(place.0.join("token"), "0123456789abcdef\n").expect("it is written");
+    let parsed =
+        Config::parse(&text("listen = '0.0.0.0:0'\ntoken-file = 'token'"), "test", &place.0).expect("fine");
+    let node = start(Config { control: None, ..parsed });
+    let port = node.http_address().expect("on").port();
+    let at = SocketAddr::from(([127, 0, 0, 1], port));
+    let denied = get(at, "/status");
+    assert_eq!((denied.status, denied.header("www-authenticate")), (401, Some("Bearer")));
+    let wrong = ask(at, "GET", "/status", "authorization: Bearer 0123456789abcdeX\r\n", b"");
+    assert_eq!(wrong.status, 401);
+    let right = ask(at, "GET", "/status", "authorization: Bearer 0123456789abcdef\r\n", b"");
+    assert_eq!((right.status, &right.json()["http"]["refused_token"]), (200, &json!(2)));
+}
+
+#[test]
+fn pages_from_elsewhere_command_nothing() {
+    let (node, at) = moon("");
+    for headers in ["origin: http://evil.example\r\n", "sec-fetch-site: cross-site\r\n"] {
+        let answer = ask(at, "POST", "/links", headers, br#"{"name":"evil","address":"evil.example:4556"}"#);
+        assert_eq!(answer.status, 403, "{}", answer.text());
+    }
+    let rebound = web::say(at, b"GET /status HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n");
+    assert_eq!(rebound.status, 403);
+    let own = ask(at, "GET", "/status", &format!("origin: http://{at}\r\n"), b"");
+    assert_eq!(own.status, 200);
+    assert_eq!(own.header("access-control-allow-origin"), None);
+    let status = App::new(&node).status();
+    assert_eq!(status["links"], json!([]));
+    assert_eq!((&status["http"]["refused_origin"], &status["http"]["refused_host"]), (&json!(2), &json!(1)));
+}
+
+#[test]
+fn what_is_too_much_is_refused_and_counted() {
+    let more = "http.connections-max = 2\nhttp.header-bytes-max = 8192\nhttp.patience = '300 ms'";
+    let (node, at) = moon(more);
+    let long = ask(at, "GET", "/status", &format!("x: {}\r\n", "y".repeat(10_000)), b"");
+    assert_eq!(long.status, 431, "{}", long.text());
+    let garbage = web::say(at, b"\x16\x03\x01 what\r\n\r\n");
+    assert_eq!(garbage.status, 400);
+    let document = format!("{{\"name\": \"{}\"}}", "x".repeat(70_000));
+    assert_eq!(ask(at, "POST", "/links", "", document.as_bytes()).status, 413);
+    assert_eq!(get(at, "/nothing").status, 404);
+    assert_eq!(ask(at, "DELETE", "/status", "", b"").status, 405);
+    // Two that say nothing have all places, until they have tried its patience.
+    let mut silent: Vec<_> = (0..2).map(|_| web::connect(at)).collect();
+    silent[0].write_all(b"GET /status HTT").expect("it reads");
+    let mut app = App::new(&node);
+    app.wait_status(|status| status["http"]["connections"].as_u64() == Some(7));
+    assert_eq!(web::say(at, b"").status, 503, "all places are taken");
+    for stream in &mut silent {
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).expect("it is ended");
+    }
+    let status = app.wait_status(|status| status["http"]["stalled"].as_u64() >= Some(2));
+    assert_eq!(get(at, "/status").status, 200, "there is place again");
+    let counted = &status["http"];
+    for (name, count) in [("refused_connections", 1), ("refused_too_long", 1), ("refused_malformed", 1)] {
+        assert_eq!(counted[name], count, "{name}: {counted}");
+    }
+}
