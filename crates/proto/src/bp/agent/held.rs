@@ -52,6 +52,8 @@ pub(super) struct Held {
     pub(super) own: bool,
     /// No note may follow what is in the record.
     pub(super) closed: bool,
+    /// The transfer it came in broke: a rest may come that overlaps with it.
+    pub(super) broken: bool,
     /// The record's nonce.
     pub(super) nonce: u64,
     /// Bytes handed to the storage.

@@ -422,32 +422,11 @@ impl Agent {
             }
             self.accept_custody(now, record);
         }
-        self.trim(record);
-        self.dispatch(now, record);
-    }
-
-    /// After a break a peer begins where the last acknowledgement that reached it ended, so the rest of a bundle overlaps
-    /// with the part that is here already. What that part carries on is not carried on twice. Nothing is lost by it: the
-    /// payload cannot be put together without that part in any case.
-    fn trim(&mut self, record: RecordId) {
-        let held = &self.bundles[&record];
-        // What is in custody is answered for as a whole.
-        if held.own || !held.may_fragment() || held.custody.is_some() {
+        if !self.trim(record) {
+            self.drop_bundle(record);
             return;
         }
-        let (base, previous) = (held.adu_offset(), held.head.previous_node());
-        let mut todo = held.todo.clone();
-        for other in self.adus.get(&held.adu).into_iter().flatten().filter(|other| **other != record) {
-            let part = &self.bundles[other];
-            let waiting = matches!(part.stage, Stage::Forwarding(_) | Stage::Resting(_));
-            if waiting && part.head.fragment().is_some() && part.head.previous_node() == previous {
-                let (from, to) = (part.adu_offset(), part.adu_offset() + part.payload_bytes());
-                todo.remove(from.saturating_sub(base), to.saturating_sub(base));
-            }
-        }
-        if !todo.is_empty() {
-            self.bundles.get_mut(&record).expect("it was just found").todo = todo;
-        }
+        self.dispatch(now, record);
     }
 
     /// Where a bundle goes from here (RFC 9171 5.3, 5.4).
@@ -480,6 +459,7 @@ impl Agent {
         };
         let record = body.record;
         let Some(held) = self.bundles.get_mut(&record) else { return };
+        held.broken = true;
         if held.stage == Stage::Sealing {
             // All of it came; the peer did not hear so.
             return;
@@ -581,6 +561,7 @@ impl Agent {
             tail_bytes,
             own,
             closed: false,
+            broken: false,
             nonce: header.nonce,
             appended: 0,
             stored: 0,

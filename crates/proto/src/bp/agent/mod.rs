@@ -61,6 +61,7 @@ mod incoming;
 mod links;
 mod manners;
 mod outgoing;
+mod overlap;
 mod ranges;
 mod reassembly;
 mod record;
@@ -158,6 +159,8 @@ pub struct Agent {
     /// Copies of bundles by the node they go to.
     copies: BTreeMap<Eid, BTreeSet<RecordId>>,
     passed: Passed,
+    /// Parts of broken transfers that are with the next hop already.
+    parts: overlap::Parts,
     incoming: BTreeMap<(LinkId, TransferId), Incoming>,
     /// Links that may have something to do.
     ready: BTreeSet<LinkId>,
@@ -244,6 +247,7 @@ impl Agent {
             router,
             copies: BTreeMap::new(),
             passed: Passed::default(),
+            parts: overlap::Parts::default(),
             incoming: BTreeMap::new(),
             ready: BTreeSet::new(),
             served: LinkId(0),

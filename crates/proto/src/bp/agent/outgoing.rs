@@ -444,6 +444,7 @@ impl Agent {
         if self.bundles[&record].spread.is_some() {
             self.remember_passed(now, record);
         }
+        self.remember_part(record);
         self.drop_bundle(record);
     }
 

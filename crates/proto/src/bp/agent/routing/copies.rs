@@ -266,6 +266,7 @@ impl Held {
     fn copy(&self, parent: RecordId, to: Eid, copies: Option<u64>) -> Held {
         let mut copy = Held {
             closed: true,
+            broken: false,
             share: 0,
             intake: None,
             send: None,

@@ -94,6 +94,20 @@ fn a_break_at_any_byte_costs_no_acknowledged_byte() {
 }
 
 #[test]
+fn what_a_relay_has_carried_on_is_not_carried_on_again_with_the_rest_that_overlaps() {
+    let payload_over = |world: &World, cable: usize| -> u64 {
+        world.cables[cable].heads.iter().map(|head| head.payload.length).sum()
+    };
+    let mut overlaps = 0;
+    for at in (900..7900).step_by(487) {
+        let world = with_a_cut(at, 700, 8000, &SendOptions::default());
+        overlaps += payload_over(&world, 0) - 8000;
+        assert_eq!(payload_over(&world, 1), 8000, "cut at {at}: from the relay on");
+    }
+    assert!(overlaps > 1000, "acknowledgements were lost: {overlaps}");
+}
+
+#[test]
 fn what_must_not_be_fragmented_starts_again() {
     let options = SendOptions { must_not_fragment: true, ..SendOptions::default() };
     let world = with_a_cut(5000, 700, 8000, &options);

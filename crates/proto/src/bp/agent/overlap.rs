@@ -1,0 +1,110 @@
+//! Parts of a bundle that overlap because a transfer broke.
+//!
+//! After a break a peer begins where the last acknowledgement that reached it ended (RFC 9171 5.8). What arrived beyond
+//! that is here as well, and carried on as a fragment; the rest, when it comes, begins inside it:
+//!
+//! ```text
+//!   what was kept   |==============|          carried on
+//!   the rest                   |~~~~============|
+//!                               ^^^^ not carried on twice
+//! ```
+//!
+//! Nothing is lost by it: the payload cannot be put together without the part that was kept in any case. The part may
+//! still be here, or be safe with the next hop already: a bounded number of those is remembered, until the rest has come,
+//! and forgotten in a crash, which costs the overlap and no more.
+
+use crate::bp::Eid;
+use crate::service::RecordId;
+use std::collections::VecDeque;
+
+use super::Agent;
+use super::delivery::AduKey;
+use super::held::{Held, Stage};
+use super::ranges::Ranges;
+
+/// How many parts that are safe with the next hop are remembered.
+const PARTS_MAX: usize = 1024;
+
+/// A part of a broken transfer that is safe with the next hop.
+#[derive(Debug)]
+struct Part {
+    adu: AduKey,
+    previous: Option<Eid>,
+    /// Where it lies in the application data unit.
+    from: u64,
+    to: u64,
+}
+
+/// Those that are remembered, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Parts(VecDeque<Part>);
+
+impl Parts {
+    fn add(&mut self, held: &Held) {
+        if self.0.len() >= PARTS_MAX {
+            self.0.pop_front();
+        }
+        let from = held.adu_offset();
+        let (adu, previous) = (held.adu.clone(), held.head.previous_node());
+        self.0.push_back(Part { adu, previous, from, to: from + held.payload_bytes() });
+    }
+
+    /// The end of the part that this is the rest of: it begins inside. What begins where a part began is the same part
+    /// again, from a peer that got it back.
+    fn take_end(&mut self, rest: &Held) -> Option<u64> {
+        let (begin, previous) = (rest.adu_offset(), rest.head.previous_node());
+        let continues = |part: &Part| {
+            part.from < begin && begin <= part.to && part.adu == rest.adu && part.previous == previous
+        };
+        let at = self.0.iter().position(continues)?;
+        self.0.remove(at).map(|part| part.to)
+    }
+}
+
+impl Agent {
+    /// The next hop has all of a bundle that came in a transfer that broke.
+    pub(super) fn remember_part(&mut self, record: RecordId) {
+        let held = &self.bundles[&record];
+        if held.broken && !held.own && held.may_fragment() {
+            self.parts.add(held);
+        }
+    }
+
+    /// Takes out of what is to be sent of a bundle what another part of it carries on, or has carried on. False if
+    /// nothing is left.
+    pub(super) fn trim(&mut self, record: RecordId) -> bool {
+        let held = &self.bundles[&record];
+        // What is in custody is answered for as a whole.
+        if held.own || !held.may_fragment() || held.custody.is_some() {
+            return true;
+        }
+        let gone_to = self.parts.take_end(held);
+        let base = held.adu_offset();
+        let mut todo = held.todo.clone();
+        if let Some(to) = gone_to {
+            todo.remove(0, to.saturating_sub(base));
+            if todo.is_empty() {
+                return false;
+            }
+        }
+        let here = self.trimmed_by_parts_here(record, todo.clone());
+        // Parts that are here may be gone in a moment: one that they cover whole goes as well.
+        let todo = if here.is_empty() { todo } else { here };
+        self.bundles.get_mut(&record).expect("it was just found").todo = todo;
+        true
+    }
+
+    fn trimmed_by_parts_here(&self, record: RecordId, mut todo: Ranges) -> Ranges {
+        let held = &self.bundles[&record];
+        let (base, previous) = (held.adu_offset(), held.head.previous_node());
+        for other in self.adus.get(&held.adu).into_iter().flatten().filter(|other| **other != record) {
+            let part = &self.bundles[other];
+            let waiting = matches!(part.stage, Stage::Forwarding(_) | Stage::Resting(_));
+            if waiting && part.head.fragment().is_some() && part.head.previous_node() == previous {
+                let (from, to) = (part.adu_offset(), part.adu_offset() + part.payload_bytes());
+                todo.remove(from.saturating_sub(base), to.saturating_sub(base));
+            }
+        }
+        todo
+    }
+}
