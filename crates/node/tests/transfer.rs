@@ -57,6 +57,52 @@ fn files_go_both_ways_in_version_3() {
 }
 
 #[test]
+fn version_6_with_custody_stays_until_it_is_delivered() {
+    for (tcpcl, custodian) in [("3", false), ("4", true)] {
+        let accepts = if custodian { "\n[agent.custody]\naccept-from = ['dtn://alice/']" } else { "" };
+        let bob = start(config(&format!(
+            "node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'{accepts}"
+        )));
+        let alice = alice(&bob, &format!("[link.tcpcl]\nversions = '{tcpcl}'"));
+        let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+        there.register("inbox", 1000);
+        for (seed, length) in [0, 1, 1000, 1_000_000].into_iter().enumerate() {
+            let file = payload(length, seed as u64);
+            let options = Options { custody: true, ..Options::default() };
+            let sent = here.send("dtn://bob/inbox", &file, options);
+            let (delivery, got) = there.receive();
+            assert_eq!(got, file);
+            if custodian {
+                // Bob is responsible for it, taken or not.
+                here.wait_sent(sent);
+            } else {
+                let deadline = std::time::Instant::now() + common::DEADLINE;
+                loop {
+                    here.ask(Request::Bundles { limit: 10, after: None, filter: Filter::default() });
+                    let page = here.wait(|said| match said.head {
+                        Reply::Bundles { page } => Some(page),
+                        _ => None,
+                    });
+                    let bundle = &page.bundles[0];
+                    assert_eq!((bundle.version, bundle.wants_custody), (6, true));
+                    assert_eq!(bundle.custodian.as_deref(), Some("dtn://alice/"));
+                    if bundle.state == State::InCustody {
+                        assert!(bundle.why.contains("dtn://bob/ has it"), "{}", bundle.why);
+                        break;
+                    }
+                    assert!(std::time::Instant::now() < deadline, "{}", bundle.why);
+                }
+            }
+            there.take(delivery);
+            if !custodian {
+                here.wait_sent(sent);
+            }
+        }
+        assert_eq!(App::new(&alice).status()["bundles"], 0);
+    }
+}
+
+#[test]
 fn pipes_in_memory_do_as_well() {
     let bob = Arc::new(bob());
     let config = config(

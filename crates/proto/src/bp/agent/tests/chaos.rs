@@ -51,7 +51,9 @@ fn live(seed: u64, version: BundleVersion, custody: bool) -> [u64; 3] {
     let mut world = chain_with(seed, |config| {
         let accepts = custody && Rng::new(seed).fork(&config.node).chance(0.7);
         config.custody.accept_from = if accepts { vec!["*".into()] } else { Vec::new() };
-        config.custody.timer_min = Duration::from_secs(5);
+        // Often too short: what is on its way is sent once more.
+        let timer_ms = 50 + Rng::new(seed).fork("timer").below(5000);
+        config.custody.timer_min = Duration::from_millis(timer_ms);
         config.custody.timer_max = Duration::from_secs(120);
     });
     world.strict = false;
