@@ -159,7 +159,11 @@ impl Agent {
             deleted: when(ReportedStatus::Deleted),
             unused_flags: 0,
             // Version 6 has the first nine.
-            reason: if reason.number() > 8 { ReasonCode::NoAdditionalInformation } else { reason },
+            reason: match reason {
+                ReasonCode::BlockUnsupported => ReasonCode::BlockUnintelligible,
+                reason if reason.number() > 8 => ReasonCode::NoAdditionalInformation,
+                reason => reason,
+            },
             subject: subject_of(subject),
         };
         v6::AdminRecord::StatusReport(report).to_bytes()

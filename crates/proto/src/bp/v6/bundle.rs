@@ -84,11 +84,9 @@ impl Head {
         }
     }
 
-    /// Removes every block of this type.
+    /// Removes every block of this type before the payload. What is behind it stays: it may be on its way already.
     pub fn remove(&mut self, block_type: BlockType) {
         self.blocks.retain(|block| block.block_type != block_type);
-        self.after.retain(|block| block.block_type != block_type);
-        self.payload.last = self.after.is_empty();
     }
 
     /// Names another custodian.

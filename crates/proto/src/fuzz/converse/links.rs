@@ -3,7 +3,7 @@
 use super::app::ENDPOINTS;
 use super::{LINKS, Script};
 use crate::bp::generate::Generator;
-use crate::bp::{AdminRecord, Bundle, BundleFlags, ReasonCode, Status, StatusReport};
+use crate::bp::{AdminRecord, Bundle, BundleFlags, Eid, ReasonCode, Status, StatusReport, v6};
 use crate::fuzz::damage;
 use crate::service::{
     BundlesIndication, BundlesRequest, DownReason, LinkId, RefuseReason, TransferFailure, TransferId,
@@ -218,7 +218,10 @@ impl Link {
 
 /// A bundle that a peer sends: legal, for here or elsewhere, a report, damaged, or nothing of the kind.
 fn arriving(heard: Option<Bytes>, script: &mut Script<'_>) -> Bytes {
-    let choice = script.below(8);
+    let choice = script.below(12);
+    if choice >= 8 {
+        return arriving_v6(choice, heard, script);
+    }
     let mut generator = Generator::new(script.rng());
     if choice == 0 {
         return script.bytes(200);
@@ -242,6 +245,51 @@ fn arriving(heard: Option<Bytes>, script: &mut Script<'_>) -> Bytes {
         _ => {}
     }
     bundle.to_bytes()
+}
+
+/// The same of version 6: legal, damaged, or a custody signal.
+fn arriving_v6(choice: u64, heard: Option<Bytes>, script: &mut Script<'_>) -> Bytes {
+    let mut generator = v6::generate::Generator::new(script.rng());
+    let mut bundle = generator.bundle();
+    let text = script.pick(&ENDPOINTS).unwrap_or_default();
+    let old = bundle.head.primary.clone();
+    let destination = Eid::from_uri(text).unwrap_or_else(|_| old.destination().clone());
+    let mut primary = v6::PrimaryBlock::new(destination, old.source().clone(), old.report_to().clone(), true);
+    (primary.flags, primary.fragment) = (old.flags, old.fragment);
+    primary.lifetime_s = old.lifetime_s | 1 << 28;
+    if primary.fragment.is_some() {
+        primary.sequence %= 2;
+    }
+    // What the blocks named was in the old dictionary.
+    bundle.head.blocks.iter_mut().chain(&mut bundle.head.after).for_each(|block| block.references = None);
+    bundle.head.primary = primary;
+    if script.chance() {
+        bundle.head.set_custodian(generator.endpoint());
+    }
+    match choice {
+        8 => damage(&bundle.to_bytes(), &mut generator.rng).into(),
+        9 => signal(heard, &mut generator),
+        _ => bundle.to_bytes(),
+    }
+}
+
+/// A custody signal about what the agent has sent, or about nothing.
+fn signal(heard: Option<Bytes>, generator: &mut v6::generate::Generator) -> Bytes {
+    let mut record = generator.admin_record();
+    let subject = heard.and_then(|bytes| v6::decode_head(&bytes, &crate::bp::Policy::STORED).ok());
+    if let (v6::AdminRecord::CustodySignal(signal), Some((head, _))) = (&mut record, subject) {
+        let primary = &head.primary;
+        signal.subject.source = primary.source().clone();
+        signal.subject.created_s = primary.created_s;
+        signal.subject.sequence = primary.sequence;
+        signal.subject.fragment = primary.fragment.map(|fragment| (fragment.offset, head.payload.length));
+    }
+    let here = "dtn://here/".parse().expect("a node id");
+    let mut primary = v6::PrimaryBlock::new(here, generator.endpoint(), Eid::Null, true);
+    primary.flags = v6::BundleFlags::ADMINISTRATIVE_RECORD | v6::BundleFlags::MUST_NOT_FRAGMENT;
+    primary.sequence = generator.number();
+    primary.lifetime_s = 1 << 40;
+    v6::Bundle::new(v6::Head::new(primary, 0), record.to_bytes()).to_bytes()
 }
 
 /// A status report about what the agent has sent, or about nothing.

@@ -279,6 +279,11 @@ fn agent(script: &mut Script<'_>) -> u64 {
             ..Default::default()
         },
         piece_bytes_max: 1 << script.below(12),
+        custody: agent::Custody {
+            accept_from: if script.chance() { vec!["*".to_owned()] } else { Vec::new() },
+            timer_min: Duration::from_millis(1 << script.below(18)),
+            ..agent::Custody::default()
+        },
         reports: agent::Reports {
             reception: script.chance(),
             forwarding: script.chance(),
