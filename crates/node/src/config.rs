@@ -123,11 +123,19 @@ pub struct Storage {
     pub kind: StorageKind,
     /// Bytes of what was written last that stay in memory. Default 16 MiB.
     pub cache_bytes: usize,
+    /// The most that a store in memory keeps, bytes; what is over is refused. From an eighth of it on, applications and
+    /// peers are slowed to what leaves it. Default 256 MiB.
+    pub memory_bytes: usize,
 }
 
 impl Default for Storage {
     fn default() -> Self {
-        Storage { path: "store".into(), kind: StorageKind::Disk, cache_bytes: 16 << 20 }
+        Storage {
+            path: "store".into(),
+            kind: StorageKind::Disk,
+            cache_bytes: 16 << 20,
+            memory_bytes: 256 << 20,
+        }
     }
 }
 

@@ -217,7 +217,7 @@ fn open_store(setup: &Setup, tell: &mpsc::UnboundedSender<Event>) -> Result<(Dri
         return Ok((drive, Opened::default()));
     }
     match storage.kind {
-        StorageKind::Memory => Ok((Drive::memory(), Opened::default())),
+        StorageKind::Memory => Ok((Drive::memory(storage.memory_bytes), Opened::default())),
         StorageKind::Disk => {
             let (log, opened) = Log::open(&storage.path).map_err(failed)?;
             log.quarantine().listen(move |damage| drop(damaged.send(Event::Damage(damage))));

@@ -175,7 +175,8 @@ impl Task {
         let sleep = tokio::time::sleep_until(self.started);
         tokio::pin!(sleep);
         loop {
-            let wake = self.engines.poll_timeout().map_or(clock_at, |at| at.min(clock_at));
+            let wakes = [self.engines.poll_timeout(), self.store.wakes_at()];
+            let wake = wakes.into_iter().flatten().fold(clock_at, Instant::min);
             let wake = self.started + Duration::from_nanos(wake.as_nanos());
             if sleep.deadline() != wake {
                 sleep.as_mut().reset(wake);
@@ -555,10 +556,10 @@ impl Task {
                 self.desk.indication(indication);
             }
             match self.engines.poll_request(now) {
-                Some(Port::First(request)) => self.store.request(request),
+                Some(Port::First(request)) => self.store.request(now, request),
                 Some(Port::Second((link, request))) => self.stream_request(link, request),
                 None => {
-                    if let Some(answer) = self.store.answer() {
+                    if let Some(answer) = self.store.answer(now) {
                         self.engines.handle_indication(now, Port::First(answer));
                     } else if let Some(request) = self.desk.next_request() {
                         self.engines.handle_request(now, request);

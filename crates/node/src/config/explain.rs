@@ -82,9 +82,10 @@ impl Config {
                     }
                 }
             )),
-            StorageKind::Memory => {
-                line("What it accepts is kept in memory only, and lost when it ends.".into())
-            }
+            StorageKind::Memory => line(format!(
+                "What it accepts is kept in memory only, at most {} bytes, and lost when it ends.",
+                self.storage.memory_bytes
+            )),
         }
         if self.clock == Clock::None {
             line("It uses no clock: its bundles carry their age.".into());

@@ -2,8 +2,10 @@
 
 use super::backend::{Backend, Reader, Refusal, Write};
 use super::recent::Recent;
+use super::resident::Resident;
 use bytes::Bytes;
 use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
+use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -37,7 +39,7 @@ pub(crate) struct Drive {
 
 enum Store {
     /// All of it in memory, and gone with the process.
-    Memory(Recent),
+    Memory(Resident),
     Disk(Disk),
 }
 
@@ -55,9 +57,9 @@ struct Disk {
 }
 
 impl Drive {
-    /// A store in memory: nothing survives the process.
-    pub(crate) fn memory() -> Self {
-        Drive { store: Store::Memory(Recent::new(usize::MAX)), answers: VecDeque::new() }
+    /// A store in memory, of so many bytes at the most: nothing survives the process.
+    pub(crate) fn memory(bytes_max: usize) -> Self {
+        Drive { store: Store::Memory(Resident::new(bytes_max)), answers: VecDeque::new() }
     }
 
     /// A store over a back end, which says what it has done with `tell`.
@@ -90,9 +92,9 @@ impl Drive {
     }
 
     /// Hears a request of the engines.
-    pub(crate) fn request(&mut self, request: StorageRequest) {
+    pub(crate) fn request(&mut self, now: Instant, request: StorageRequest) {
         match &mut self.store {
-            Store::Memory(records) => self.answers.push_back(in_memory(records, request)),
+            Store::Memory(records) => self.answers.extend(records.request(now, request)),
             Store::Disk(disk) => self.answers.extend(disk.request(request)),
         }
     }
@@ -113,8 +115,19 @@ impl Drive {
     }
 
     /// What can be said at once.
-    pub(crate) fn answer(&mut self) -> Option<StorageIndication> {
-        self.answers.pop_front()
+    pub(crate) fn answer(&mut self, now: Instant) -> Option<StorageIndication> {
+        self.answers.pop_front().or_else(|| match &mut self.store {
+            Store::Memory(records) => records.next(now),
+            Store::Disk(_) => None,
+        })
+    }
+
+    /// When there may be an answer without anything having happened.
+    pub(crate) fn wakes_at(&self) -> Option<Instant> {
+        match &self.store {
+            Store::Memory(records) => records.wakes_at(),
+            Store::Disk(_) => None,
+        }
     }
 
     /// Hands everything that was asked to the threads.
@@ -122,26 +135,6 @@ impl Drive {
         if let Store::Disk(disk) = &mut self.store {
             disk.flush();
         }
-    }
-}
-
-fn in_memory(records: &mut Recent, request: StorageRequest) -> StorageIndication {
-    match request {
-        StorageRequest::Append { record, data } => {
-            let offset = records.length(record).unwrap_or(0);
-            let up_to = offset + data.len() as u64;
-            records.append(record, offset, data);
-            StorageIndication::Stored { record, up_to }
-        }
-        StorageRequest::Read { record, offset, length } => match records.read(record, offset, length) {
-            Some(data) => StorageIndication::Data { record, offset, data },
-            None => StorageIndication::Failed { record, failure: StorageFailure::Missing },
-        },
-        StorageRequest::Remove { record } => {
-            records.forget(record);
-            StorageIndication::Removed { record }
-        }
-        StorageRequest::List => StorageIndication::Listed { records: Vec::new() },
     }
 }
 

@@ -30,6 +30,7 @@ mod drive;
 mod log;
 mod memory;
 mod recent;
+mod resident;
 
 pub use backend::{Backend, Reader, Refusal, Write};
 pub(crate) use drive::Drive;

@@ -32,6 +32,11 @@ impl Recent {
         Recent { records: BTreeMap::new(), order: VecDeque::new(), bytes: 0, bytes_max }
     }
 
+    /// Bytes of data that are here.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The length of a record that is known here.
     pub(super) fn length(&self, record: RecordId) -> Option<u64> {
         self.records.get(&record).map(|cached| cached.end)
