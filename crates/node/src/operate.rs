@@ -62,6 +62,8 @@ impl Task {
             endpoints: self.desk.endpoints().map(str::to_owned).collect(),
             counters: view::counts(agent.counters()),
             store: view::Store {
+                synced_batches: self.store.synced().0,
+                synced_bytes: self.store.synced().1,
                 records_found: self.opened.records as u64,
                 torn_bytes: self.opened.torn_bytes,
                 damaged: self.damage.count,

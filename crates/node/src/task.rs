@@ -95,7 +95,7 @@ pub(crate) struct Task {
     pub(crate) http: Option<Arc<crate::http::Counted>>,
     started: tokio::time::Instant,
     wall_clock: WallClock,
-    store: Drive,
+    pub(crate) store: Drive,
     events: mpsc::UnboundedReceiver<Event>,
     tell: mpsc::UnboundedSender<Event>,
     connections: BTreeMap<LinkId, Connection>,

@@ -119,6 +119,10 @@ pub struct Store {
     pub records_found: u64,
     /// Bytes of a write that a crash had cut off; they were never acknowledged.
     pub torn_bytes: u64,
+    /// Batches of writes that were made durable since the start, each with one sync.
+    pub synced_batches: u64,
+    /// Their data, bytes.
+    pub synced_bytes: u64,
     /// Places that were found damaged since the start; what was there is set aside in the store's folder `damaged`.
     pub damaged: u64,
     /// The latest of them, oldest first, for a person: what, where, whose, and where it is kept.

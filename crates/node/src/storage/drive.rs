@@ -43,6 +43,14 @@ enum Store {
     Disk(Disk),
 }
 
+/// What was made durable since the start.
+#[derive(Debug, Default)]
+struct Synced {
+    batches: AtomicU64,
+    /// Bytes of data.
+    bytes: AtomicU64,
+}
+
 struct Disk {
     recent: Recent,
     jobs: Vec<Job>,
@@ -51,6 +59,7 @@ struct Disk {
     lengths: Box<dyn Reader>,
     /// Bytes of data that are not with the back end.
     waiting: Arc<AtomicU64>,
+    synced: Arc<Synced>,
     writer: Option<mpsc::Sender<Vec<Job>>>,
     reader: Option<mpsc::Sender<Vec<Job>>>,
     threads: Vec<JoinHandle<()>>,
@@ -69,10 +78,12 @@ impl Drive {
         let told = tell.clone();
         let waiting = Arc::new(AtomicU64::new(0));
         let written = waiting.clone();
+        let synced = Arc::new(Synced::default());
+        let counted = synced.clone();
         let (writer, jobs) = mpsc::channel();
         let writing = thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || Writer::new(backend, written).run(&jobs, &told))?;
+            .spawn(move || Writer::new(backend, written, counted).run(&jobs, &told))?;
         let (read, reads) = mpsc::channel();
         let reading = thread::Builder::new()
             .name("store-reader".into())
@@ -84,6 +95,7 @@ impl Drive {
             reading: BTreeMap::new(),
             lengths,
             waiting,
+            synced,
             writer: Some(writer),
             reader: Some(read),
             threads: vec![writing, reading],
@@ -120,6 +132,16 @@ impl Drive {
             Store::Memory(records) => records.next(now),
             Store::Disk(_) => None,
         })
+    }
+
+    /// How many batches were made durable, and their bytes of data.
+    pub(crate) fn synced(&self) -> (u64, u64) {
+        match &self.store {
+            Store::Memory(_) => (0, 0),
+            Store::Disk(disk) => {
+                (disk.synced.batches.load(Ordering::Relaxed), disk.synced.bytes.load(Ordering::Relaxed))
+            }
+        }
     }
 
     /// When there may be an answer without anything having happened.
@@ -266,12 +288,13 @@ struct Writer<B> {
     refused: BTreeSet<RecordId>,
     /// What is written no longer waits.
     unwritten: Arc<AtomicU64>,
+    synced: Arc<Synced>,
 }
 
 impl<B: Backend> Writer<B> {
-    fn new(backend: B, unwritten: Arc<AtomicU64>) -> Self {
+    fn new(backend: B, unwritten: Arc<AtomicU64>, synced: Arc<Synced>) -> Self {
         let reader = backend.reader();
-        Writer { backend, reader, waiting: VecDeque::new(), refused: BTreeSet::new(), unwritten }
+        Writer { backend, reader, waiting: VecDeque::new(), refused: BTreeSet::new(), unwritten, synced }
     }
 
     fn run(mut self, jobs: &mpsc::Receiver<Vec<Job>>, tell: &Tell) {
@@ -324,7 +347,11 @@ impl<B: Backend> Writer<B> {
             put(&mut batch, write);
         }
         let answers = match self.backend.write(&batch) {
-            Ok(()) => batch.iter().map(done).collect(),
+            Ok(()) => {
+                self.synced.batches.fetch_add(1, Ordering::Relaxed);
+                self.synced.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+                batch.iter().map(done).collect()
+            }
             Err(refusal) => batch.iter().filter_map(|write| self.refuse(write, refusal)).collect(),
         };
         self.unwritten.fetch_sub(taken, Ordering::Relaxed);

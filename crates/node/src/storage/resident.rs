@@ -159,7 +159,7 @@ mod tests {
         // Nothing leaves any more: it is not waited for ever.
         assert_eq!(append(&mut store, now, 6, 60_000), None);
         assert_eq!(store.wakes_at(), Some(now + PATIENCE));
-        now = now + PATIENCE;
+        now += PATIENCE;
         assert_eq!(store.next(now), stored(6, 60_000));
         assert_eq!(append(&mut store, now, 8, 60_000), stored(8, 60_000));
     }

@@ -1,63 +1,86 @@
-//! The whole path on one machine: application, node, TCPCL 4 over loopback TCP, node, application.
-//!
-//! ```text
-//! cargo run --release -p longwire-node --example throughput -- 10000 1024 memory
-//! cargo run --release -p longwire-node --example throughput -- 500 1000000 disk
-//! ```
-//!
-//! Prints bundles a second, Mbit/s, processor time a bundle of both nodes and both applications together, and the most
-//! memory. Every payload is compared.
+//! Our own nodes on the whole path.
 
+use crate::resting::status;
+use crate::{disk, process};
 use bytes::Bytes;
 use longwire_node::message::{BODY_BYTES_MAX, Message, Options, Reply, Request};
 use longwire_node::{Client, Config, Node, Setup};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number =
-        |at: usize, plain: usize| words.get(at).map_or(plain, |word| word.parse().expect("a number"));
-    let (count, length) = (number(0, 10_000), number(1, 1024));
-    let kind = words.get(2).map_or("memory", String::as_str);
-    let folder = std::env::temp_dir().join(format!("longwire-throughput-{}", std::process::id()));
-    let node = |name: &str, more: &str| {
-        let store = folder.join(name);
-        let text = format!(
-            "node = 'dtn://{name}/'\n{more}\n[storage]\nkind = '{kind}'\npath = '{}'",
-            store.display()
-        );
-        let mut config = Config::parse(&text, "throughput", Path::new("/")).expect("it makes sense");
-        config.control = None;
-        Node::start(Setup::new(config)).expect("it starts")
-    };
-    let bob = node("bob", "listen = ['127.0.0.1:0']");
-    let link = format!("link = [{{ name = 'bob', address = '{}' }}]", bob.addresses()[0]);
-    let alice = node("alice", &link);
-    let (sender, receiver) = (alice.client(), bob.client());
-    let cpu = cpu_s();
-    let began = Instant::now();
-    let sending = std::thread::spawn(move || runtime().block_on(send(sender, count, length)));
-    runtime().block_on(receive(receiver, count, length));
-    let elapsed = began.elapsed();
-    let cpu = cpu_s() - cpu;
-    sending.join().expect("the sender is content");
-    let rate = count as f64 / elapsed.as_secs_f64();
-    println!(
-        "{count} x {length} B, {kind}: {:.3} s, {rate:.0} bundles/s, {:.0} Mbit/s, {:.1} us of processor a bundle, {} MB at most",
-        elapsed.as_secs_f64(),
-        rate * length as f64 * 8e-6,
-        cpu * 1e6 / count as f64,
-        peak_kb() / 1024,
+/// What is still here this long after the last delivery is stranded.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A node with its store in this folder.
+pub(crate) fn node(folder: &Path, name: &str, kind: &str, more: &str) -> Node {
+    let store = folder.join(name);
+    let text = format!(
+        "node = 'dtn://{name}/'\n{more}\n[storage]\nkind = '{kind}'\npath = '{}'\n[agent.limits]\nbundles-max = 200_000",
+        store.display()
     );
+    let mut config = Config::parse(&text, "throughput", Path::new("/")).expect("it makes sense");
+    config.control = None;
+    Node::start(Setup::new(config)).expect("it starts")
+}
+
+/// Runs an application to its end.
+pub(crate) fn application<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(work)
+}
+
+pub(crate) fn run(count: usize, length: usize, kind: &str) -> Value {
+    let folder = crate::folder().join(format!("longwire-throughput-{}", std::process::id()));
+    let bob = node(&folder, "bob", kind, "listen = ['127.0.0.1:0']");
+    let link = format!("link = [{{ name = 'bob', address = '{}' }}]", bob.addresses()[0]);
+    let alice = node(&folder, "alice", kind, &link);
+    let (sender, receiver) = (alice.client(), bob.client());
+    let me = process::of(None);
+    let (cpu, written) = (me.cpu_s(), me.written_bytes());
+    let began = Instant::now();
+    let sending = std::thread::spawn(move || application(send(sender, "dtn://bob/sink", count, length)));
+    application(receive(receiver, count, length));
+    let seconds = began.elapsed().as_secs_f64();
+    let (cpu, written) = (me.cpu_s() - cpu, me.written_bytes() - written);
+    sending.join().expect("the sender is content");
+    let (stranded, batches) = application(settle(&mut [alice.client(), bob.client()]));
+    drop((alice, bob));
     let _ = std::fs::remove_dir_all(&folder);
+    let rate = count as f64 / seconds;
+    let mut figures = json!({
+        "seconds": seconds,
+        "bundles_per_s": rate,
+        "mbit_per_s": rate * length as f64 * 8e-6,
+        "cpu_us": cpu * 1e6 / count as f64,
+        "peak_mb": me.peak_mb(),
+        "stranded": stranded,
+    });
+    if let Some(batch_bytes) = written.checked_div(batches) {
+        figures["batch_kb"] = json!(batch_bytes as f64 / 1e3);
+        figures["stores_mb_per_s"] = json!(written as f64 / seconds / 1e6);
+        figures["disk_mb_per_s"] = json!(disk::mb_per_s(written, batch_bytes));
+    }
+    figures
 }
 
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+/// Waits until no node has anything left; what is left all the same, and how many batches both stores have synced.
+async fn settle(clients: &mut [Client]) -> (u64, u64) {
+    let began = Instant::now();
+    loop {
+        let (mut left, mut batches) = (0, 0);
+        for client in &mut *clients {
+            let status = status(client).await;
+            left += status["bundles"].as_u64().unwrap_or(0);
+            batches += status["store"]["synced_batches"].as_u64().unwrap_or(0);
+        }
+        if left == 0 || began.elapsed() > PATIENCE {
+            return (left, batches);
+        }
+    }
 }
 
-fn payload(number: u64, length: usize) -> Bytes {
+pub(crate) fn payload(number: u64, length: usize) -> Bytes {
     let mut bytes = vec![number as u8; length];
     let head = number.to_be_bytes();
     let some = head.len().min(length);
@@ -68,13 +91,14 @@ fn payload(number: u64, length: usize) -> Bytes {
 /// At most so many sends are not durable at a time.
 const OPEN_MAX: u64 = 512;
 
-async fn send(mut client: Client, count: usize, length: usize) {
+/// Sends so many bundles; returns when all are accepted.
+pub(crate) async fn send(mut client: Client, to: &str, count: usize, length: usize) {
     let mut accepted = 0;
     for send in 0..count as u64 {
         let mut left = payload(send, length);
         let body = left.split_to(left.len().min(BODY_BYTES_MAX));
         let options = Options::default();
-        let head = Request::Send { send, to: "dtn://bob/sink".into(), length: length as u64, options };
+        let head = Request::Send { send, to: to.to_owned(), length: length as u64, options };
         assert!(client.request(Message { head, body }).await);
         while !left.is_empty() {
             let body = left.split_to(left.len().min(BODY_BYTES_MAX));
@@ -90,8 +114,6 @@ async fn send(mut client: Client, count: usize, length: usize) {
     while accepted < count as u64 {
         accepted += u64::from(is_accepted(client.reply().await.expect("the node is there")));
     }
-    // What is sent is still on its way: the link must not go with this application's node.
-    tokio::time::sleep(Duration::ZERO).await;
 }
 
 fn is_accepted(reply: Message<Reply>) -> bool {
@@ -145,18 +167,4 @@ async fn receive(mut client: Client, count: usize, length: usize) {
             assert!(client.request(Request::Taken { delivery }).await);
         }
     }
-}
-
-/// Processor time of this process, seconds.
-fn cpu_s() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / 100.0
-}
-
-fn peak_kb() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }

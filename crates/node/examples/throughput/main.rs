@@ -1,0 +1,124 @@
+//! The whole path on one machine: application, node, TCPCL 4 over loopback TCP, node, application; what the disk itself
+//! does in the same run, and dtn7-rs beside it where it is installed.
+//!
+//! ```text
+//! cargo run --release -p longwire-node --example throughput                                all of it, as a table
+//! cargo run --release -p longwire-node --example throughput -- path 10000 1024 memory      one run
+//! ```
+//!
+//! `LONGWIRE_BENCH_FOLDER` is where the stores lie (a disk that is worth measuring), `LONGWIRE_DTND` the path of dtn7-rs'
+//! daemon. Every measurement is a process of its own, so that its memory is its own. Every payload is compared. It prints
+//! and judges nothing.
+
+mod disk;
+mod dtn7;
+mod path;
+mod process;
+mod resting;
+mod websocket;
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Each figure of the table is the median of so many runs.
+const RUNS: usize = 3;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse().expect("a number");
+    let figures = match words[..] {
+        [] => return table(),
+        ["path", count, length, kind] => path::run(number(count), number(length), kind),
+        ["ping"] => resting::ping(),
+        ["idle"] => resting::idle(),
+        ["fill", count] => resting::fill(number(count)),
+        ["found"] => resting::found(),
+        ["dtn7", count, length] => dtn7::run(number(count), number(length)),
+        _ => panic!("nothing to measure is called {words:?}"),
+    };
+    println!("{figures}");
+}
+
+/// Where stores lie.
+fn folder() -> PathBuf {
+    std::env::var_os("LONGWIRE_BENCH_FOLDER").map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+/// Measures something in a process of its own; none: it could not be measured, and the process has said why.
+fn measure(words: &str) -> Option<Value> {
+    let me = std::env::current_exe().expect("this program has a path");
+    let out = Command::new(me).args(words.split_whitespace()).stderr(std::process::Stdio::inherit()).output();
+    let out = out.expect("it starts");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    serde_json::from_str(text.lines().last()?).ok()
+}
+
+/// Of several runs the one in the middle, by a figure.
+fn median(words: &str, by: &str) -> Option<Value> {
+    let mut runs: Vec<Value> = (0..RUNS).filter_map(|_| measure(words)).collect();
+    let key = |run: &Value| run[by].as_f64().unwrap_or(f64::INFINITY);
+    runs.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    let middle = runs.len() / 2;
+    (!runs.is_empty()).then(|| runs.swap_remove(middle))
+}
+
+fn table() {
+    println!(
+        "median of {RUNS} runs; two nodes and two applications; load of the machine {}",
+        process::load()
+    );
+    println!("{:<42}{:>10}{:>9}{:>9}{:>7}{:>10}", "", "bundles/s", "Mbit/s", "us CPU", "MB", "stranded");
+    for (count, length) in [(10_000, 1024), (500, 1_000_000)] {
+        for kind in ["memory", "disk"] {
+            let name =
+                format!("{count} of {length} B, store {}", if kind == "disk" { "durable" } else { kind });
+            if let Some(run) = median(&format!("path {count} {length} {kind}"), "seconds") {
+                row(&name, &run);
+                if kind == "disk" {
+                    print_disk(&run);
+                }
+            }
+        }
+        if let Some(run) = median(&format!("dtn7 {count} {length}"), "seconds") {
+            row(&format!("{count} of {length} B, dtn7-rs, store in memory"), &run);
+        }
+    }
+    for (name, words) in [
+        ("ping, round trip", "ping"),
+        ("idle node", "idle"),
+        ("", "fill 100000"),
+        ("100,000 bundles stored", "found"),
+    ] {
+        if let Some(Value::Object(run)) = measure(words).filter(|_| !name.is_empty()) {
+            let figures = run.iter().map(|(name, figure)| format!("{} {figure}", name.replace('_', " ")));
+            println!("{name:<42}{}", figures.collect::<Vec<_>>().join(", "));
+        }
+    }
+    println!("load of the machine at the end {}", process::load());
+}
+
+fn row(name: &str, run: &Value) {
+    let figure = |name: &str| run[name].as_f64().unwrap_or(f64::NAN);
+    println!(
+        "{name:<42}{:>10.0}{:>9.0}{:>9.1}{:>7.0}{:>10}",
+        figure("bundles_per_s"),
+        figure("mbit_per_s"),
+        figure("cpu_us"),
+        figure("peak_mb"),
+        run["stranded"]
+    );
+}
+
+fn print_disk(run: &Value) {
+    let figure = |name: &str| run[name].as_f64().unwrap_or(f64::NAN);
+    println!(
+        "{:<42}{:.0} MB/s written by both stores, {:.0} by the disk alone in batches of {:.0} kB: {:.0} %",
+        "",
+        figure("stores_mb_per_s"),
+        figure("disk_mb_per_s"),
+        figure("batch_kb"),
+        figure("stores_mb_per_s") / figure("disk_mb_per_s") * 100.0
+    );
+}
