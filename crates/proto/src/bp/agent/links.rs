@@ -38,6 +38,8 @@ pub(super) struct Link {
     retrying: bool,
     /// It went down because it was idle: a bundle that wants it brings it up.
     idle: bool,
+    /// The node it led to then.
+    led_to: Option<Eid>,
     peer: Option<Eid>,
     /// Stands for the peer among those that have a copy of a bundle.
     peer_key: Option<u64>,
@@ -74,6 +76,8 @@ pub(super) struct Link {
 pub(super) struct Links {
     links: BTreeMap<LinkId, Link>,
     by_peer: BTreeMap<Eid, BTreeSet<LinkId>>,
+    /// Links that are idle, by the node they led to.
+    idle: BTreeMap<Eid, BTreeSet<LinkId>>,
 }
 
 impl Links {
@@ -114,6 +118,36 @@ impl Links {
         match hop {
             Hop::Link(link) => vec![*link],
             Hop::Node(node) => self.by_peer.get(node).into_iter().flatten().copied().collect(),
+        }
+    }
+
+    /// The links that are idle and a bundle for this hop would bring up.
+    pub(super) fn idle_for(&self, hop: &Hop) -> impl Iterator<Item = LinkId> + '_ {
+        let node = match hop {
+            Hop::Link(_) => None,
+            Hop::Node(node) => self.idle.get(node),
+        };
+        node.into_iter().flatten().copied()
+    }
+
+    /// All links that are idle.
+    pub(super) fn idle(&self) -> impl Iterator<Item = LinkId> + '_ {
+        self.idle.values().flatten().copied()
+    }
+
+    /// A link went down idle that led to this node; none: it is idle no longer.
+    fn set_led_to(&mut self, id: LinkId, node: Option<Eid>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if let Some(old) = core::mem::replace(&mut link.led_to, node.clone())
+            && let Some(ids) = self.idle.get_mut(&old)
+        {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.idle.remove(&old);
+            }
+        }
+        if let Some(node) = node {
+            self.idle.entry(node).or_default().insert(id);
         }
     }
 
@@ -356,6 +390,7 @@ impl Agent {
         let name = node.as_ref().map(Eid::to_string);
         link.manners = Manners::of(&link.config, name.as_deref(), &self.config.peers);
         let in_contact = link.in_contact;
+        self.links.set_led_to(id, None);
         self.links.set_peer(id, node);
         if in_contact {
             self.tell_router(now, id, true);
@@ -391,6 +426,11 @@ impl Agent {
         self.tell_router(now, id, false);
         let node = self.links.peer(id).cloned();
         self.links.set_peer(id, None);
+        let led_to = node.clone().filter(|_| reason == DownReason::Idle && !id.is_incoming());
+        self.links.set_led_to(id, led_to);
+        if let Some(link) = self.links.get_mut(id) {
+            link.idle = reason == DownReason::Idle;
+        }
         if let Some(node) = node {
             self.undo_copies(&node);
         }
@@ -434,7 +474,8 @@ impl Agent {
     pub(super) fn connect_if_wanted(&mut self, now: Instant, id: LinkId) {
         let Some(link) = self.links.get(id) else { return };
         let dormant = link.wanted && !link.up && !link.retrying && !link.is_held(now) && link.in_contact;
-        if dormant && (!link.idle || self.queues.wants(id)) {
+        let wanted = || self.queues.wants(id, link.led_to.as_ref(), &self.view(now));
+        if dormant && (!link.idle || wanted()) {
             self.links.get_mut(id).expect("it was just found").retrying = true;
             self.control.push_back((id, BundlesRequest::Connect));
         }

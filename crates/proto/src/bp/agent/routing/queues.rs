@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::held::Rank;
 use super::super::links::Links;
-use super::{Hop, Router, View, Ways, is_copy};
+use super::{Hop, Router, View, Ways, is_copy, peer_key};
 
 /// How many bundles of a queue are looked at for one that fits a link.
 const CANDIDATES_MAX: usize = 16;
@@ -135,10 +135,12 @@ impl Queues {
         found
     }
 
-    /// True if some bundle would use this link if it were up.
-    pub(in super::super) fn wants(&self, link: LinkId) -> bool {
-        let classes = self.by_hop.get(&Hop::Link(link)).into_iter().flatten();
-        classes.chain(&self.for_everyone).any(|id| !self.classes[id].queue.is_empty())
+    /// True if some bundle would use this link, which is down and led to this node before, if it were up.
+    pub(in super::super) fn wants(&self, link: LinkId, led_to: Option<&Eid>, view: &View<'_>) -> bool {
+        let by_node = led_to.and_then(|node| self.by_hop.get(&Hop::Node(node.clone())));
+        let by_hop = self.by_hop.get(&Hop::Link(link)).into_iter().chain(by_node).flatten();
+        let mut classes = by_hop.chain(&self.for_everyone).map(|id| &self.classes[id]);
+        classes.any(|class| !class.queue.is_empty() && class.key.would_use(link, led_to, view))
     }
 }
 
@@ -156,6 +158,31 @@ impl ClassKey {
     /// True if nothing of the bundles themselves is against this link.
     pub(in super::super) fn may(&self, link: LinkId, links: &Links) -> bool {
         !self.barred.contains(&link) && !self.leads_back(link, links)
+    }
+
+    /// True if a bundle of this class would go over a link that is down, if that led where it did before: the link is no
+    /// way back, and nothing as cheap is there.
+    fn would_use(&self, link: LinkId, led_to: Option<&Eid>, view: &View<'_>) -> bool {
+        let back_to =
+            led_to.zip(self.previous.as_ref()).is_some_and(|(node, previous)| node.same_node(previous));
+        if back_to || self.arrived_over == Some(link) || self.barred.contains(&link) {
+            return false;
+        }
+        let Ways::Hops(hops) = &self.ways else {
+            return led_to.is_none_or(|node| self.given.binary_search(&peer_key(node)).is_err());
+        };
+        let means_it = |hop: &Hop| match hop {
+            Hop::Link(id) => *id == link,
+            Hop::Node(node) => Some(node) == led_to,
+        };
+        let Some((cost, _)) = hops.iter().find(|(_, hop)| means_it(hop)) else { return false };
+        let as_cheap =
+            hops.iter().take_while(|(other, _)| other <= cost).flat_map(|(_, hop)| view.links.of(hop));
+        !as_cheap.into_iter().any(|other| {
+            view.links.usable(other, view.now)
+                && !self.barred.contains(&other)
+                && !self.leads_back(other, view.links)
+        })
     }
 
     /// True if the node at the other end has had a copy.

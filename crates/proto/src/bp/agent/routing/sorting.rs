@@ -181,9 +181,13 @@ impl Agent {
             Ways::Hops(hops) => {
                 for (_, hop) in hops {
                     self.ready.extend(self.links.of(hop));
+                    self.ready.extend(self.links.idle_for(hop));
                 }
             }
-            Ways::Everyone => self.ready.extend(self.links.named()),
+            Ways::Everyone => {
+                self.ready.extend(self.links.named());
+                self.ready.extend(self.links.idle());
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::world::{Payload, World};
 use crate::rng::Rng;
-use crate::service::{AppIndication, SendFailure, SendId, SendOptions};
+use crate::service::{AppIndication, AppRequest, NextHop, SendFailure, SendId, SendOptions};
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -105,6 +105,26 @@ fn what_a_relay_has_carried_on_is_not_carried_on_again_with_the_rest_that_overla
         assert_eq!(payload_over(&world, 1), 8000, "cut at {at}: from the relay on");
     }
     assert!(overlaps > 1000, "acknowledgements were lost: {overlaps}");
+}
+
+#[test]
+fn a_link_that_went_down_idle_comes_back_for_a_bundle_whose_route_names_its_node() {
+    let mut world = World::new(9);
+    for name in ["moon", "orbiter", "earth"] {
+        world.node(name, |_| {});
+    }
+    world.cable(MOON, ORBITER);
+    world.cable(ORBITER, EARTH);
+    let via = NextHop::Node("dtn://orbiter/".into());
+    world.tell(MOON, AppRequest::SetRoute { pattern: "dtn://earth/*".into(), via, cost: 1 });
+    world.start_all();
+    world.run_for(MINUTE);
+    // One that leads elsewhere stays idle; the one towards the destination itself needs no route.
+    (0..2).for_each(|cable| world.rest(cable));
+    world.run_for(HOUR);
+    assert!(!world.cables[0].session && !world.cables[1].session, "nobody wants them");
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(1, 500)), SendOptions::default());
+    world.run_until(MINUTE, "delivery", |world| has_arrived(world, EARTH, 1));
 }
 
 #[test]

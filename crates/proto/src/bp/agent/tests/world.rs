@@ -64,7 +64,7 @@ pub(super) struct Cable {
     ends: [(usize, LinkId); 2],
     halves: [Half; 2],
     pub(super) plugged: bool,
-    session: bool,
+    pub(super) session: bool,
     epoch: u64,
     pub(super) delay: Duration,
     pub(super) byte_time: Duration,
@@ -647,6 +647,18 @@ impl World {
             if self.cables[index].session {
                 self.say(index, end, BundlesIndication::Room(room));
             }
+        }
+    }
+
+    /// Ends a session over which nothing goes, as idle ones end: it comes back when an agent asks for it.
+    pub(super) fn rest(&mut self, index: usize) {
+        let cable = &mut self.cables[index];
+        assert!(cable.session && cable.halves.iter().all(|half| half.outgoing.is_empty()), "it is not idle");
+        cable.session = false;
+        cable.epoch += 1;
+        cable.halves.iter_mut().for_each(|half| half.connect = false);
+        for end in 0..2 {
+            self.say(index, end, BundlesIndication::Down { reason: DownReason::Idle, retry: false });
         }
     }
 
