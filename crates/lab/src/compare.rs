@@ -50,6 +50,7 @@ struct Contender {
     about: String,
     settings: toml::Table,
     carries_bundles: bool,
+    cautions: Vec<String>,
     outcomes: Vec<Outcome>,
 }
 
@@ -61,6 +62,7 @@ impl Contender {
             about: format!("{}; {}", stack.about, variant.about),
             settings: batch.setup.settings().clone(),
             carries_bundles: batch.setup.carries_bundles(),
+            cautions: batch.setup.cautions().to_vec(),
             outcomes,
         }
     }
@@ -230,6 +232,10 @@ impl Comparison<'_> {
                     ));
                 }
             }
+        }
+        for contender in &self.contenders {
+            let named = |caution: &String| format!("`{}`: {caution}.", contender.name);
+            said.extend(contender.cautions.iter().map(named));
         }
         if self.fewer && self.options.runs.is_none() {
             said.push(format!(

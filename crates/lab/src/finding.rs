@@ -90,15 +90,17 @@ pub fn pairs(ours: &[&Outcome], theirs: &[&Outcome], metric: &str) -> (Vec<f64>,
     ours.iter().filter_map(|our| Some((value(our)?, value(same_run(our)?)?))).unzip()
 }
 
-/// The record of a metric over runs, the limit beside transfer times and goodputs; none where no run has it.
+/// The record of a metric over runs, the limit of the same runs beside transfer times and goodputs; none where no run has
+/// it.
 pub fn record_of(series: &str, params: &Params, outcomes: &[&Outcome], metric: &str) -> Option<Record> {
-    let (name, unit, _) = METRICS.iter().find(|(name, ..)| *name == metric).expect("a metric of the table");
-    let found = samples(outcomes, metric);
+    let (name, unit, value) =
+        METRICS.iter().find(|(name, ..)| *name == metric).expect("a metric of the table");
+    let (found, limits): (Vec<f64>, Vec<f64>) =
+        outcomes.iter().filter_map(|outcome| Some((value(outcome)?, limit_of(outcome)))).unzip();
     if found.is_empty() {
         return None;
     }
     let record = Record::of(series, params.clone(), *name, *unit, &found);
-    let limits: Vec<f64> = outcomes.iter().map(|outcome| limit_of(outcome)).collect();
     let limit = stats::mean(&limits);
     Some(match metric {
         "transfer_s" => record.with_limit(limit),
@@ -185,5 +187,16 @@ mod tests {
         assert_eq!(samples(&ours, "transfer_s").len(), samples(&theirs, "transfer_s").len());
         let both = vec![0.0, 3.0];
         assert_eq!(pairs(&ours, &theirs, "transfer_s"), (both.clone(), both));
+        // A run that is no sample has no say in the limit either.
+        let with_limits: Vec<Outcome> = timed(1)
+            .into_iter()
+            .map(|mut outcome| {
+                outcome.limit.store_and_forward_s = if outcome.run == 1 { 1000.0 } else { 2.0 };
+                outcome
+            })
+            .collect();
+        let all: Vec<&Outcome> = with_limits.iter().collect();
+        let record = record_of("tcp", &Params::new(), &all, "transfer_s").expect("three runs have it");
+        assert_eq!((record.n, record.limit), (3, Some(2.0)));
     }
 }

@@ -6,7 +6,7 @@
 //! of the run: nothing is sent during an outage, and what left before it arrives.
 //!
 //! Over several hops there are two limits. Storing the whole file at every node is [`Limit::store_and_forward_s`];
-//! passing each packet on as it comes is [`Limit::streaming_s`]. Over one hop they are the same.
+//! passing each packet on as it comes, in packets of any length, is [`Limit::streaming_s`]. Over one hop they are the same.
 
 /// Header bytes of a packet: IPv4 and TCP without options.
 pub const HEADER_BYTES: u32 = 40;
@@ -45,22 +45,18 @@ pub fn limit(hops: &[Hop], bytes: u64) -> Limit {
     assert!(!hops.is_empty(), "a path has a hop");
     let mut stored = 0.0;
     for hop in hops {
-        let air =
-            Packets::of(bytes, best_payload_bytes(hop)).lengths().map(|length| hop.airtime_s(length)).sum();
-        stored = hop.sent_at(stored, air) + hop.delay_s;
+        stored = hop.sent_at(stored, hop.airtime_of_s(bytes)) + hop.delay_s;
     }
-    let smallest_mtu = hops.iter().map(|hop| hop.mtu_bytes).min().expect("a path has a hop");
     let slowest = hops
         .iter()
         .max_by(|a, b| {
             a.seconds_a_byte(best_payload_bytes(a)).total_cmp(&b.seconds_a_byte(best_payload_bytes(b)))
         })
         .expect("a path has a hop");
-    let payload_bytes = best_payload_bytes(slowest).min(smallest_mtu - HEADER_BYTES);
     Limit {
         store_and_forward_s: stored,
-        streaming_s: streaming_s(hops, Packets::of(bytes, payload_bytes)),
-        payload_bytes,
+        streaming_s: (0..hops.len()).map(|at| through_s(hops, at, bytes)).fold(0.0, f64::max),
+        payload_bytes: best_payload_bytes(slowest),
     }
 }
 
@@ -81,17 +77,17 @@ pub fn best_payload_bytes(hop: &Hop) -> u32 {
     (1..=useful.max(1)).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
 }
 
-/// When the last packet arrives, each passed on as it comes.
-fn streaming_s(hops: &[Hop], packets: Packets) -> f64 {
-    let mut free = vec![0.0; hops.len()];
+/// When the last byte arrives if only the hop `at` took its time: all bytes cross it in packets that suit it best, and
+/// before that and after it one byte at least has crossed the others. No way of cutting the file is faster, so the latest
+/// over all hops is a lower bound, for tiny files and unequal hops, too.
+fn through_s(hops: &[Hop], at: usize, bytes: u64) -> f64 {
     let mut arrived = 0.0;
-    for length in packets.lengths() {
-        arrived = 0.0;
-        for (hop, free) in hops.iter().zip(&mut free) {
-            let begin = f64::max(*free, arrived);
-            *free = hop.sent_at(begin, hop.airtime_s(length));
-            arrived = *free + hop.delay_s;
-        }
+    for (index, hop) in hops.iter().enumerate() {
+        let air = match index == at {
+            true => hop.airtime_of_s(bytes),
+            false => hop.airtime_s(HEADER_BYTES + u32::from(bytes > 0)),
+        };
+        arrived = hop.sent_at(arrived, air) + hop.delay_s;
     }
     arrived
 }
@@ -127,6 +123,12 @@ impl Hop {
     fn airtime_s(&self, length: u32) -> f64 {
         let bits = f64::from(length) * 8.0;
         bits / self.rate_bps * self.tries(bits)
+    }
+
+    /// The same for so many bytes, in packets of the best length.
+    fn airtime_of_s(&self, bytes: u64) -> f64 {
+        let packets = Packets::of(bytes, best_payload_bytes(self));
+        packets.lengths().map(|length| self.airtime_s(length)).sum()
     }
 
     /// How often a packet of so many bits is sent on average.
@@ -181,8 +183,35 @@ mod tests {
     fn two_hops_stored_and_streamed() {
         let found = limit(&[hop(2.0, 0.0), hop(2.0, 0.0)], 1_000_000);
         assert!(near(found.store_and_forward_s, 146.6944), "{found:?}");
-        // The second hop begins one full packet (0.1042 s) and one delay late, and ends so.
-        assert!(near(found.streaming_s, 71.3472 + 0.1042 + 4.0), "{found:?}");
+        // The second hop begins one byte in a packet (41 bytes, 2.8 ms) and one delay late, and ends so.
+        assert!(near(found.streaming_s, 71.3472 + 0.0028 + 4.0), "{found:?}");
+    }
+
+    #[test]
+    fn a_tiny_file_over_unequal_hops_has_a_limit_that_packets_of_any_length_keep() {
+        let slow = Hop { rate_bps: 1200.0, mtu_bytes: 256, ..hop(0.0, 0.0) };
+        let fast = Hop { rate_bps: 9600.0, ..hop(0.0, 0.0) };
+        for bytes in [1, 50, 200, 216, 217, 1000] {
+            for path in [[slow.clone(), fast.clone()], [fast.clone(), slow.clone()]] {
+                let found = limit(&path, bytes);
+                // What packets of one length need, each passed on as it comes.
+                let by = |payload: u32| {
+                    let (mut free, mut arrived) = ([0.0, 0.0], 0.0);
+                    for length in Packets::of(bytes, payload).lengths() {
+                        arrived = 0.0;
+                        for (hop, free) in path.iter().zip(&mut free) {
+                            *free = f64::max(*free, arrived) + hop.airtime_s(length);
+                            arrived = *free;
+                        }
+                    }
+                    arrived
+                };
+                let fastest = (1..=216).map(by).fold(f64::MAX, f64::min);
+                assert!(found.streaming_s <= fastest + 1e-9, "{bytes}: {found:?}, but {fastest}");
+                assert!(found.streaming_s <= found.store_and_forward_s + 1e-9, "{bytes}: {found:?}");
+                assert!(found.streaming_s > 0.7 * fastest, "{bytes}: {found:?} is far from {fastest}");
+            }
+        }
     }
 
     #[test]

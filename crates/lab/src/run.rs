@@ -190,6 +190,11 @@ impl Setup {
         &self.assembly.settings
     }
 
+    /// What is to be said about the settings on this path, in words.
+    pub fn cautions(&self) -> &[String] {
+        &self.assembly.cautions
+    }
+
     /// True if the stack carries bundles, false for a plain stream.
     pub fn carries_bundles(&self) -> bool {
         self.assembly.carries_bundles

@@ -24,6 +24,7 @@ pub(crate) use http::is_loopback;
 
 use crate::tls::{self, Credentials, Rule};
 use longwire_proto::bp::{Accept, Eid, Emit, Peer, agent};
+use longwire_proto::setting::Fault;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{self, Tls, Versions};
 use longwire_settings::error::{Error, nearest};
@@ -296,6 +297,10 @@ impl Config {
         }
         self.check_contacts()?;
         self.check_peers()?;
+        self.agent.check().map_err(|fault| out_of_range(fault.within("agent")))?;
+        self.routing.check().map_err(|fault| out_of_range(fault.within("routing")))?;
+        self.tcpcl.check().map_err(|fault| out_of_range(fault.within("tcpcl")))?;
+        self.tcp.check().map_err(|fault| out_of_range(fault.within("tcp")))?;
         if self.uses_tls() && self.clock == Clock::None {
             return Err(Error::new("without a clock no certificate can be judged")
                 .hint("`clock = \"system\"`, or leave `tls` off"));
@@ -408,12 +413,16 @@ impl Config {
             return Err(Error::new(format!("link `{}`: TCPCL version 3 has no TLS", link.name))
                 .hint("`versions = \"4\"`, or `tls = \"off\"`"));
         }
+        let session = tcpcl::Config { tls, ..session };
+        session
+            .check()
+            .map_err(|fault| out_of_range(fault.within(&format!("link `{}`: tcpcl", link.name))))?;
         let tls_identity = session.tls_identity || self.policy(link)?.node_id == Rule::Require;
         let peer = match &link.peer {
             Some(peer) => Some(peer.parse::<Eid>().map_err(|_| no_endpoint(peer))?.to_string()),
             None => None,
         };
-        Ok(tcpcl::Config { peer_node_id: session.peer_node_id.or(peer), tls, tls_identity, ..session })
+        Ok(tcpcl::Config { peer_node_id: session.peer_node_id.or(peer), tls_identity, ..session })
     }
 
     /// What the certificate of a link's peer has to prove.
@@ -451,6 +460,11 @@ impl Config {
     pub fn control(&self) -> PathBuf {
         self.control.clone().unwrap_or_else(|| self.storage.path.with_file_name("longwire.sock"))
     }
+}
+
+/// A setting of an engine with which it could not work.
+fn out_of_range(fault: Fault) -> Error {
+    Error::new(fault.to_string()).hint(fault.hint)
 }
 
 fn no_endpoint(text: &str) -> Error {

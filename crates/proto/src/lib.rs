@@ -14,6 +14,7 @@ pub mod joint;
 mod laws;
 pub mod rng;
 pub mod service;
+pub mod setting;
 pub mod tcp;
 pub mod tcpcl;
 pub mod time;

@@ -1,9 +1,10 @@
 //! A node that carries bundles over TCPCL over TCP, and its settings.
 
-use super::node::{Counted, ONWARD_LINK, counted_host};
+use super::node::{Counted, ONWARD_LINK, checked, counted_host};
 use super::{Assembly, Place, Tally, linux_6_as_installed, round_trip, tuned};
 use crate::error::Error;
 use crate::link::LinkProfile;
+use crate::report::figure;
 use crate::toml_text;
 use crate::witness::Witness;
 use crate::workload::Task;
@@ -90,10 +91,30 @@ fn patient(links: &[LinkProfile]) -> tcpcl::Config {
 }
 
 /// Bundles over TCPCL with these settings.
-pub(super) fn assemble(settings: Table) -> Result<Assembly, Error> {
+pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: BundleSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    checked(parsed.agent.check(), "agent")?;
+    checked(parsed.tcpcl.check(), "tcpcl")?;
+    checked(parsed.tcp.check(), "tcp")?;
+    let cautions = too_hasty(&parsed.tcpcl, links).into_iter().collect();
     let make = move |place: &Place, boot: Boot| node(&parsed, place, boot);
-    Ok(Assembly { make: Arc::new(make), carries_bundles: true, settings })
+    Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })
+}
+
+/// What is to be said of sessions that are taken for dead before the peer's first word can come: one side knows of the
+/// session up to a round trip before the other, and the other's first keep-alive is one interval away.
+fn too_hasty(tcpcl: &tcpcl::Config, links: &[LinkProfile]) -> Option<String> {
+    let silence = tcpcl.keepalive_timeout.unwrap_or(tcpcl.keepalive * 2);
+    let round_trip = round_trip(links);
+    (!tcpcl.keepalive.is_zero() && silence < round_trip + tcpcl.keepalive).then(|| {
+        format!(
+            "a session is taken for dead after {} s without a word, but a keep-alive every {} s and a round trip of {} s \
+             leave it silent for longer: it goes up and down without end; `keepalive-timeout` has to be longer",
+            figure(silence.as_secs_f64()),
+            figure(tcpcl.keepalive.as_secs_f64()),
+            figure(round_trip.as_secs_f64())
+        )
+    })
 }
 
 fn node(settings: &BundleSettings, place: &Place, boot: Boot) -> NodeEngine<Task> {
@@ -185,6 +206,32 @@ mod tests {
         let expected = [window(1000, 6000), window(8000, 9000), window(11_500, end)];
         assert_eq!(contacts(1000, &[(5.0, 7.0), (8.0, 10.5)]), expected);
         assert_eq!(contacts(1000, &[(0.0, 7.0)]), [window(8000, end)]);
+    }
+
+    #[test]
+    fn sessions_that_cannot_outlive_their_round_trip_are_cautioned_about() {
+        let far = [LinkProfile { delay_ms: 750_000.0, ..LinkProfile::default() }];
+        let near = [LinkProfile { delay_ms: 2000.0, ..LinkProfile::default() }];
+        let caution = too_hasty(&tcpcl::Config::dtn2(""), &far).expect("30 s of silence");
+        assert!(caution.contains("after 30 s") && caution.contains("1,500 s"), "{caution}");
+        assert_eq!(too_hasty(&tcpcl::Config::dtn2(""), &near), None);
+        assert_eq!(too_hasty(&patient(&far), &far), None, "tuned settings know the link");
+        let off = tcpcl::Config { keepalive: Duration::ZERO, ..tcpcl::Config::default() };
+        assert_eq!(too_hasty(&off, &far), None);
+    }
+
+    #[test]
+    fn settings_that_no_engine_can_work_with_are_refused() {
+        for (text, what) in [
+            ("[tcp]\nreceive-buffer-bytes = 0", "`settings.tcp.receive-buffer-bytes` is 0"),
+            ("[tcpcl]\nsegment-bytes = 0", "`settings.tcpcl.segment-bytes` is 0"),
+            ("[agent.limits]\nbundles-max = 0", "`settings.agent.limits.bundles-max` is 0"),
+        ] {
+            let mut table = defaults();
+            toml_text::merge(&mut table, &toml_text::parse(text, "test").unwrap());
+            let error = assemble(table, &[]).err().expect(text);
+            assert!(error.what.contains(what) && error.hint.is_some(), "{error}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct Stack {
     /// The settings where nothing is said.
     defaults: fn() -> Table,
     /// Puts it together from its settings.
-    assemble: fn(Table) -> Result<Assembly, Error>,
+    assemble: fn(Table, &[LinkProfile]) -> Result<Assembly, Error>,
 }
 
 impl Stack {
@@ -75,13 +75,13 @@ pub const STACKS: &[Stack] = &[
             },
             Variant {
                 name: "tuned",
-                about: "windows of twice what the link holds, timers that know its round trip",
+                about: "windows of twice what the link holds and a first flight that fills it, timers that know its round trip",
                 settings: |links| node::stream_settings(tuned(links)),
             },
         ],
         hops_max: 1,
         defaults: || node::stream_settings(Profile::default()),
-        assemble: node::assemble_stream,
+        assemble: |settings, _| node::assemble_stream(settings),
     },
     Stack {
         name: "tcpcl3",
@@ -94,7 +94,8 @@ pub const STACKS: &[Stack] = &[
             },
             Variant {
                 name: "tuned",
-                about: "windows of twice what the link holds, segments of 16 KB, timers that know its round trip",
+                about: "windows of twice what the link holds and a first flight that fills it, segments of 16 KB, timers that know its \
+                        round trip",
                 settings: bundles::tuned_3,
             },
         ],
@@ -113,7 +114,8 @@ pub const STACKS: &[Stack] = &[
             },
             Variant {
                 name: "tuned",
-                about: "windows of twice what the link holds, segments of 16 KB, timers that know its round trip",
+                about: "windows of twice what the link holds and a first flight that fills it, segments of 16 KB, timers that know its \
+                        round trip",
                 settings: bundles::tuned_4,
             },
         ],
@@ -135,6 +137,8 @@ pub struct Assembly {
     make: Arc<Make>,
     /// True if it carries bundles, false for a plain stream.
     pub carries_bundles: bool,
+    /// What is to be said about these settings on this path, in words.
+    pub cautions: Vec<String>,
     /// The settings in full, as a node's configuration has them.
     pub settings: Table,
 }
@@ -191,7 +195,7 @@ pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assem
     }
     let mut settings = (variant.settings)(links);
     merge(&mut settings, &toml_text::durations_read(over));
-    (stack.assemble)(settings)
+    (stack.assemble)(settings, links)
 }
 
 /// The row and the settings that a name means.
@@ -229,16 +233,22 @@ fn linux_6_as_installed() -> Profile {
     Profile { send_buffer_bytes: 4 << 20, receive_buffer_bytes: 3 << 20, ..Profile::linux_6() }
 }
 
-/// TCP for a path whose links are known: windows of twice the bandwidth-delay product, timers that begin beyond the
-/// round trip.
+/// TCP for a path whose links are known: windows of twice the bandwidth-delay product, a first flight that fills the
+/// link instead of slow start's round trips, timers that begin beyond the round trip.
 fn tuned(links: &[LinkProfile]) -> Profile {
-    let product = links.iter().map(LinkProfile::bandwidth_delay_bytes).fold(0.0, f64::max);
+    let held = |link: &LinkProfile| round_trip_s(link) * link.rate_bps as f64 / 8.0;
+    let product = links.iter().map(held).fold(0.0, f64::max);
     let window = (2.0 * product).clamp(262_144.0, 1e9) as u32;
     let round_trip = round_trip(links);
     let linux = linux_6_as_installed();
+    // A queue that drops has to hold what is not yet on its way.
+    let dropping = links.iter().filter(|link| link.tail_drop).map(|link| link.queue_bytes as f64);
+    let flight = dropping.fold(product, f64::min);
+    let segments = (flight / f64::from(linux.maximum_segment_bytes)) as u32;
     Profile {
         send_buffer_bytes: window.saturating_mul(2),
         receive_buffer_bytes: window,
+        initial_window_segments: segments.clamp(linux.initial_window_segments, 1 << 20),
         // Longer than the round trip, or every connection begins with a SYN sent twice.
         rto_initial: (round_trip * 3 / 2).max(linux.rto_initial),
         rto_maximum: (round_trip * 4).max(linux.rto_maximum),
@@ -246,7 +256,14 @@ fn tuned(links: &[LinkProfile]) -> Profile {
     }
 }
 
+/// The round trip of a full packet and a full packet back, seconds: on a slow line the packets themselves are most of it.
+fn round_trip_s(link: &LinkProfile) -> f64 {
+    let bits = f64::from(link.mtu_bytes) * 8.0;
+    let back = link.back_rate_bps.unwrap_or(link.rate_bps);
+    link.round_trip_s() + bits / link.rate_bps as f64 + bits / back as f64
+}
+
 /// The longest round trip of any hop.
 pub(crate) fn round_trip(links: &[LinkProfile]) -> Duration {
-    Duration::from_secs_f64(links.iter().map(LinkProfile::round_trip_s).fold(0.0, f64::max))
+    Duration::from_secs_f64(links.iter().map(round_trip_s).fold(0.0, f64::max))
 }

@@ -26,6 +26,7 @@ use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Both, InterfaceId, LinkId, Port, Storage};
+use longwire_proto::setting::Fault;
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
 use longwire_proto::time::Instant;
@@ -57,12 +58,21 @@ pub(super) fn stream_settings(tcp: Profile) -> Table {
 /// Plain TCP with these settings.
 pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
     let parsed: StreamSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    checked(parsed.tcp.check(), "tcp")?;
     let make = move |place: &Place, boot: Boot| -> NodeEngine<Task> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
         Box::new(Diskless::<_, Storage>::new(Stack::new(files, host)))
     };
-    Ok(Assembly { make: Arc::new(make), carries_bundles: false, settings })
+    Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
+}
+
+/// The word of a configuration's check, as an error of the settings.
+pub(super) fn checked(word: Result<(), Fault>, table: &str) -> Result<(), Error> {
+    word.map_err(|fault| {
+        let hint = fault.hint;
+        Error::new(fault.within(&format!("settings.{table}")).to_string()).hint(hint)
+    })
 }
 
 /// The TCP/IP host of a node, which enters its counts in the tally when it ends.

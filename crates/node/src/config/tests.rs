@@ -32,6 +32,24 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
         ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b'", "is no address", "host:port"),
         ("node = 'dtn://a/'\n[[route]]\nto = '*'\nvia = 'b'", "there is no link `b`", "name a [[link]]"),
         (
+            "node = 'dtn://a/'\n[tcp]\nreceive-buffer-bytes = 0",
+            "`tcp.receive-buffer-bytes` is 0",
+            "bandwidth-delay",
+        ),
+        ("node = 'dtn://a/'\n[tcpcl]\nsegment-bytes = 0", "`tcpcl.segment-bytes` is 0", "16384"),
+        ("node = 'dtn://a/'\n[tcpcl]\nkeepalive = '500 ms'", "`tcpcl.keepalive` is 500ms", "whole seconds"),
+        (
+            "node = 'dtn://a/'\n[agent.limits]\nbundles-max = 0",
+            "`agent.limits.bundles-max` is 0",
+            "no bundle",
+        ),
+        ("node = 'dtn://a/'\n[routing]\ncopies = 500", "`routing.copies` is 500", "8 is usual"),
+        (
+            "node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b:1'\n[link.tcpcl]\nreconnect-min = '0 s'",
+            "link `b`: tcpcl.reconnect-min` is 0ns",
+            "1 s is usual",
+        ),
+        (
             "node = 'dtn://a/'\nclock = 'none'\nlisten = ['x:1']\n[tcpcl]\ntls = 'prefer'",
             "without a clock",
             "system",

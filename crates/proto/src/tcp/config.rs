@@ -2,6 +2,7 @@
 //! ports, peers).
 
 use crate::service::{InterfaceId, LinkId};
+use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, time};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -237,24 +238,72 @@ impl Profile {
         }
     }
 
-    /// Whether the numbers make sense together; if not, which do not.
-    pub fn check(&self) -> Result<(), &'static str> {
-        let rules = [
-            (self.maximum_segment_bytes >= 64, "maximum-segment-bytes is below 64"),
-            (self.send_buffer_bytes > 0, "send-buffer-bytes is zero: nothing could ever be written"),
-            (self.receive_buffer_bytes > 0, "receive-buffer-bytes is zero: nothing could ever come"),
-            (self.initial_window_segments > 0, "initial-window-segments is zero"),
-            (!self.timestamp_tick.is_zero(), "timestamp-tick is zero"),
-            (!self.rto_initial.is_zero(), "rto-initial is zero"),
-            (self.rto_minimum <= self.rto_maximum, "rto-minimum is above rto-maximum"),
-            (
-                self.delayed_ack_minimum <= self.delayed_ack_maximum,
-                "delayed-ack-minimum is above delayed-ack-maximum",
-            ),
-            (self.acknowledge_every_segments > 0, "acknowledge-every-segments is zero"),
-            (!self.keep_alive_interval.is_zero(), "keep-alive-interval is zero"),
-        ];
-        rules.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, fault)| Err(fault))
+    /// Whether the numbers make sense, each and together.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn check(&self) -> Result<(), Fault> {
+        self.check_sizes()?;
+        self.check_times()?;
+        self.check_counts()
+    }
+
+    fn check_sizes(&self) -> Result<(), Fault> {
+        const WINDOW: &str = "RFC 7323 2.3 ends at 1 GiB; twice the bandwidth-delay product is plenty";
+        number(
+            "maximum-segment-bytes",
+            self.maximum_segment_bytes,
+            64..=65_495,
+            "1460 fits into an Ethernet frame",
+        )?;
+        at_least(
+            "send-buffer-bytes",
+            self.send_buffer_bytes,
+            1,
+            "nothing could ever be written; 262144 is usual",
+        )?;
+        number("receive-buffer-bytes", self.receive_buffer_bytes, 1..=1 << 30, WINDOW)?;
+        number("initial-window-segments", self.initial_window_segments, 1..=1 << 20, "10 is usual (RFC 6928)")
+    }
+
+    fn check_times(&self) -> Result<(), Fault> {
+        const TICK: &str = "RFC 7323 5.4 has 1 ms to 1 s";
+        const RTO: &str = "RFC 6298 has 1 s; Linux has 200 ms";
+        let tick = Duration::from_micros(1)..=Duration::from_secs(1);
+        time("timestamp-tick", self.timestamp_tick, tick, TICK)?;
+        time("rto-initial", self.rto_initial, TIME_MIN..=TIME_MAX, RTO)?;
+        time("rto-minimum", self.rto_minimum, TIME_MIN..=TIME_MAX, RTO)?;
+        time(
+            "rto-maximum",
+            self.rto_maximum,
+            self.rto_minimum..=TIME_MAX,
+            "it bounds `rto-minimum` from above",
+        )?;
+        let delays = self.delayed_ack_minimum..=Duration::from_secs(10);
+        time(
+            "delayed-ack-maximum",
+            self.delayed_ack_maximum,
+            delays,
+            "from `delayed-ack-minimum` on; RFC 5681 4.2 has 0.5 s at most",
+        )?;
+        if let Some(idle) = self.keep_alive_idle {
+            time("keep-alive-idle", idle, TIME_MIN..=TIME_MAX, "leave it out for no keep-alives")?;
+        }
+        time("keep-alive-interval", self.keep_alive_interval, TIME_MIN..=TIME_MAX, "75 s is usual")?;
+        time("time-wait", self.time_wait, Duration::ZERO..=TIME_MAX, "60 s is usual")
+    }
+
+    fn check_counts(&self) -> Result<(), Fault> {
+        const MANY: &str = "the wait doubles with each: 15 take a quarter of an hour and more";
+        at_least("acknowledge-every-segments", self.acknowledge_every_segments, 1, "RFC 5681 4.2 has 2")?;
+        number("retries", self.retries, 0..=1000, MANY)?;
+        number("syn-retries", self.syn_retries, 0..=1000, MANY)?;
+        at_least(
+            "keep-alive-probes",
+            self.keep_alive_probes,
+            1,
+            "9 is usual; `keep-alive-idle` turns them on",
+        )
     }
 
     /// What the standards ask for: RFC 5681, 6582, 6675, 6298, 7323, 3042, each with its own numbers.
@@ -483,8 +532,20 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_named() {
         let profile = Profile { rto_minimum: Duration::from_secs(90), ..Profile::rfc5681() };
-        assert_eq!(profile.check(), Err("rto-minimum is above rto-maximum"));
-        let profile = Profile { delayed_ack_maximum: Duration::ZERO, ..Profile::rfc5681() };
-        assert_eq!(profile.check(), Err("delayed-ack-minimum is above delayed-ack-maximum"));
+        let fault = profile.check().unwrap_err();
+        assert_eq!(fault.to_string(), "`rto-maximum` is 60s, and has to be at least 90s");
+        let plain = Profile::rfc5681;
+        for (profile, key) in [
+            (Profile { delayed_ack_maximum: Duration::ZERO, ..plain() }, "delayed-ack-maximum"),
+            (Profile { receive_buffer_bytes: 0, ..plain() }, "receive-buffer-bytes"),
+            (Profile { receive_buffer_bytes: u32::MAX, ..plain() }, "receive-buffer-bytes"),
+            (Profile { send_buffer_bytes: 0, ..plain() }, "send-buffer-bytes"),
+            (Profile { maximum_segment_bytes: 63, ..plain() }, "maximum-segment-bytes"),
+            (Profile { rto_minimum: Duration::ZERO, ..plain() }, "rto-minimum"),
+            (Profile { keep_alive_idle: Some(Duration::ZERO), ..plain() }, "keep-alive-idle"),
+            (Profile { keep_alive_probes: 0, ..plain() }, "keep-alive-probes"),
+        ] {
+            assert_eq!(profile.check().unwrap_err().key, key);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! How a session is configured: plain fields, with presets for known peers.
 
+use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, rule, time};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -232,9 +233,113 @@ impl Config {
         }
     }
 
+    /// Whether the numbers make sense, each and together.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn check(&self) -> Result<(), Fault> {
+        self.check_sizes()?;
+        self.check_keepalive()?;
+        self.check_waits()?;
+        let secured = self.tls != Tls::Require || self.versions != Versions::Three;
+        rule(secured, "tls", "is required, and version 3 has none", "`versions = \"4\"`, or `tls = \"off\"`")
+    }
+
+    fn check_sizes(&self) -> Result<(), Fault> {
+        const SEGMENT: &str = "16384 bounds what a break costs, 65536 saves headers";
+        const COUNT: &str = "times a bundle's length, it is what a round trip carries";
+        number("segment-bytes", self.segment_bytes, 1..=1 << 32, SEGMENT)?;
+        number(
+            "segment-mru",
+            self.segment_mru,
+            1..=1 << 40,
+            "a peer sends no longer segment: 1048576 is usual",
+        )?;
+        at_least("transfer-mru", self.transfer_mru, 1, "a peer sends no longer bundle")?;
+        at_least("transfers-max", self.transfers_max, 1, COUNT)?;
+        at_least("open-max", self.open_max, 1, "nothing could be sent")?;
+        at_least("segments-max", self.segments_max, 1, "the first segment would end the session")
+    }
+
+    fn check_keepalive(&self) -> Result<(), Fault> {
+        const WHOLE: &str = "whole seconds go on the wire; zero turns keep-alives off";
+        if self.keepalive.is_zero() {
+            return Ok(());
+        }
+        time("keepalive", self.keepalive, Duration::from_secs(1)..=Duration::from_secs(65_535), WHOLE)?;
+        let least = self.keepalive + TIME_MIN;
+        let limit = self.keepalive_timeout.unwrap_or(TIME_MAX);
+        time(
+            "keepalive-timeout",
+            limit,
+            least..=TIME_MAX,
+            "longer than `keepalive`; twice it is usual (RFC 9174 5.1.1)",
+        )
+    }
+
+    fn check_waits(&self) -> Result<(), Fault> {
+        const NEVER: &str = "leave it out for never";
+        let some = TIME_MIN..=TIME_MAX;
+        if let Some(idle) = self.idle_timeout {
+            time("idle-timeout", idle, some.clone(), NEVER)?;
+        }
+        if let Some(connect) = self.connect_timeout {
+            time("connect-timeout", connect, some.clone(), "longer than the round trip")?;
+        }
+        time("contact-timeout", self.contact_timeout, some.clone(), "longer than the round trip")?;
+        time("close-timeout", self.close_timeout, some.clone(), "longer than the round trip")?;
+        time(
+            "reconnect-min",
+            self.reconnect_min,
+            some,
+            "1 s is usual: shorter ones only keep the line busy",
+        )?;
+        time(
+            "reconnect-max",
+            self.reconnect_max,
+            self.reconnect_min..=TIME_MAX,
+            "it bounds `reconnect-min` from above",
+        )?;
+        let jitter = self.reconnect_jitter;
+        rule((0.0..=10.0).contains(&jitter), "reconnect-jitter", "is no share from 0 to 10", "0.25 is usual")
+    }
+
     /// The keep-alive interval as it goes on the wire, in seconds.
     pub(crate) fn keepalive_seconds(&self) -> u16 {
         u16::try_from(self.keepalive.as_secs()).unwrap_or(u16::MAX)
+    }
+}
+
+#[cfg(test)]
+mod check_tests {
+    use super::*;
+
+    #[test]
+    fn presets_make_sense_and_what_breaks_a_session_is_named() {
+        for preset in [Config::default(), Config::version_3("a"), Config::dtn2("a"), Config::ion("a")] {
+            assert_eq!(preset.check(), Ok(()));
+        }
+        let plain = Config::default;
+        let second = Duration::from_secs(1);
+        for (config, key) in [
+            (Config { segment_bytes: 0, ..plain() }, "segment-bytes"),
+            (Config { segment_mru: 0, ..plain() }, "segment-mru"),
+            (Config { transfer_mru: 0, ..plain() }, "transfer-mru"),
+            (Config { transfers_max: 0, ..plain() }, "transfers-max"),
+            (Config { open_max: 0, ..plain() }, "open-max"),
+            (Config { segments_max: 0, ..plain() }, "segments-max"),
+            (Config { keepalive: second / 2, ..plain() }, "keepalive"),
+            (Config { keepalive_timeout: Some(second), ..plain() }, "keepalive-timeout"),
+            (Config { idle_timeout: Some(Duration::ZERO), ..plain() }, "idle-timeout"),
+            (Config { contact_timeout: Duration::ZERO, ..plain() }, "contact-timeout"),
+            (Config { reconnect_min: Duration::ZERO, ..plain() }, "reconnect-min"),
+            (Config { reconnect_max: second / 2, ..plain() }, "reconnect-max"),
+            (Config { reconnect_jitter: f64::NAN, ..plain() }, "reconnect-jitter"),
+            (Config { versions: Versions::Three, tls: Tls::Require, ..plain() }, "tls"),
+        ] {
+            assert_eq!(config.check().unwrap_err().key, key);
+        }
+        assert_eq!(Config { keepalive: Duration::ZERO, ..plain() }.check(), Ok(()), "keep-alives are off");
     }
 }
 

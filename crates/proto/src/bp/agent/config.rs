@@ -2,6 +2,7 @@
 
 use crate::bp::{Accept, CrcType, Emit, Peer};
 use crate::service::{BundleVersion, LinkId, Priority};
+use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, time};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +84,90 @@ impl Default for Config {
             links: Vec::new(),
             peers: Vec::new(),
         }
+    }
+}
+
+impl Config {
+    /// Whether the numbers make sense, each and together.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn check(&self) -> Result<(), Fault> {
+        self.limits.check().map_err(|fault| fault.within("limits"))?;
+        at_least("read-ahead-pieces", self.read_ahead_pieces, 1, "2 keep a disk and a line busy at once")?;
+        number(
+            "piece-bytes-max",
+            self.piece_bytes_max,
+            1..=1 << 26,
+            "65536 is usual; this much is read at a time",
+        )?;
+        at_least("pipeline-transfers-max", self.pipeline_transfers_max, 1, "nothing could ever be sent")?;
+        time(
+            "backoff-min",
+            self.backoff_min,
+            TIME_MIN..=TIME_MAX,
+            "2 s is usual: shorter ones only ask again in vain",
+        )?;
+        time(
+            "backoff-max",
+            self.backoff_max,
+            self.backoff_min..=TIME_MAX,
+            "it bounds `backoff-min` from above",
+        )?;
+        if !self.delivery_repeat.is_zero() {
+            time("delivery-repeat", self.delivery_repeat, TIME_MIN..=TIME_MAX, "zero: only on registration")?;
+        }
+        time(
+            "reports.lifetime",
+            self.reports.lifetime,
+            TIME_MIN..=TIME_MAX,
+            "a report would be over at once",
+        )?;
+        self.routing.check().map_err(|fault| fault.within("routing"))?;
+        self.custody.check().map_err(|fault| fault.within("custody"))
+    }
+}
+
+impl Limits {
+    fn check(&self) -> Result<(), Fault> {
+        const BUNDLES: &str = "no bundle could ever be held";
+        const PARTS: &str = "no bundle that comes in parts could ever be put together";
+        at_least("bundles-max", self.bundles_max, 1, BUNDLES)?;
+        at_least("store-bytes-max", self.store_bytes_max, 1024, BUNDLES)?;
+        at_least("bundle-bytes-max", self.bundle_bytes_max, 64, BUNDLES)?;
+        number(
+            "head-bytes-max",
+            self.head_bytes_max,
+            128..=1 << 30,
+            "a bundle's head has some 60 to 200 bytes",
+        )?;
+        at_least("buffer-bytes-max", self.buffer_bytes_max, 1, "no application could ever send a byte")?;
+        at_least("incoming-max", self.incoming_max, 1, "no bundle could ever come")?;
+        at_least("links-max", self.links_max, 1, "there could be no link")?;
+        at_least("reassemblies-max", self.reassemblies_max, 1, PARTS)?;
+        at_least("fragments-max", self.fragments_max, 2, PARTS)?;
+        at_least("tombstones-max", self.tombstones_max, 1, "what was taken would be delivered again")?;
+        at_least("admin-bytes-max", self.admin_bytes_max, 64, "no status report could ever be read")?;
+        at_least("reads-max", self.reads_max, 1, "no application could ever read a delivery")
+    }
+}
+
+impl Routing {
+    /// Whether the numbers make sense.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn check(&self) -> Result<(), Fault> {
+        time("failover-after", self.failover_after, Duration::ZERO..=TIME_MAX, "zero: at once")?;
+        number("copies", self.copies, 1..=127, "8 is usual; one copy waits for the destination itself")
+    }
+}
+
+impl Custody {
+    fn check(&self) -> Result<(), Fault> {
+        time("timer-min", self.timer_min, TIME_MIN..=TIME_MAX, "a bundle would be sent again at once")?;
+        time("timer-max", self.timer_max, self.timer_min..=TIME_MAX, "it bounds `timer-min` from above")?;
+        time("signal-lifetime", self.signal_lifetime, TIME_MIN..=TIME_MAX, "a signal would be over at once")
     }
 }
 
@@ -339,6 +424,38 @@ impl Default for LinkConfig {
             open_in_contacts: false,
             accept: Vec::new(),
             emit: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod check_tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_make_sense_and_what_breaks_an_agent_is_named() {
+        assert_eq!(Config::default().check(), Ok(()));
+        let limits = |change: fn(&mut Limits)| {
+            let mut config = Config::default();
+            change(&mut config.limits);
+            config
+        };
+        let plain = Config::default;
+        for (config, key) in [
+            (limits(|limits| limits.bundles_max = 0), "limits.bundles-max"),
+            (limits(|limits| limits.head_bytes_max = 20), "limits.head-bytes-max"),
+            (limits(|limits| limits.buffer_bytes_max = 0), "limits.buffer-bytes-max"),
+            (limits(|limits| limits.tombstones_max = 0), "limits.tombstones-max"),
+            (limits(|limits| limits.fragments_max = 1), "limits.fragments-max"),
+            (limits(|limits| limits.reads_max = 0), "limits.reads-max"),
+            (Config { piece_bytes_max: 0, ..plain() }, "piece-bytes-max"),
+            (Config { read_ahead_pieces: 0, ..plain() }, "read-ahead-pieces"),
+            (Config { pipeline_transfers_max: 0, ..plain() }, "pipeline-transfers-max"),
+            (Config { backoff_min: Duration::ZERO, ..plain() }, "backoff-min"),
+            (Config { backoff_max: Duration::from_secs(1), ..plain() }, "backoff-max"),
+            (Config { routing: Routing { copies: 0, ..Routing::default() }, ..plain() }, "routing.copies"),
+        ] {
+            assert_eq!(config.check().unwrap_err().key, key);
         }
     }
 }
