@@ -342,7 +342,7 @@ impl Desk {
             AppIndication::Report { source: _, created, status, reason, reporter } => {
                 self.report(created, status, reason, &reporter);
             }
-            AppIndication::Link { .. } => {}
+            AppIndication::Bundle { .. } | AppIndication::Refused { .. } | AppIndication::Link { .. } => {}
         }
     }
 

@@ -239,6 +239,8 @@ pub enum Request {
         /// Over which link, or by which node.
         via: String,
     },
+    /// Notes what happens to bundles, too, for whoever reads events.
+    Watch,
     /// Reads the configuration again: links and routes change without a restart.
     Reload,
 }

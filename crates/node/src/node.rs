@@ -5,6 +5,7 @@ use crate::config::StorageKind;
 use crate::control;
 use crate::echo;
 use crate::event::{ClientId, Event};
+use crate::events::Events;
 use crate::http::Http;
 use crate::links::{self, Links};
 use crate::setup::{Setup, prepare, set_buffers};
@@ -87,7 +88,8 @@ impl Node {
             addresses
         };
         let node = engines.upper.node().to_string();
-        let http = Http::start(&setup.config.http, node, &reception)?;
+        let noted = Arc::new(Events::new(setup.config.http.events_max));
+        let http = Http::start(&setup.config.http, node, &reception, noted.clone())?;
         let counted = http.as_ref().map(Http::counted);
         let parts = Parts {
             engines,
@@ -100,6 +102,7 @@ impl Node {
             events,
             tell: tell.clone(),
             http: counted,
+            noted,
         };
         let thread = std::thread::Builder::new()
             .name("node".into())

@@ -29,6 +29,10 @@ impl Task {
             Request::CutLink { name } => self.with_link(now, &name, |link| AppRequest::CloseLink { link }),
             Request::OpenLink { name } => self.with_link(now, &name, |link| AppRequest::OpenLink { link }),
             Request::RemoveLink { name } => self.remove_link(now, &name),
+            Request::Watch => {
+                self.watch(now);
+                Reply::Done
+            }
             Request::Routes => Reply::Routes { routes: self.routes() },
             Request::AddRoute { route } => self.add_route(now, route),
             Request::RemoveRoute { to, via } => self.remove_route(now, &to, &via),

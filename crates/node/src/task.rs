@@ -15,9 +15,11 @@ use crate::callers::{Admission, Callers};
 use crate::damage::Damages;
 use crate::desk::Desk;
 use crate::event::{ClientId, ConnectionId, Event};
+use crate::events::Events;
 use crate::links::{Past, Sessions, Shared};
 use crate::message::{Message, Reply, Request};
 use crate::meter::Turns;
+use crate::noting::Watching;
 use crate::pressure::{Pressure, SHARE_BYTES};
 use crate::setup::{Setup, WallClock};
 use crate::storage::Drive;
@@ -93,6 +95,9 @@ pub(crate) struct Task {
     pub(crate) turns: Turns,
     /// What the HTTP interface counts, if it is on.
     pub(crate) http: Option<Arc<crate::http::Counted>>,
+    /// What happens, for whoever watches.
+    pub(crate) noted: Arc<Events>,
+    pub(crate) watching: Watching,
     started: tokio::time::Instant,
     wall_clock: WallClock,
     pub(crate) store: Drive,
@@ -117,11 +122,13 @@ pub(crate) struct Parts {
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
     pub(crate) tell: mpsc::UnboundedSender<Event>,
     pub(crate) http: Option<Arc<crate::http::Counted>>,
+    pub(crate) noted: Arc<Events>,
 }
 
 impl Task {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { engines, setup, links, past, store, credentials, opened, events, tell, http } = parts;
+        let Parts { engines, setup, links, past, store, credentials, opened, events, tell, http, noted } =
+            parts;
         let received_bytes_max = setup.config.stream.received_bytes_max;
         let node = engines.upper.node().to_string();
         Task {
@@ -143,6 +150,8 @@ impl Task {
             damage: Damages::default(),
             turns: Turns::default(),
             http,
+            noted,
+            watching: Watching::default(),
             started: tokio::time::Instant::now(),
             store,
             events,
@@ -197,6 +206,7 @@ impl Task {
                 clock_at = now + CLOCK_EVERY;
                 self.tell_time(now);
                 self.look_at_callers(now);
+                self.look_at_watchers(now);
             }
             self.tell_rooms(now);
             if self.engines.poll_timeout().is_some_and(|at| at <= now) {
@@ -411,7 +421,7 @@ impl Task {
         match self.callers.admit(now, &address, &self.setup.config.stream) {
             Admission::Welcome => {}
             Admission::InPlaceOf(other) => self.end(now, other),
-            Admission::TurnedAway => return,
+            Admission::TurnedAway => return self.note(now, crate::view::Event::CallerTurnedAway { address }),
         }
         let link = self.links.lock().expect("no thread panics while it has the links").next_caller();
         self.callers.enter(now, link, &address);
@@ -574,6 +584,7 @@ impl Task {
     }
 
     fn see(&mut self, now: Instant, indication: &AppIndication) {
+        self.note_indication(now, indication);
         let AppIndication::Link { link, peer, down } = indication else { return };
         match down {
             None => self.callers.up(now, *link),
@@ -603,6 +614,7 @@ impl Task {
         match read {
             Ok((config, credentials)) => {
                 self.credentials = credentials.map(Arc::new);
+                self.note(now, crate::view::Event::ConfigurationRead);
                 self.apply(now, config)
             }
             Err(error) => Reply::Error { what: error.what, hint: error.hint },

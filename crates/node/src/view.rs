@@ -442,6 +442,144 @@ pub struct Pings {
     pub deviation_ms: Option<f64>,
 }
 
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Noted {
+    /// Its number, one more than that of the event before.
+    pub sequence: u64,
+    /// When: seconds since the node's start.
+    pub uptime_s: f64,
+    /// When: DTN time, milliseconds since 2000-01-01 UTC; none: there is no clock.
+    pub dtn_ms: Option<u64>,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A link came up.
+    LinkUp {
+        /// Which.
+        link: String,
+        /// The peer's node id.
+        peer: Option<String>,
+    },
+    /// A link went down.
+    LinkDown {
+        /// Which.
+        link: String,
+        /// The peer's node id.
+        peer: Option<String>,
+        /// Why, in one word.
+        reason: String,
+        /// Why, for a person.
+        why: String,
+    },
+    /// An application sent a bundle, and it is durable.
+    BundleAccepted {
+        /// Which.
+        #[serde(flatten)]
+        bundle: BundleName,
+    },
+    /// A bundle came from a peer, whole.
+    BundleReceived {
+        /// Which.
+        #[serde(flatten)]
+        bundle: BundleName,
+        /// Over which link.
+        link: String,
+    },
+    /// The next hop has acknowledged all of a bundle.
+    BundleForwarded {
+        /// Which.
+        #[serde(flatten)]
+        bundle: BundleName,
+    },
+    /// A bundle is here, whole, and the application that receives for its endpoint is told.
+    BundleArrived {
+        /// Which.
+        #[serde(flatten)]
+        bundle: BundleName,
+    },
+    /// The application took a bundle.
+    BundleDelivered {
+        /// Which.
+        #[serde(flatten)]
+        bundle: BundleName,
+    },
+    /// A bundle was deleted before it was delivered or forwarded.
+    BundleDeleted {
+        /// Which.
+        #[serde(flatten)]
+        bundle: BundleName,
+        /// Why, in one word: `lifetime_expired`, `transmission_canceled`, `depleted_storage` ..
+        reason: String,
+    },
+    /// A transfer was refused to a peer.
+    TransferRefused {
+        /// Over which link.
+        link: String,
+        /// Why, in one word: `completed`, `no_resources`, `retransmit`, `not_acceptable`.
+        reason: String,
+    },
+    /// Something was refused for want of space; at most one such event in 10 s.
+    StoreFull {
+        /// Bundles in the store.
+        bundles: u64,
+        /// Bytes in the store, as they count against the limit.
+        stored_bytes: u64,
+    },
+    /// Something in the store is damaged, and set aside.
+    StoreDamaged {
+        /// What, where, whose, for a person.
+        what: String,
+    },
+    /// A status report came about a bundle that was sent here.
+    Report {
+        /// The bundle's name for commands.
+        id: String,
+        /// What happened to it: `received`, `forwarded`, `delivered`, `deleted`.
+        status: String,
+        /// The reason's number (RFC 9171 9.5).
+        reason: u64,
+        /// Who says so.
+        reporter: String,
+    },
+    /// A caller was turned away, because there were too many.
+    CallerTurnedAway {
+        /// Where it is.
+        address: String,
+    },
+    /// The configuration was read again.
+    ConfigurationRead,
+    /// What happens to bundles is noted from here on, or no longer: nobody watches.
+    BundlesWatched {
+        /// From here on.
+        on: bool,
+    },
+    /// This reader was too slow: so many events are gone.
+    Missed {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// A bundle, as events name it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BundleName {
+    /// Its name for commands.
+    pub id: String,
+    /// Who sent it.
+    pub source: String,
+    /// Where it goes.
+    pub destination: String,
+    /// Bytes of payload in it.
+    pub payload_bytes: u64,
+}
+
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {

@@ -8,8 +8,8 @@ use longwire_node::message::Options;
 use longwire_node::{Config, Node, Setup};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 
 fn node(name: &str, more: &str) -> (Node, SocketAddr) {
@@ -252,6 +252,131 @@ fn a_registration_that_nobody_uses_ends() {
     assert!(taken.json()["error"].as_str().is_some_and(|error| error.contains("another application")));
 }
 
+/// A stream of events.
+struct Stream(BufReader<TcpStream>);
+
+impl Stream {
+    fn open(at: SocketAddr, query: &str, headers: &str) -> Self {
+        let mut stream = web::connect(at);
+        let request = format!("GET /events{query} HTTP/1.1\r\nhost: {at}\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut stream = BufReader::new(stream);
+        let (status, head) = web::read_head(&mut stream);
+        assert!(status == 200 && head.contains("text/event-stream"), "{head}");
+        Stream(stream)
+    }
+
+    /// The next event that is called so, with its number; those before it are skipped.
+    #[track_caller]
+    fn wait(&mut self, name: &str) -> (Option<u64>, Value) {
+        let (mut id, mut called) = (None, String::new());
+        loop {
+            let mut line = String::new();
+            let some = self.0.read_line(&mut line).expect("an event in time");
+            assert!(some > 0, "the stream has ended before {name}");
+            let line = line.trim_end();
+            if let Some(said) = line.strip_prefix("id: ") {
+                id = said.parse().ok();
+            } else if let Some(said) = line.strip_prefix("event: ") {
+                called = said.to_owned();
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                let data: Value = serde_json::from_str(data).expect("JSON");
+                assert_eq!(data["event"], called.as_str());
+                if called == name {
+                    return (id, data);
+                }
+                id = None;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_happens_is_told_as_it_happens() {
+    let (earth, there) = node("earth", "http.listen = '127.0.0.1:0'");
+    let (moon, here) = moon(&format!("[[link]]\nname = 'earth'\naddress = '{}'", earth.addresses()[0]));
+    App::new(&moon).wait_status(|status| status["links"][0]["up"] == true);
+    let api = Described::new(here);
+    let schema = json!({"$ref": "#/components/schemas/Noted", "components": api.document["components"]});
+    let noted = jsonschema::draft202012::new(&schema).expect("a schema");
+    let mut told = Vec::new();
+    // The link came up before anybody watched, and is there still.
+    let mut stream = Stream::open(here, "?after=0", "");
+    let (_, up) = stream.wait("link_up");
+    assert_eq!((&up["link"], &up["peer"]), (&json!("earth"), &json!("dtn://earth/")));
+    told.push(up);
+    let mut far = Stream::open(there, "", "");
+    let query = "/bundles?to=dtn://earth/files&report_delivery=true";
+    let id = ask(here, "POST", query, "", b"hello").json()["id"].clone();
+    for name in ["bundle_accepted", "bundle_forwarded"] {
+        let (_, event) = stream.wait(name);
+        assert_eq!((&event["id"], &event["payload_bytes"]), (&id, &json!(5)));
+        told.push(event);
+    }
+    let (_, received) = far.wait("bundle_received");
+    assert_eq!((&received["id"], &received["destination"]), (&id, &json!("dtn://earth/files")));
+    told.push(received);
+    let mut app = App::new(&earth);
+    app.register("files", 100);
+    told.push(far.wait("bundle_arrived").1);
+    let (delivery, _) = app.receive();
+    app.take(delivery);
+    told.push(far.wait("bundle_delivered").1);
+    let (seen, report) = stream.wait("report");
+    assert_eq!(
+        (&report["id"], &report["status"], &report["reporter"]),
+        (&id, &json!("delivered"), &json!("dtn://earth/"))
+    );
+    told.push(report);
+    drop(stream);
+    // Who comes back goes on behind what was seen.
+    let deleted = ask(here, "POST", "/bundles?to=dtn://mars/x", "", b"hello").json()["id"].clone();
+    ask(here, "DELETE", &format!("/bundles/{}", escaped(deleted.as_str().expect("an id"))), "", b"");
+    let last = seen.expect("a number");
+    let mut again = Stream::open(here, "", &format!("last-event-id: {last}\r\n"));
+    let (number, gone) = again.wait("bundle_deleted");
+    assert!(
+        number > Some(last) && gone["id"] == deleted && gone["reason"] == "transmission_canceled",
+        "{gone}"
+    );
+    told.push(gone);
+    post(here, "/links/earth/cut", &json!({}));
+    let (_, down) = again.wait("link_down");
+    assert_eq!((&down["reason"], &down["link"]), (&json!("cut"), &json!("earth")));
+    told.push(down);
+    for event in &told {
+        let wrong: Vec<String> = noted.iter_errors(event).map(|error| error.to_string()).collect();
+        assert!(wrong.is_empty(), "{wrong:?}: {event:#}");
+    }
+    // Numbers go up by one, and none comes twice.
+    let mut all = Stream::open(here, "?after=0", "");
+    for expected in 1..=number.expect("a number") {
+        let mut line = String::new();
+        while !line.starts_with("id: ") {
+            line.clear();
+            all.0.read_line(&mut line).expect("an event");
+        }
+        assert_eq!(line.trim(), format!("id: {expected}"));
+    }
+}
+
+#[test]
+fn who_reads_events_too_slowly_is_told_how_many_are_gone() {
+    let (moon, at) = moon("http.events-max = 10");
+    let mut app = App::new(&moon);
+    let watching = Stream::open(at, "", "");
+    for number in 0..100 {
+        let send = app.send("dtn://mars/x", &payload(4, number), Options::default());
+        app.wait_accepted(send);
+    }
+    drop(watching);
+    let mut late = Stream::open(at, "?after=1", "");
+    let (number, missed) = late.wait("missed");
+    assert_eq!(number, None, "it is no event of the node");
+    let (first, _) = late.wait("bundle_accepted");
+    assert_eq!(missed["count"].as_u64(), first.map(|first| first - 2), "what is between 1 and the first");
+}
+
 #[test]
 fn what_cannot_be_sent_is_refused_and_costs_nothing() {
     let (moon, at) = moon(
@@ -277,6 +402,7 @@ fn what_cannot_be_sent_is_refused_and_costs_nothing() {
     let mut gone = web::connect(at);
     gone.write_all(format!("{head}content-length: 1000000\r\n\r\n").as_bytes()).expect("it reads");
     gone.write_all(&payload(500_000, 1)).expect("it reads");
+    app.wait_status(|status| status["applications"] == 4);
     drop(gone);
     // The echo service, the interface itself, and this test are left; what was begun is given up.
     app.wait_status(|status| status["bundles"] == 0 && status["applications"] == 3);

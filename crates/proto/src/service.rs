@@ -738,6 +738,11 @@ pub enum AppRequest {
         /// The link.
         link: LinkId,
     },
+    /// Says what happens to bundles, one by one, from now on or no longer: for operators who watch.
+    Watch {
+        /// From now on.
+        on: bool,
+    },
     /// The windows in which a link may be used; empty: always.
     SetContacts {
         /// The link.
@@ -831,6 +836,26 @@ pub enum AppIndication {
         /// Who says so.
         reporter: String,
     },
+    /// Something happened to a bundle. Said only after [`AppRequest::Watch`].
+    Bundle {
+        /// Its source.
+        source: String,
+        /// When it was made: DTN milliseconds (zero: no clock) and the sequence number.
+        created: (u64, u64),
+        /// Where it goes.
+        destination: String,
+        /// Bytes of payload in this part of it.
+        payload_bytes: u64,
+        /// What happened.
+        what: Happened,
+    },
+    /// A transfer was refused to a peer. Said only after [`AppRequest::Watch`].
+    Refused {
+        /// The link.
+        link: LinkId,
+        /// Why.
+        reason: RefuseReason,
+    },
     /// A link came up or went down.
     Link {
         /// The link.
@@ -840,6 +865,21 @@ pub enum AppIndication {
         /// None: up.
         down: Option<DownReason>,
     },
+}
+
+/// What happened to a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// An application sent it, and it is durable.
+    Accepted,
+    /// It came over this link, whole.
+    Received(LinkId),
+    /// The next hop has all of it.
+    Forwarded,
+    /// The application took it.
+    Delivered,
+    /// It was deleted, for the reason with this number (RFC 9171 9.5).
+    Deleted(u64),
 }
 
 /// What a status report says.

@@ -183,6 +183,8 @@ impl Engine for FilesOverBundles {
             }
             AppIndication::Accepted { .. }
             | AppIndication::Progress { .. }
+            | AppIndication::Bundle { .. }
+            | AppIndication::Refused { .. }
             | AppIndication::Report { .. } => {}
         }
     }

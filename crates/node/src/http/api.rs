@@ -183,9 +183,10 @@ impl Api {
         R: Future<Output = Result<Response, Failure>> + Send,
     {
         let any = || object!({"type": "string"});
+        let described = self.given.subschema_for::<A>();
         let answer = match plain.gives {
             Some(kind) => content(kind, any()),
-            None => content("application/json", self.given.subschema_for::<A>().to_value()),
+            None => content("application/json", described.to_value()),
         };
         let mut rest = Map::new();
         rest.insert("responses".into(), responses(&plain.status.to_string(), "It was done", answer));

@@ -26,9 +26,11 @@ mod operations;
 mod pinging;
 mod sending;
 mod serve;
+mod watching;
 
 use crate::client::Client;
 use crate::config;
+use crate::events::Events;
 use crate::message::{Message, Reply, Request};
 use crate::node::Reception;
 use crate::view::Counts;
@@ -62,6 +64,7 @@ pub(crate) struct Shared {
     patience: Duration,
     /// The node's id.
     node: String,
+    events: Arc<Events>,
     mailboxes: Mailboxes,
     /// How many pings were asked for.
     pings: AtomicU64,
@@ -76,6 +79,7 @@ impl Http {
         config: &config::Http,
         node: String,
         reception: &Reception,
+        events: Arc<Events>,
     ) -> Result<Option<Http>, Error> {
         let Some(text) = &config.listen else { return Ok(None) };
         let addresses = config.addresses()?;
@@ -95,6 +99,7 @@ impl Http {
             counted: counted.clone(),
             patience: config.patience,
             node,
+            events,
             mailboxes: Mailboxes::default(),
             pings: AtomicU64::new(0),
         };

@@ -3,9 +3,9 @@
 
 use super::answer::Failure;
 use super::api::{Api, Asked, Method, Nothing, Plain};
-use super::{Shared, mailbox, metrics, pinging, sending};
+use super::{Shared, mailbox, metrics, pinging, sending, watching};
 use crate::message::{Reply, Request};
-use crate::view::{self, Accepted, Done, Filter, Link, Links, Page, Route, Routes, State, Status};
+use crate::view::{self, Accepted, Done, Filter, Link, Links, Noted, Page, Route, Routes, State, Status};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
@@ -63,6 +63,9 @@ pub(super) fn enter(api: &mut Api) {
     api.operation(Post, "/ping", ("ping", words), pinging::ping);
     let words = "Reads the configuration again: links and routes follow it";
     api.operation(Post, "/reload", ("reload", words), reload);
+    let plain = Plain { takes: None, gives: Some("text/event-stream"), status: 200 };
+    let words = "What happens, as it happens: server-sent events, each with a `Noted` as its data";
+    api.stream::<_, Noted, _, _>(Get, "/events", ("events", words), plain, watching::watch);
     let plain = Plain { takes: None, gives: Some(METRICS), status: 200 };
     let words = "What is counted, for Prometheus";
     api.stream::<Nothing, (), _, _>(Get, "/metrics", ("metrics", words), plain, measured);

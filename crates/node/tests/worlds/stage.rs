@@ -242,7 +242,10 @@ impl Users {
                     self.taken.insert((node, reading.name));
                 }
             }
-            AppIndication::Report { .. } | AppIndication::Link { .. } => {}
+            AppIndication::Report { .. }
+            | AppIndication::Bundle { .. }
+            | AppIndication::Refused { .. }
+            | AppIndication::Link { .. } => {}
         }
     }
 

@@ -419,7 +419,11 @@ impl Users<App> for Applications {
             AppIndication::Delivered { delivery, length, .. } => self.delivered(node, delivery, length),
             AppIndication::Data { delivery, offset, data } => self.data(now, node, delivery, offset, &data),
             AppIndication::Gone { delivery, taken } => self.gone(node, delivery, taken),
-            AppIndication::Progress { .. } | AppIndication::Report { .. } | AppIndication::Link { .. } => {}
+            AppIndication::Progress { .. }
+            | AppIndication::Report { .. }
+            | AppIndication::Bundle { .. }
+            | AppIndication::Refused { .. }
+            | AppIndication::Link { .. } => {}
         }
     }
 

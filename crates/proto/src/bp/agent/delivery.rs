@@ -12,7 +12,9 @@
 //! of the bundle can be alive.
 
 use crate::bp::{AdminRecord, CreationTimestamp, DtnTime, Eid, ReasonCode, v6};
-use crate::service::{AppIndication, BundleVersion, DeliveryId, RecordId, SendFailure, StorageFailure};
+use crate::service::{
+    AppIndication, BundleVersion, DeliveryId, Happened, RecordId, SendFailure, StorageFailure,
+};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use core::ops::RangeInclusive;
@@ -477,6 +479,7 @@ impl Agent {
         let records: Vec<RecordId> = records.collect();
         if let Some(first) = records.first() {
             self.report_delivered(now, *first);
+            self.happened(*first, Happened::Delivered);
         }
         for record in records {
             self.signal_delivered(now, record);

@@ -15,7 +15,8 @@ use crate::bp::ReasonCode;
 use crate::bp::v6::CustodyReason;
 use crate::codec::DecodeError;
 use crate::service::{
-    BundlesRequest, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure, TransferId,
+    AppIndication, BundlesRequest, Happened, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure,
+    TransferId,
 };
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
@@ -86,6 +87,9 @@ impl Agent {
             _ => &mut self.counters.refused_not_acceptable,
         };
         *counter += 1;
+        if self.watched {
+            self.up.push_back(AppIndication::Refused { link: id, reason });
+        }
         self.incoming.remove(&(id, transfer));
         self.control.push_back((id, BundlesRequest::Refuse { transfer, reason }));
     }
@@ -285,6 +289,7 @@ impl Agent {
         match self.take_tail(now, id, transfer) {
             Ok(true) => {
                 self.counters.received += 1;
+                self.happened(record, Happened::Received(id));
                 self.seal(record);
             }
             Ok(false) if !last => {}

@@ -73,6 +73,7 @@ mod status;
 mod store;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 pub use config::{
     Config, Custody, Evict, Limits, LinkConfig, Reports, Router as RouterChoice, Routing, Version6,
@@ -85,9 +86,9 @@ use crate::codec::DecodeError;
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
-    App, AppIndication, AppRequest, Both, Bundles, BundlesIndication, BundlesRequest, DeliveryId, LinkId,
-    Many, Port, RecordId, SendFailure, SendId, Storage, StorageFailure, StorageIndication, StorageRequest,
-    TransferId,
+    App, AppIndication, AppRequest, Both, Bundles, BundlesIndication, BundlesRequest, DeliveryId, Happened,
+    LinkId, Many, Port, RecordId, SendFailure, SendId, Storage, StorageFailure, StorageIndication,
+    StorageRequest, TransferId,
 };
 use crate::time::Instant;
 use core::ops::Bound;
@@ -186,6 +187,8 @@ pub struct Agent {
     /// The room that the application knows of.
     room_told: u64,
     allowance: Allowance,
+    /// Somebody wants to know what happens to bundles.
+    watched: bool,
     up: VecDeque<AppIndication>,
 }
 
@@ -265,6 +268,7 @@ impl Agent {
             unstored: 0,
             room_told: 0,
             allowance,
+            watched: false,
             up: VecDeque::new(),
         })
     }
@@ -339,6 +343,7 @@ impl Agent {
         if let Some(send) = send {
             self.end_send(send, Err(failure));
         }
+        self.happened(record, Happened::Deleted(reason.number()));
         if reason == ReasonCode::TransmissionCanceled && self.bundles[&record].spread.is_some() {
             // Others may have copies, and bring them.
             self.remember_passed(now, record);
@@ -554,6 +559,7 @@ impl Engine for Agent {
             AppRequest::Delete { source, created } => self.delete_named(now, &source, created),
             AppRequest::OpenLink { link } => self.open_link(link),
             AppRequest::CloseLink { link } => self.close_link(link),
+            AppRequest::Watch { on } => self.watched = on,
             AppRequest::SetContacts { link, contacts } => self.set_contacts(now, link, contacts),
         }
         self.settle(now);

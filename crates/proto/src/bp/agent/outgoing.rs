@@ -14,8 +14,8 @@
 
 use crate::bp::ReasonCode;
 use crate::service::{
-    AppIndication, BundlesRequest, LinkId, Priority, RecordId, RefuseReason, SendFailure, TransferFailure,
-    TransferId,
+    AppIndication, BundlesRequest, Happened, LinkId, Priority, RecordId, RefuseReason, SendFailure,
+    TransferFailure, TransferId,
 };
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
@@ -434,6 +434,7 @@ impl Agent {
             return self.copy_sent(now, record);
         }
         self.counters.forwarded += 1;
+        self.happened(record, Happened::Forwarded);
         self.report_forwarded(now, record);
         if self.bundles[&record].custody.is_some() {
             return self.await_signal(now, record);

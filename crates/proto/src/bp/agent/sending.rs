@@ -4,7 +4,7 @@
 //! application one terminal indication. After a restart the bundle goes on without the application knowing.
 
 use crate::bp::{BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, v6};
-use crate::service::{AppIndication, BundleVersion, RecordId, SendFailure, SendId, SendOptions};
+use crate::service::{AppIndication, BundleVersion, Happened, RecordId, SendFailure, SendId, SendOptions};
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 
@@ -323,6 +323,7 @@ impl Agent {
             let timestamp = held.adu.timestamp;
             let created = (timestamp.time.0, timestamp.sequence);
             self.up.push_back(AppIndication::Accepted { send, created });
+            self.happened(record, Happened::Accepted);
         }
     }
 

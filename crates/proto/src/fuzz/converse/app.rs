@@ -88,6 +88,7 @@ impl Party<AppIndication, AppRequest> for User {
                 AppRequest::SetRoute { pattern, via, cost: script.below(4) as u32 }
             }
             4 => AppRequest::OpenLink { link: script.pick(&LINKS)? },
+            5 if script.chance() => AppRequest::Watch { on: script.chance() },
             5 if script.chance() => AppRequest::CloseLink { link: script.pick(&LINKS)? },
             5 => AppRequest::SetContacts { link: script.pick(&LINKS)?, contacts: self.contacts(script) },
             6..=8 => {

@@ -644,6 +644,7 @@ impl Accounted for App {
             | AppRequest::Delete { .. }
             | AppRequest::OpenLink { .. }
             | AppRequest::CloseLink { .. }
+            | AppRequest::Watch { .. }
             | AppRequest::SetContacts { .. } => {}
         }
         Ok(())
@@ -698,7 +699,10 @@ impl Accounted for App {
                 entry.gone = true;
                 entry.reads.clear();
             }
-            AppIndication::Report { .. } | AppIndication::Link { .. } => {}
+            AppIndication::Report { .. }
+            | AppIndication::Bundle { .. }
+            | AppIndication::Refused { .. }
+            | AppIndication::Link { .. } => {}
         }
         Ok(())
     }

@@ -1,0 +1,177 @@
+//! Events as the engines' task meets them.
+
+use crate::operate::down_words;
+use crate::task::Task;
+use crate::view::{BundleName, Event, bundle_id};
+use longwire_proto::bp::ReasonCode;
+use longwire_proto::service::{
+    AppIndication, AppRequest, Happened, LinkId, RefuseReason, ReportedStatus, SendFailure,
+};
+use longwire_proto::time::{Duration, Instant};
+
+/// For so long after the last reader has gone bundles are still noted: it may come back.
+const LINGER: Duration = Duration::from_secs(60);
+/// Between two events about a full store.
+const BETWEEN_FULL: Duration = Duration::from_secs(10);
+
+/// Whether somebody watches.
+#[derive(Debug, Default)]
+pub(crate) struct Watching {
+    /// What happens to bundles is noted.
+    bundles: bool,
+    /// When somebody read last.
+    read_at: Instant,
+    full_at: Option<Instant>,
+}
+
+impl Task {
+    /// Notes an event.
+    pub(crate) fn note(&self, now: Instant, event: Event) {
+        self.noted.add(now.as_secs_f64(), self.dtn_ms(), event);
+    }
+
+    /// From here on what happens to bundles is noted, too.
+    pub(crate) fn watch(&mut self, now: Instant) {
+        self.watching.read_at = now;
+        if !self.watching.bundles {
+            self.watch_bundles(now, true);
+        }
+    }
+
+    /// Notes bundles no longer once nobody has watched for long enough.
+    pub(crate) fn look_at_watchers(&mut self, now: Instant) {
+        if self.noted.readers() > 0 {
+            self.watching.read_at = now;
+        } else if self.watching.bundles && now.saturating_since(self.watching.read_at) > LINGER {
+            self.watch_bundles(now, false);
+        }
+    }
+
+    fn watch_bundles(&mut self, now: Instant, on: bool) {
+        self.watching.bundles = on;
+        self.ask(now, AppRequest::Watch { on });
+        self.note(now, Event::BundlesWatched { on });
+    }
+
+    /// Notes what the agent says, as far as it is for those who watch.
+    pub(crate) fn note_indication(&mut self, now: Instant, indication: &AppIndication) {
+        match indication {
+            AppIndication::Link { link, peer, down } => {
+                let (link, peer) = (self.link_name(*link), peer.clone());
+                self.note(
+                    now,
+                    match down.map(down_words) {
+                        None => Event::LinkUp { link, peer },
+                        Some((reason, why)) => {
+                            Event::LinkDown { link, peer, reason: reason.to_owned(), why: why.to_owned() }
+                        }
+                    },
+                );
+            }
+            AppIndication::Bundle { source, created, destination, payload_bytes, what } => {
+                let bundle = BundleName {
+                    id: bundle_id(source, *created),
+                    source: source.clone(),
+                    destination: destination.clone(),
+                    payload_bytes: *payload_bytes,
+                };
+                self.note_bundle(now, bundle, *what);
+            }
+            AppIndication::Delivered { source, destination, created, length, .. }
+                if self.watching.bundles =>
+            {
+                let bundle = BundleName {
+                    id: bundle_id(source, *created),
+                    source: source.clone(),
+                    destination: destination.clone(),
+                    payload_bytes: *length,
+                };
+                self.note(now, Event::BundleArrived { bundle });
+            }
+            AppIndication::Refused { link, reason } => {
+                let reason_word = refuse_word(*reason).to_owned();
+                let link = self.link_name(*link);
+                self.note(now, Event::TransferRefused { link, reason: reason_word });
+                if *reason == RefuseReason::NoResources {
+                    self.note_full(now);
+                }
+            }
+            AppIndication::Failed { reason: SendFailure::Full, .. } => self.note_full(now),
+            AppIndication::Report { source, created, status, reason, reporter } => {
+                let event = Event::Report {
+                    id: bundle_id(source, *created),
+                    status: status_word(*status).to_owned(),
+                    reason: *reason,
+                    reporter: reporter.clone(),
+                };
+                self.note(now, event);
+            }
+            _ => {}
+        }
+    }
+
+    fn note_bundle(&mut self, now: Instant, bundle: BundleName, what: Happened) {
+        let event = match what {
+            Happened::Accepted => Event::BundleAccepted { bundle },
+            Happened::Received(link) => Event::BundleReceived { bundle, link: self.link_name(link) },
+            Happened::Forwarded => Event::BundleForwarded { bundle },
+            Happened::Delivered => Event::BundleDelivered { bundle },
+            Happened::Deleted(reason) => {
+                let reason = reason_word(ReasonCode::from_number(reason));
+                Event::BundleDeleted { bundle, reason }
+            }
+        };
+        self.note(now, event);
+    }
+
+    fn note_full(&mut self, now: Instant) {
+        let since = self.watching.full_at.map(|at| now.saturating_since(at));
+        if since.is_none_or(|since| since >= BETWEEN_FULL) {
+            self.watching.full_at = Some(now);
+            let (bundles, stored_bytes) = self.engines.upper.holds();
+            self.note(now, Event::StoreFull { bundles: bundles as u64, stored_bytes });
+        }
+    }
+
+    fn link_name(&self, link: LinkId) -> String {
+        self.links.lock().expect("no thread panics while it has the links").name(link)
+    }
+}
+
+fn refuse_word(reason: RefuseReason) -> &'static str {
+    match reason {
+        RefuseReason::Completed => "completed",
+        RefuseReason::NoResources => "no_resources",
+        RefuseReason::Retransmit => "retransmit",
+        RefuseReason::NotAcceptable => "not_acceptable",
+        RefuseReason::ExtensionFailure => "extension_failure",
+        RefuseReason::SessionTerminating => "session_terminating",
+        RefuseReason::Unknown | RefuseReason::Other(_) => "unknown",
+    }
+}
+
+/// What a status report says, in one word.
+fn status_word(status: ReportedStatus) -> &'static str {
+    match status {
+        ReportedStatus::Received => "received",
+        ReportedStatus::Forwarded => "forwarded",
+        ReportedStatus::Delivered => "delivered",
+        ReportedStatus::Deleted => "deleted",
+        ReportedStatus::CustodyAccepted => "custody_accepted",
+    }
+}
+
+/// A reason in one word: `LifetimeExpired` is `lifetime_expired`.
+fn reason_word(reason: ReasonCode) -> String {
+    if let ReasonCode::Unknown(number) = reason {
+        return format!("reason_{number}");
+    }
+    let mut word = String::new();
+    for letter in format!("{reason:?}").chars() {
+        if letter.is_ascii_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.push(letter.to_ascii_lowercase());
+    }
+    word
+}

@@ -1,0 +1,24 @@
+//! What happens to bundles, one by one, said while somebody watches.
+
+use crate::service::{AppIndication, Happened, RecordId};
+
+use super::Agent;
+use super::routing::is_copy;
+
+impl Agent {
+    /// Something happened to a bundle that is here. Copies are no bundles of their own.
+    pub(super) fn happened(&mut self, record: RecordId, what: Happened) {
+        if !self.watched || is_copy(record) {
+            return;
+        }
+        let Some(held) = self.bundles.get(&record) else { return };
+        let timestamp = held.adu.timestamp;
+        self.up.push_back(AppIndication::Bundle {
+            source: held.adu.source.to_string(),
+            created: (timestamp.time.0, timestamp.sequence),
+            destination: held.head.destination().to_string(),
+            payload_bytes: held.payload_bytes(),
+            what,
+        });
+    }
+}
