@@ -324,6 +324,9 @@ impl Agent {
             Ok(()) | Err(_) => return Err(DAMAGED),
         }
         held.tail_bytes = bytes.len() as u64;
+        let share = held.notes_at() + NOTE_BYTES;
+        let before = core::mem::replace(&mut held.share, share);
+        self.bytes_held = self.bytes_held - before + share;
         let whole = held.notes_at() - HEADER_BYTES;
         if incoming.announced.is_some_and(|announced| announced != whole) {
             return Err(DAMAGED);
@@ -480,8 +483,9 @@ impl Agent {
         held.cut_to(payload);
         held.stage = Stage::Sealing;
         let share = held.appended;
-        let over = core::mem::replace(&mut held.share, share).saturating_sub(share);
-        self.bytes_held -= over;
+        // More than was counted, where blocks came behind the payload that nobody had announced.
+        let before = core::mem::replace(&mut held.share, share);
+        self.bytes_held = self.bytes_held - before + share;
         self.settle_stored(record);
     }
 
