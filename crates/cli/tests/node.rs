@@ -196,6 +196,76 @@ fn two_nodes_with_certificates_of_their_own_authority_prove_who_they_are() {
 }
 
 #[test]
+fn every_verb_says_what_it_did_and_what_was_meant() {
+    let place = Place::new("verbs");
+    let port = port();
+    place.configure("bob", &format!("listen = ['127.0.0.1:{port}']"));
+    place.configure(
+        "alice",
+        &format!("http.listen = '127.0.0.1:0'\n[[link]]\nname = 'bobby'\naddress = '127.0.0.1:{port}'"),
+    );
+    let bob = place.start("bob");
+    let alice = place.start("alice");
+    assert!(alice.line.contains(", http://127.0.0.1:"), "{}", alice.line);
+    let json = |words: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&place.asked("alice", &[words, &["--json"]].concat())).unwrap()
+    };
+    // Standard input is sent, under a name.
+    let mut sending = place
+        .longwire(&["send", "-", "--name", "../notes.txt", "--to", "dtn://bob/files", "--lifetime", "1h"])
+        .args(["--priority", "expedited", "--wait", "--json", "--config", "alice.toml"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut sending.stdin.take().unwrap(), b"a line\n").unwrap();
+    place.asked("bob", &["recv", "got"]);
+    let sent = sending.wait_with_output().unwrap();
+    let sent: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
+    assert_eq!(sent["delivered"], true, "{sent}");
+    assert_eq!(fs::read(place.path("got/notes.txt")).unwrap(), b"a line\n", "a name is never a path");
+    // What waits is listed, shown and cancelled.
+    fs::write(place.path("letter"), "hello").unwrap();
+    let sent = json(&["send", "letter", "--to", "dtn://mars/files"]);
+    let id = sent["bundle"].as_str().unwrap();
+    assert_eq!(json(&["bundles", "--state", "no-route", "--to", "dtn://mars/*"])[0]["id"], id);
+    assert_eq!(json(&["bundles", "--state", "queued"]), serde_json::json!([]));
+    assert_eq!(json(&["bundles", "show", id])[0]["state"], "no_route");
+    let shown = place.asked("alice", &["bundles", "show", id]);
+    assert!(shown.contains("why it is here  no route leads"), "{shown}");
+    assert_eq!(json(&["bundles", "cancel", id])["cancelled"], id);
+    let again = place.ask("alice", &["bundles", "cancel", id]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("there is no bundle"), "{again:?}");
+    // Links come and go.
+    let links = json(&["links", "add", "mars", "127.0.0.1:1"]);
+    assert!(links.as_array().unwrap().iter().any(|link| link["name"] == "mars"), "{links}");
+    let wrong = place.ask("alice", &["links", "cut", "boby"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("did you mean `bobby`?"), "{wrong:?}");
+    let links = json(&["links", "remove", "mars"]);
+    assert!(links.as_array().unwrap().iter().all(|link| link["name"] != "mars"), "{links}");
+    // Long pings come back, too, and are added up.
+    let pings = json(&["ping", "dtn://bob", "--count", "2", "--interval", "0", "--size", "300000"]);
+    assert_eq!(pings["received"], 2, "{pings}");
+    assert_eq!(pings["lost_percent"], 0.0, "{pings}");
+    assert!(pings["mean_ms"].as_f64() >= pings["least_ms"].as_f64(), "{pings}");
+    // What is no endpoint is answered with one, and a neighbour of nearly that name is named.
+    for (to, hint) in [("bob/files", "did you mean dtn://bob/files?"), ("ipn:7", "did you mean ipn:7.1?")] {
+        let wrong = place.ask("alice", &["send", "letter", "--to", to]);
+        assert_eq!(wrong.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&wrong.stderr).contains(hint), "{wrong:?}");
+    }
+    let near = place.ask("alice", &["send", "letter", "--to", "dtn://bbob/files"]);
+    assert!(near.status.success());
+    let note = "note: no neighbour is called dtn://bbob/; dtn://bob/ is one";
+    assert!(String::from_utf8_lossy(&near.stderr).contains(note), "{near:?}");
+    // A node that has ended is told from one that was never there.
+    bob.kill();
+    let ended = place.ask("bob", &["status"]);
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("has ended"), "{ended:?}");
+    alice.kill();
+}
+
+#[test]
 fn commands_without_a_node_say_what_to_do() {
     let place = Place::new("without");
     fs::write(place.path("wrong.toml"), "node = 'dtn://a/'\nlistn = []").unwrap();
