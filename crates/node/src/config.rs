@@ -27,6 +27,7 @@ use longwire_proto::bp::{Accept, Eid, Emit, Peer, agent};
 use longwire_proto::setting::Fault;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{self, Tls, Versions};
+use longwire_proto::udpcl;
 use longwire_settings::error::{Error, nearest};
 use longwire_settings::toml_text;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,8 @@ pub struct Config {
     pub node: String,
     /// Addresses on which peers may call, `host:port`; TCPCL has port 4556. Default: none. RFC 9174 8.1.
     pub listen: Vec<String>,
+    /// Addresses on which anybody may send bundles over UDP, `host:port`; port 4556. Default: none. RFC 7122 3.2.2.
+    pub listen_udp: Vec<String>,
     /// The socket for applications. Default: `longwire.sock` beside the store.
     pub control: Option<PathBuf>,
     /// Further endpoints that this node takes bundles for, though their node id is another: groups. Default: none.
@@ -71,6 +74,8 @@ pub struct Config {
     pub tcpcl: tcpcl::Config,
     /// The node's certificate, and whom it trusts: for sessions with TLS.
     pub tls: tls::Settings,
+    /// All links over UDP.
+    pub udp: udpcl::Config,
     /// TCP. Of these settings a kernel takes the sizes of its buffers, where they are said.
     pub tcp: Profile,
 }
@@ -80,6 +85,7 @@ impl Default for Config {
         Config {
             node: String::new(),
             listen: Vec::new(),
+            listen_udp: Vec::new(),
             control: None,
             endpoints: Vec::new(),
             clock: Clock::default(),
@@ -98,6 +104,7 @@ impl Default for Config {
             },
             tcpcl: tcpcl::Config::default(),
             tls: tls::Settings::default(),
+            udp: udpcl::Config::default(),
             tcp: Profile::default(),
         }
     }
@@ -194,13 +201,17 @@ impl Default for Stream {
 pub struct Link {
     /// What it is called, by routes and commands.
     pub name: String,
+    /// What carries bundles there. Default: tcp.
+    pub kind: Kind,
     /// Where it is: `host:port`.
     pub address: String,
-    /// The node id that it must have. Default: any.
+    /// The node id that it must have; over UDP, that it is taken to have. Default: any; over UDP none is known, and bundles
+    /// take the link by a route only.
     pub peer: Option<String>,
     /// Open from the start. Default: yes.
     pub open: bool,
-    /// Its rate in bit/s, for fitting bundles into what is left of a contact; zero: not known. Default zero.
+    /// Its rate in bit/s, for fitting bundles into what is left of a contact; over UDP the rate of sending, too. Zero: not
+    /// known. Default zero.
     pub rate_bps: u64,
     /// Bundles longer than this are fragmented, bytes; zero: only as the peer asks. Default zero. RFC 9171 5.8.
     pub bundle_bytes_max: u64,
@@ -215,12 +226,26 @@ pub struct Link {
     pub tcpcl: toml::Table,
     /// What its peer's certificate has to prove, where that differs: keys of `[tls.policy]`.
     pub tls: toml::Table,
+    /// How it uses UDP, where that differs from all others: keys of `[udp]`.
+    pub udp: toml::Table,
+}
+
+/// What carries bundles over a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// TCPCL over TCP: acknowledged, encrypted where that is wanted.
+    #[default]
+    Tcp,
+    /// One bundle a datagram over UDP: nothing is acknowledged.
+    Udp,
 }
 
 impl Default for Link {
     fn default() -> Self {
         Link {
             name: String::new(),
+            kind: Kind::default(),
             address: String::new(),
             peer: None,
             open: true,
@@ -231,6 +256,7 @@ impl Default for Link {
             amateur: false,
             tcpcl: toml::Table::new(),
             tls: toml::Table::new(),
+            udp: toml::Table::new(),
         }
     }
 }
@@ -358,6 +384,19 @@ impl Config {
                 Error::new(format!("two links are called `{}`", link.name)).hint("name one otherwise")
             );
         }
+        let strange: &[(&str, &toml::Table)] = match link.kind {
+            Kind::Tcp => &[("udp", &link.udp)],
+            Kind::Udp => &[("tcpcl", &link.tcpcl), ("tls", &link.tls)],
+        };
+        if let Some((key, _)) = strange.iter().find(|(_, table)| !table.is_empty()) {
+            let kind = if link.kind == Kind::Udp { "UDP" } else { "TCP" };
+            return Err(Error::new(format!(
+                "link `{}` goes over {kind}: `{key}` means nothing there",
+                link.name
+            ))
+            .hint("`kind` says what carries a link: tcp or udp"));
+        }
+        self.udp(link)?;
         self.policy(link)?;
         self.session(link).map(drop)
     }
@@ -425,6 +464,29 @@ impl Config {
         Ok(tcpcl::Config { peer_node_id: session.peer_node_id.or(peer), tls_identity, ..session })
     }
 
+    /// How a link uses UDP.
+    ///
+    /// # Errors
+    /// Its own settings make no sense.
+    pub(crate) fn udp(&self, link: &Link) -> Result<udpcl::Config, Error> {
+        let mut table = toml_text::to_table(&self.udp);
+        if link.rate_bps > 0 {
+            table.insert("rate-bps".into(), i64::try_from(link.rate_bps).unwrap_or(i64::MAX).into());
+        }
+        toml_text::merge(&mut table, &toml_text::durations_read(&link.udp));
+        let place = format!("link `{}`: [udp]", link.name);
+        let udp: udpcl::Config = toml_text::from_table(table, &place)?;
+        if udp.keepalive.is_some_and(|interval| interval < udpcl::config::KEEPALIVE_MIN) {
+            return Err(Error::new(format!("{place}: `keepalive` is at least 15 s (RFC 7122 3.4)"))
+                .hint("leave it out for none"));
+        }
+        let peer = match &link.peer {
+            Some(peer) => Some(peer.parse::<Eid>().map_err(|_| no_endpoint(peer))?.to_string()),
+            None => None,
+        };
+        Ok(udpcl::Config { peer_node_id: udp.peer_node_id.clone().or(peer), ..udp })
+    }
+
     /// What the certificate of a link's peer has to prove.
     ///
     /// # Errors
@@ -437,7 +499,9 @@ impl Config {
 
     /// Some session may use TLS.
     pub fn uses_tls(&self) -> bool {
-        let calls = |link: &Link| self.session(link).is_ok_and(|session| session.tls != Tls::Off);
+        let calls = |link: &Link| {
+            link.kind == Kind::Tcp && self.session(link).is_ok_and(|session| session.tls != Tls::Off)
+        };
         (self.tcpcl.tls != Tls::Off && !self.listen.is_empty()) || self.link.iter().any(calls)
     }
 

@@ -1,10 +1,11 @@
 //! What the engines' task hears.
 
 use crate::client::ClientEnd;
+use crate::datagram;
 use crate::message::{Message, Request};
 use crate::storage::Damage;
 use crate::stream::{Said, Wire};
-use longwire_proto::service::StorageIndication;
+use longwire_proto::service::{LinkId, StorageIndication};
 
 /// A connection, never the same twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +22,10 @@ pub(crate) enum Event {
     Damage(Damage),
     /// A pump.
     Stream(ConnectionId, Said),
+    /// A socket for datagrams, and which of the link's.
+    Datagrams(LinkId, u64, datagram::Said),
+    /// A socket on which others may send datagrams, and where it is.
+    Listens(tokio::net::UdpSocket, String),
     /// A peer calls.
     Caller(Box<dyn Wire>, String),
     /// An application comes.
@@ -43,6 +48,8 @@ impl std::fmt::Debug for Event {
             Event::Storage(said) => f.debug_tuple("Storage").field(said).finish(),
             Event::Damage(damage) => f.debug_tuple("Damage").field(damage).finish(),
             Event::Stream(id, said) => f.debug_tuple("Stream").field(id).field(said).finish(),
+            Event::Datagrams(link, _, said) => f.debug_tuple("Datagrams").field(link).field(said).finish(),
+            Event::Listens(_, at) => f.debug_tuple("Listens").field(at).finish(),
             Event::Caller(_, from) => f.debug_tuple("Caller").field(from).finish(),
             Event::Client(id, _) => f.debug_tuple("Client").field(id).finish(),
             Event::Request(id, message) => f.debug_tuple("Request").field(id).field(&message.head).finish(),

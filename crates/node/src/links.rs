@@ -1,6 +1,7 @@
 //! The links of a node: those of its configuration, and those that peers open.
 
-use crate::config::{Config, Link};
+use crate::config::{Config, Kind, Link};
+use crate::layer::Layer;
 use crate::tls::Policy;
 use longwire_proto::bp::agent::LinkConfig;
 use longwire_proto::engine::{Engine, Indication, Request};
@@ -9,12 +10,13 @@ use longwire_proto::rng::Rng;
 use longwire_proto::service::{Bundles, LinkId, Stream};
 use longwire_proto::tcpcl::{self, Session};
 use longwire_proto::time::Instant;
+use longwire_proto::udpcl;
 use longwire_settings::error::Error;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// Sessions side by side.
-pub(crate) type Sessions = Fan<LinkId, Counted, Box<dyn FnMut(LinkId, Origin) -> Option<Counted> + Send>>;
+pub(crate) type Sessions = Fan<LinkId, Layer, Box<dyn FnMut(LinkId, Origin) -> Option<Layer> + Send>>;
 /// What sessions that are over have counted.
 pub(crate) type Past = Arc<Mutex<tcpcl::Counters>>;
 
@@ -74,6 +76,7 @@ pub(crate) struct Known {
     pub(crate) link: Link,
     pub(crate) session: tcpcl::Config,
     pub(crate) policy: Policy,
+    pub(crate) udp: udpcl::Config,
 }
 
 /// The links of the configuration, and the settings of those that peers open.
@@ -81,6 +84,9 @@ pub(crate) struct Known {
 pub(crate) struct Links {
     known: BTreeMap<LinkId, Known>,
     callers: tcpcl::Config,
+    /// Sockets on which others may send datagrams, and where they are.
+    listening: BTreeMap<LinkId, String>,
+    udp: udpcl::Config,
     next: u32,
     next_caller: u32,
 }
@@ -93,6 +99,8 @@ impl Links {
         let mut links = Links {
             known: BTreeMap::new(),
             callers: config.callers(),
+            listening: BTreeMap::new(),
+            udp: config.udp.clone(),
             next: 1,
             next_caller: LinkId::FIRST_INCOMING,
         };
@@ -108,7 +116,12 @@ impl Links {
         self.next += 1;
         self.known.insert(
             id,
-            Known { link: link.clone(), session: config.session(link)?, policy: config.policy(link)? },
+            Known {
+                link: link.clone(),
+                session: config.session(link)?,
+                policy: config.policy(link)?,
+                udp: config.udp(link)?,
+            },
         );
         Ok(id)
     }
@@ -131,6 +144,9 @@ impl Links {
 
     /// The name of a link, for people.
     pub(crate) fn name(&self, id: LinkId) -> String {
+        if let Some(at) = self.listening.get(&id) {
+            return format!("udp {at}");
+        }
         match self.known.get(&id) {
             Some(known) => known.link.name.clone(),
             None if id.is_incoming() => format!("caller {}", id.0 - LinkId::FIRST_INCOMING),
@@ -142,6 +158,13 @@ impl Links {
     pub(crate) fn next_caller(&mut self) -> LinkId {
         let id = LinkId(self.next_caller);
         self.next_caller = self.next_caller.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
+        id
+    }
+
+    /// The id of a socket on which others may send datagrams.
+    pub(crate) fn listening(&mut self, at: String) -> LinkId {
+        let id = self.next_caller();
+        self.listening.insert(id, at);
         id
     }
 
@@ -171,11 +194,17 @@ pub(crate) fn sessions(links: Shared, rng: Rng, past: Past) -> Sessions {
         let links = links.lock().expect("no thread panics while it has the links");
         made += 1;
         let rng = rng.fork(&made.to_string());
-        let session = match origin {
-            Origin::Above => links.get(id).map(|known| Session::active(known.session.clone(), rng)),
-            Origin::Below => id.is_incoming().then(|| Session::passive(links.callers.clone(), rng)),
-        };
-        session.map(|session| Counted { session, past: past.clone() })
+        let counted = |session| Layer::Tcp(Box::new(Counted { session, past: past.clone() }));
+        match origin {
+            Origin::Above => links.get(id).map(|known| match known.link.kind {
+                Kind::Tcp => counted(Session::active(known.session.clone(), rng)),
+                Kind::Udp => Layer::Udp(Box::new(udpcl::Link::new(known.udp.clone()))),
+            }),
+            Origin::Below if links.listening.contains_key(&id) => {
+                Some(Layer::Udp(Box::new(udpcl::Link::listening(links.udp.clone()))))
+            }
+            Origin::Below => id.is_incoming().then(|| counted(Session::passive(links.callers.clone(), rng))),
+        }
     };
     Fan::new(Box::new(make) as Box<_>)
 }

@@ -33,6 +33,7 @@ pub struct Node {
     next_client: Arc<AtomicU64>,
     addresses: Vec<SocketAddr>,
     http: Option<Http>,
+    udp_addresses: Vec<SocketAddr>,
     opened: Opened,
     thread: Option<JoinHandle<()>>,
 }
@@ -73,6 +74,7 @@ impl Node {
             .build()
             .map_err(|error| Error::new(format!("the system gives no event queue: {error}")))?;
         let reception = Reception { events: tell.clone(), next_client: Arc::new(AtomicU64::new(0)) };
+        let udp_addresses;
         let addresses = {
             let _inside = runtime.enter();
             if setup.config.echo {
@@ -82,6 +84,7 @@ impl Node {
                 heed_signals(&tell, &runtime)?;
             }
             let addresses = listen(&setup, &tell, &runtime)?;
+            udp_addresses = listen_udp(&setup, &tell)?;
             if let Some(path) = &setup.config.control {
                 control::listen(path, reception.clone(), &runtime)?;
             }
@@ -109,7 +112,7 @@ impl Node {
             .spawn(move || runtime.block_on(async { Task::new(parts).run().await }))
             .map_err(|error| Error::new(format!("the system gives no thread: {error}")))?;
         let next_client = reception.next_client;
-        Ok(Node { events: tell, next_client, addresses, http, opened, thread: Some(thread) })
+        Ok(Node { events: tell, next_client, addresses, udp_addresses, http, opened, thread: Some(thread) })
     }
 
     /// A new application.
@@ -125,6 +128,11 @@ impl Node {
     /// Where the HTTP interface is, if it is on.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(Http::address)
+    }
+
+    /// Where anybody may send over UDP, as [`addresses`](Self::addresses).
+    pub fn udp_addresses(&self) -> &[SocketAddr] {
+        &self.udp_addresses
     }
 
     /// What opening the store met.
@@ -242,6 +250,24 @@ fn listen(
         })?;
         addresses.extend(listener.local_addr());
         runtime.spawn(accept(listener, tell.clone()));
+    }
+    Ok(addresses)
+}
+
+fn listen_udp(setup: &Setup, tell: &mpsc::UnboundedSender<Event>) -> Result<Vec<SocketAddr>, Error> {
+    let mut addresses = Vec::new();
+    for text in &setup.config.listen_udp {
+        let socket = std::net::UdpSocket::bind(text).and_then(|socket| {
+            socket.set_nonblocking(true)?;
+            tokio::net::UdpSocket::from_std(socket)
+        });
+        let bound = socket.and_then(|socket| Ok((socket.local_addr()?, socket)));
+        let (address, socket) = bound.map_err(|error| {
+            Error::new(format!("cannot listen on {text} over UDP: {error}"))
+                .hint("another program may have the port; `listen-udp` takes host:port, port 4556")
+        })?;
+        addresses.push(address);
+        let _ = tell.send(Event::Listens(socket, address.to_string()));
     }
     Ok(addresses)
 }

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Link, Route};
 use crate::contacts::clock_time;
+use crate::layer::Layer;
 use crate::links::special;
 use crate::message::{Reply, Request};
 use crate::meter;
@@ -236,7 +237,8 @@ impl Task {
         let sessions = &self.engines.lower.second;
         let shown = ids.into_iter().map(|id| {
             let seen = self.seen.get(&id).cloned().unwrap_or_default();
-            let session = sessions.get(id);
+            let layer = sessions.get(id);
+            let session = layer.and_then(Layer::session);
             let address = self.address(id).map(str::to_owned);
             let down = seen.down.filter(|_| !seen.up).map(down_words);
             view::Link {
@@ -246,6 +248,7 @@ impl Task {
                 up: seen.up,
                 peer: seen.peer,
                 tcpcl: session.and_then(|session| session.version()).map(|version| version.number()),
+                unacknowledged: matches!(layer, Some(Layer::Udp(_))),
                 down_reason: down.map(|(reason, _)| reason.to_owned()),
                 why_down: down.map(|(_, words)| self.tls.of(id).unwrap_or(words).to_owned()),
                 tls: self.proven(id).filter(|_| seen.up).cloned(),
@@ -256,7 +259,7 @@ impl Task {
                     .map(|accept| accept.name().to_owned())
                     .collect(),
                 since_s: now.saturating_since(seen.since).as_secs_f64(),
-                counters: session.map(|session| view::counts(session.counters())).unwrap_or_default(),
+                counters: layer.map(Layer::counts).unwrap_or_default(),
             }
         });
         shown.collect()
@@ -344,7 +347,7 @@ impl Task {
                 self.ask(now, AppRequest::RemoveRoute { pattern: route.to.clone(), via });
             }
         }
-        let shared = old.callers() == new.callers() && old.tls == new.tls;
+        let shared = old.callers() == new.callers() && old.tls == new.tls && old.udp == new.udp;
         let mut opened = Vec::new();
         {
             let mut links = self.links.lock().expect("no thread panics while it has the links");
@@ -379,6 +382,7 @@ impl Task {
             peer: new.peer,
             tcpcl: new.tcpcl,
             tls: new.tls,
+            udp: new.udp,
             ..old
         };
         self.configure_links();
@@ -443,5 +447,5 @@ pub(crate) fn down_words(reason: DownReason) -> (&'static str, &'static str) {
 
 fn same_link(old: &Config, new: &Config, name: &str) -> bool {
     let find = |config: &Config| config.link.iter().find(|link| link.name == name).cloned();
-    find(old) == find(new) && old.callers() == new.callers() && old.tls == new.tls
+    find(old) == find(new) && old.callers() == new.callers() && old.tls == new.tls && old.udp == new.udp
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!      applications            Desk
 //!     ----------------------------------------------------
-//!      engines      Agent over (storage, Fan of Session)
+//!      engines      Agent over (storage, Fan of Layer)
 //!     ----------------------------------------------------
 //!      threads      Drive            pumps, one a connection
 //! ```
@@ -13,9 +13,11 @@
 
 use crate::callers::{Admission, Callers};
 use crate::damage::Damages;
+use crate::datagram::{self, Sockets};
 use crate::desk::Desk;
 use crate::event::{ClientId, ConnectionId, Event};
 use crate::events::Events;
+use crate::layer::Layer;
 use crate::links::{Past, Sessions, Shared};
 use crate::message::{Message, Reply, Request};
 use crate::meter::Turns;
@@ -30,8 +32,8 @@ use longwire_proto::bp::agent::Agent;
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, Stack, Through};
 use longwire_proto::service::{
-    AppIndication, AppRequest, CloseReason, Contact, DownReason, LinkId, NextHop, Port, Storage,
-    StreamIndication, StreamRequest,
+    AppIndication, AppRequest, CloseReason, Contact, DatagramsRequest, DownReason, LinkId, NextHop, Port,
+    Storage, StreamIndication, StreamRequest,
 };
 use longwire_proto::tcpcl;
 use longwire_proto::time::{Duration, Instant};
@@ -108,6 +110,7 @@ pub(crate) struct Task {
     next_connection: u64,
     /// Connections whose room has changed.
     roomier: BTreeSet<LinkId>,
+    sockets: Sockets,
 }
 
 /// What a task is made of.
@@ -129,6 +132,7 @@ impl Task {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { engines, setup, links, past, store, credentials, opened, events, tell, http, noted } =
             parts;
+        let window_bytes = setup.config.stream.window_bytes;
         let received_bytes_max = setup.config.stream.received_bytes_max;
         let node = engines.upper.node().to_string();
         Task {
@@ -155,6 +159,7 @@ impl Task {
             started: tokio::time::Instant::now(),
             store,
             events,
+            sockets: Sockets::new(window_bytes, tell.clone()),
             tell,
             connections: BTreeMap::new(),
             by_id: BTreeMap::new(),
@@ -319,6 +324,12 @@ impl Task {
             }
             Event::Damage(damage) => self.hear_damage(now, &damage),
             Event::Stream(id, said) => self.hear_stream(now, id, said),
+            Event::Datagrams(link, number, said) => self.hear_datagrams(now, link, number, said),
+            Event::Listens(socket, at) => {
+                let link =
+                    self.links.lock().expect("no thread panics while it has the links").listening(at.clone());
+                self.sockets.listen(link, socket, at);
+            }
             Event::Caller(wire, address) => self.hear_caller(now, wire, address),
             Event::Client(id, end) => self.desk.arrive(id, end),
             Event::Request(id, message) => self.hear_application(now, id, message),
@@ -376,7 +387,7 @@ impl Task {
                 StreamIndication::Closed(reason)
             }
         };
-        self.engines.handle_indication(now, Port::Second((link, indication)));
+        self.engines.handle_indication(now, Port::Second((link, Port::First(indication))));
     }
 
     /// Says how much more each connection takes, once a batch.
@@ -391,13 +402,14 @@ impl Task {
                 continue;
             };
             let room = StreamIndication::Room(most.saturating_sub(connection.queued));
-            self.engines.handle_indication(now, Port::Second((link, room)));
+            self.engines.handle_indication(now, Port::Second((link, Port::First(room))));
         }
     }
 
     /// Notes what the engine had against the security of a session that is now over.
     fn note_refusal(&mut self, now: Instant, link: LinkId) {
-        let down = self.engines.lower.second.get(link).and_then(|session| session.last_down());
+        let session = self.engines.lower.second.get(link).and_then(Layer::session);
+        let down = session.and_then(|session| session.last_down());
         let Some(connection) = self.connections.get(&link) else { return };
         let trouble = match (down, &connection.proven) {
             (Some(DownReason::Insecure), _) => Trouble::Plain,
@@ -434,14 +446,15 @@ impl Task {
     fn end(&mut self, now: Instant, link: LinkId) {
         self.forget(link);
         let closed = StreamIndication::Closed(CloseReason::Limit);
-        self.engines.handle_indication(now, Port::Second((link, closed)));
+        self.engines.handle_indication(now, Port::Second((link, Port::First(closed))));
     }
 
     /// Looks which callers carry bundles.
     fn look_at_callers(&mut self, now: Instant) {
         let sessions = &self.engines.lower.second;
         let carried = |link| {
-            let counters = sessions.get(link).map(|session| *session.counters()).unwrap_or_default();
+            let counters = sessions.get(link).and_then(Layer::session).map(|session| *session.counters());
+            let counters = counters.unwrap_or_default();
             counters.payload_sent + counters.payload_received
         };
         self.callers.look(now, carried);
@@ -451,7 +464,9 @@ impl Task {
     pub(crate) fn session_counters(&self) -> tcpcl::Counters {
         let past = *self.past.lock().expect("no thread panics with the counts");
         let sessions = self.engines.lower.second.iter();
-        sessions.fold(past, |sum, (_, session)| sum.plus(session.counters()))
+        sessions
+            .filter_map(|(_, layer)| layer.session())
+            .fold(past, |sum, session| sum.plus(session.counters()))
     }
 
     fn window(&self) -> Window {
@@ -546,6 +561,20 @@ impl Task {
         });
     }
 
+    // -- Datagrams ----------------------------------------------------------------------------------------------
+
+    fn hear_datagrams(&mut self, now: Instant, link: LinkId, number: u64, said: datagram::Said) {
+        for indication in self.sockets.hear(link, number, said) {
+            self.engines.handle_indication(now, Port::Second((link, Port::Second(indication))));
+        }
+    }
+
+    fn datagrams_request(&mut self, link: LinkId, request: DatagramsRequest) {
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        let address = || links.get(link).map(|known| known.link.address.clone()).unwrap_or_default();
+        self.sockets.request(link, request, address);
+    }
+
     /// What TLS proved of the other end of a link's connection.
     pub(crate) fn proven(&self, link: LinkId) -> Option<&Proven> {
         self.connections.get(&link).and_then(|connection| connection.proven.as_deref())
@@ -553,7 +582,8 @@ impl Task {
 
     /// Where the other end of a link's connection is.
     pub(crate) fn address(&self, link: LinkId) -> Option<&str> {
-        self.connections.get(&link).map(|connection| connection.address.as_str())
+        let connection = self.connections.get(&link).map(|connection| connection.address.as_str());
+        connection.or_else(|| self.sockets.address(link))
     }
 
     // -- Engines ------------------------------------------------------------------------------------------------
@@ -567,7 +597,8 @@ impl Task {
             }
             match self.engines.poll_request(now) {
                 Some(Port::First(request)) => self.store.request(now, request),
-                Some(Port::Second((link, request))) => self.stream_request(link, request),
+                Some(Port::Second((link, Port::First(request)))) => self.stream_request(link, request),
+                Some(Port::Second((link, Port::Second(request)))) => self.datagrams_request(link, request),
                 None => {
                     if let Some(answer) = self.store.answer(now) {
                         self.engines.handle_indication(now, Port::First(answer));

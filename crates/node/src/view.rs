@@ -181,6 +181,8 @@ pub struct Link {
     pub peer: Option<String>,
     /// The version of TCPCL that is spoken on it.
     pub tcpcl: Option<u8>,
+    /// True over UDP: what is sent is handed over, and nobody knows whether it arrives.
+    pub unacknowledged: bool,
     /// Why it is down, in one word.
     pub down_reason: Option<String>,
     /// Why it is down, for a person.

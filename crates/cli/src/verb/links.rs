@@ -71,8 +71,9 @@ pub(super) fn words(links: &[Link]) -> String {
             (true, _) => {
                 let peer = link.peer.as_deref().unwrap_or("that has no name");
                 let version = link.tcpcl.map(|version| format!(", TCPCL {version}")).unwrap_or_default();
+                let udp = if link.unacknowledged { ", UDP, unacknowledged" } else { "" };
                 format!(
-                    "up for {since}{version}, peer {peer}{}",
+                    "up for {since}{version}{udp}, peer {peer}{}",
                     link.tls.as_ref().map(secured).unwrap_or_default()
                 )
             }

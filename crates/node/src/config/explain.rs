@@ -1,6 +1,6 @@
 //! A configuration in words.
 
-use super::{Clock, Config, StorageKind};
+use super::{Clock, Config, Kind, Link, StorageKind};
 use crate::tls::{self, Rule};
 use longwire_proto::bp::agent::RouterChoice as Router;
 use longwire_proto::bp::{Accept, Emit};
@@ -45,7 +45,13 @@ impl Config {
                 self.tcpcl.contact_timeout, self.tcpcl.idle_messages_max
             ));
         }
-        for link in &self.link {
+        if !self.listen_udp.is_empty() {
+            line(format!("Anybody may send bundles over UDP to {}.", self.listen_udp.join(", ")));
+        }
+        for link in self.link.iter().filter(|link| link.kind == Kind::Udp) {
+            self.explain_udp(link, &mut line);
+        }
+        for link in self.link.iter().filter(|link| link.kind == Kind::Tcp) {
             let who =
                 link.peer.as_ref().map_or("whoever is there".to_owned(), |peer| format!("{peer}, no other"));
             let when = if link.open { "It calls" } else { "When told to, it calls" };
@@ -134,6 +140,21 @@ impl Config {
         out
     }
 
+    fn explain_udp(&self, link: &Link, line: &mut impl FnMut(String)) {
+        let udp = self.udp(link).unwrap_or_default();
+        let rate = match udp.rate_bps {
+            0 => "as fast as the system takes it".to_owned(),
+            rate => format!("at {rate} bit/s"),
+        };
+        let peer =
+            udp.peer_node_id.as_deref().unwrap_or("whoever is there (bundles take it by a route only)");
+        line(format!(
+            "Link `{}` sends to {peer} at {} over UDP, {rate}, one bundle in a datagram of at most {} bytes. \
+             Nothing is acknowledged: what is lost on the way is lost.",
+            link.name, link.address, udp.datagram_bytes_max
+        ));
+    }
+
     /// What is encrypted, and what certificates have to say.
     fn explain_tls(&self, line: &mut impl FnMut(String)) {
         let words = |tls: Tls| match tls {
@@ -144,7 +165,7 @@ impl Config {
         if !self.listen.is_empty() {
             line(format!("TLS with those who call {}.", words(self.tcpcl.tls)));
         }
-        for link in &self.link {
+        for link in self.link.iter().filter(|link| link.kind == Kind::Tcp) {
             let tls = self.session(link).map_or(Tls::Off, |session| session.tls);
             if link.amateur {
                 line(format!("Link `{}` is on an amateur band: TLS is never used there.", link.name));

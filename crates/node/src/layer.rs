@@ -1,0 +1,90 @@
+//! The convergence layer of a link: a TCPCL session over a stream, or bundles in datagrams.
+
+use crate::links::Counted;
+use crate::view::{self, Counts};
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::service::{Both, Bundles, Datagrams, Port, Stream};
+use longwire_proto::time::Instant;
+use longwire_proto::udpcl;
+
+/// Whichever a link has. What is meant for the other kind is a mistake of the owner.
+#[derive(Debug)]
+pub(crate) enum Layer {
+    /// TCPCL, over the first port.
+    Tcp(Box<Counted>),
+    /// UDP, over the second.
+    Udp(Box<udpcl::Link>),
+}
+
+impl Layer {
+    /// The TCPCL session, if it is one.
+    pub(crate) fn session(&self) -> Option<&Counted> {
+        match self {
+            Layer::Tcp(session) => Some(session),
+            Layer::Udp(_) => None,
+        }
+    }
+
+    /// What it has counted.
+    pub(crate) fn counts(&self) -> Counts {
+        match self {
+            Layer::Tcp(session) => view::counts(session.counters()),
+            Layer::Udp(link) => view::counts(link.counters()),
+        }
+    }
+}
+
+impl Engine for Layer {
+    type Above = Bundles;
+    type Below = Both<Stream, Datagrams>;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Bundles>) {
+        match self {
+            Layer::Tcp(session) => session.handle_request(now, request),
+            Layer::Udp(link) => link.handle_request(now, request),
+        }
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
+        match (self, indication) {
+            (Layer::Tcp(session), Port::First(said)) => session.handle_indication(now, said),
+            (Layer::Udp(link), Port::Second(said)) => link.handle_indication(now, said),
+            (layer, said) => panic!("{said:?} is for another kind of link than {layer:?}"),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        match self {
+            Layer::Tcp(session) => session.handle_timeout(now),
+            Layer::Udp(link) => link.handle_timeout(now),
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<Bundles>> {
+        match self {
+            Layer::Tcp(session) => session.poll_indication(),
+            Layer::Udp(link) => link.poll_indication(),
+        }
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        match self {
+            Layer::Tcp(session) => session.poll_request(now).map(Port::First),
+            Layer::Udp(link) => link.poll_request(now).map(Port::Second),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self {
+            Layer::Tcp(session) => session.poll_timeout(),
+            Layer::Udp(link) => link.poll_timeout(),
+        }
+    }
+
+    fn finished(&self) -> bool {
+        match self {
+            Layer::Tcp(session) => session.finished(),
+            Layer::Udp(link) => link.finished(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Bundles over UDP, on real sockets: one a datagram, and nobody acknowledges anything.
+
+mod common;
+
+use common::{App, DEADLINE, config, payload, start};
+use longwire_node::Node;
+use longwire_node::message::{Options, Reply};
+use std::net::UdpSocket;
+
+const MEMORY: &str = "[storage]\nkind = 'memory'\n";
+
+fn bob(more: &str) -> Node {
+    start(config(&format!("node = 'dtn://bob/'\nlisten-udp = ['127.0.0.1:0']\n{MEMORY}{more}")))
+}
+
+fn alice(to: std::net::SocketAddr, link: &str) -> Node {
+    start(config(&format!(
+        "node = 'dtn://alice/'\n{MEMORY}[[link]]\nname = 'bob'\nkind = 'udp'\naddress = '{to}'\npeer = 'dtn://bob/'\n\
+         rate-bps = 50_000_000\n{link}"
+    )))
+}
+
+#[test]
+fn bundles_go_over_udp_and_long_ones_in_fragments() {
+    let bob = bob("");
+    let alice = alice(bob.udp_addresses()[0], "");
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.register("inbox", 1000);
+    for (seed, length) in [0, 1, 1000, 1399, 100_000].into_iter().enumerate() {
+        let file = payload(length, seed as u64);
+        let sent = here.send("dtn://bob/inbox", &file, Options::default());
+        let (delivery, got) = there.receive();
+        assert_eq!(got, file);
+        there.take(delivery);
+        here.wait_sent(sent);
+    }
+    let status = here.status();
+    let counters = &status["links"][0]["counters"];
+    let sent = counters["datagrams_sent"].as_u64().expect("a number");
+    assert!(sent > 4 + 100_000 / 1400, "no datagram is longer than 1,400 bytes: {counters:#}");
+    let heard = there.status();
+    assert_eq!(heard["links"][0]["counters"]["datagrams_received"], sent, "{heard:#}");
+    assert_eq!(heard["links"][0]["name"], format!("udp {}", bob.udp_addresses()[0]));
+}
+
+#[test]
+fn a_datagram_may_be_as_long_as_ip_allows() {
+    let bob = bob("");
+    let alice = alice(bob.udp_addresses()[0], "[link.udp]\ndatagram-bytes-max = 65_507\n");
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.register("inbox", 100_000);
+    let file = payload(60_000, 1);
+    let sent = here.send("dtn://bob/inbox", &file, Options::default());
+    let (_, got) = there.receive();
+    assert_eq!(got, file);
+    here.wait_sent(sent);
+    assert_eq!(here.status()["links"][0]["counters"]["datagrams_sent"], 1);
+}
+
+#[test]
+fn what_must_not_be_fragmented_and_fits_no_datagram_fails_with_a_reason() {
+    let bob = bob("");
+    let alice = alice(bob.udp_addresses()[0], "");
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.register("inbox", 1000);
+    let whole = Options { must_not_fragment: true, ..Options::default() };
+    let long = here.send("dtn://bob/inbox", &payload(5000, 1), whole.clone());
+    let reason = here.wait(|said| match said.head {
+        Reply::Failed { send, reason, .. } if send == long => Some(reason),
+        _ => None,
+    });
+    assert!(reason.contains("limit"), "{reason}");
+    let short = here.send("dtn://bob/inbox", &payload(500, 2), whole);
+    let (_, got) = there.receive();
+    assert_eq!(got, payload(500, 2));
+    here.wait_sent(short);
+    let status = here.status();
+    let counters = &status["links"][0]["counters"];
+    assert_eq!(counters["datagrams_sent"], 1, "{counters:#}");
+    assert_eq!(status["links"][0]["unacknowledged"], true, "{status:#}");
+}
+
+#[test]
+fn a_bundle_is_the_datagram_and_junk_is_counted() {
+    let bob = bob("");
+    let to = bob.udp_addresses()[0];
+    // What Alice sends is a bundle and nothing else (RFC 9171 4.1: an indefinite array): any UDP port can take it.
+    let peer = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    peer.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    let alice = alice(peer.local_addr().expect("an address"), "");
+    let mut here = App::new(&alice);
+    here.send("dtn://bob/inbox", &payload(77, 3), Options::default());
+    let mut buffer = [0; 2000];
+    let length = peer.recv(&mut buffer).expect("a bundle");
+    assert_eq!((buffer[0], buffer[length - 1]), (0x9f, 0xff));
+    // Handed on to Bob among junk, keep-alives and nothing at all, it arrives.
+    let mut there = App::new(&bob);
+    there.register("inbox", 1000);
+    for datagram in [&b"junk"[..], &[0; 4], &[], &[0x9f, 0xff], &buffer[..length]] {
+        peer.send_to(datagram, to).expect("it is sent");
+    }
+    let (_, got) = there.receive();
+    assert_eq!(got, payload(77, 3));
+    let status = there.status();
+    let counters = &status["links"][0]["counters"];
+    assert_eq!(
+        (&counters["keepalives_received"], &counters["violations"]),
+        (&1.into(), &1.into()),
+        "{status:#}"
+    );
+    assert_eq!((&counters["datagrams_received"], &counters["refused"]), (&3.into(), &2.into()), "{status:#}");
+}
+
+#[test]
+fn a_link_to_nobody_says_so_and_comes_back() {
+    // A port that was just given back: nobody is there.
+    let port = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let alice = alice(port, "[link.udp]\nretry-min = '20 ms'\nretry-max = '50 ms'\n");
+    let mut here = App::new(&alice);
+    here.send("dtn://bob/inbox", &payload(10, 1), Options::default());
+    let status = here.wait_status(|status| status["links"][0]["counters"]["failed"].as_u64() > Some(0));
+    assert_eq!(
+        status["links"][0]["why_down"].as_str().unwrap_or("nobody listens there"),
+        "nobody listens there"
+    );
+    let bob = start(config(&format!("node = 'dtn://bob/'\nlisten-udp = ['{port}']\n{MEMORY}")));
+    let mut there = App::new(&bob);
+    there.register("inbox", 1000);
+    here.wait_status(|status| status["links"][0]["up"] == true);
+    here.send("dtn://bob/inbox", &payload(20, 2), Options::default());
+    let (_, got) = there.receive();
+    assert_eq!(got, payload(20, 2), "the first was lost: nobody acknowledges anything");
+}
+
+#[test]
+fn a_configuration_says_what_it_means() {
+    let text = format!(
+        "node = 'dtn://alice/'\nlisten-udp = ['[::]:4556']\n{MEMORY}[[link]]\nname = 'bob'\nkind = 'udp'\n\
+         address = 'bob:4556'\nrate-bps = 9600\n"
+    );
+    let words = config(&text).explain();
+    for part in [
+        "Anybody may send bundles over UDP to [::]:4556",
+        "at 9600 bit/s",
+        "Nothing is acknowledged",
+        "by a route",
+    ] {
+        assert!(words.contains(part), "{words}");
+    }
+    for (wrong, what) in [
+        ("[link.tcpcl]\nversions = '4'", "means nothing there"),
+        ("[link.udp]\nkeepalive = '1 s'", "at least 15 s"),
+        ("[link.udp]\nrate = 5", "unknown field `rate`"),
+    ] {
+        let error =
+            longwire_node::Config::parse(&format!("{text}{wrong}"), "test", std::path::Path::new("/"));
+        let error = error.expect_err(wrong).to_string();
+        assert!(error.contains(what) && error.contains("hint: "), "{error}");
+    }
+}
