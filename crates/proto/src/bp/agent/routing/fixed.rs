@@ -44,9 +44,10 @@ impl Fixed {
     }
 
     fn went(&mut self, now: Instant, hop: Hop) {
-        if self.gone.len() < GONE_MAX {
-            self.gone.insert(hop, now);
+        if self.gone.len() >= GONE_MAX {
+            self.gone.pop_first();
         }
+        self.gone.insert(hop, now);
     }
 }
 
@@ -59,7 +60,9 @@ impl Router for Fixed {
             Event::Here { link, peer } => (link, peer, true),
             Event::Away { link, peer } => (link, peer, false),
         };
-        for hop in [Some(Hop::Link(link)), peer.cloned().map(Hop::Node)].into_iter().flatten() {
+        // No route leads over what a peer has opened, but to the peer.
+        let own = Some(Hop::Link(link)).filter(|_| !link.is_incoming());
+        for hop in [own, peer.cloned().map(Hop::Node)].into_iter().flatten() {
             match on {
                 true => drop(self.gone.remove(&hop)),
                 false => self.went(now, hop),

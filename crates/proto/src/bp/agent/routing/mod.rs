@@ -177,6 +177,9 @@ const COPY_BIT: u64 = 1 << 63;
 /// No record has this id or a greater one, and copies have.
 pub(super) const COPIES_FROM: RecordId = RecordId(COPY_BIT);
 
+/// How many nodes are remembered as having a bundle; then it goes to its destination only.
+const GIVEN_MAX: usize = 1000;
+
 /// True for the id of a copy.
 pub(super) const fn is_copy(record: RecordId) -> bool {
     record.0 & COPY_BIT != 0

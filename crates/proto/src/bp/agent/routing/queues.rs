@@ -116,23 +116,24 @@ impl Queues {
     pub(super) fn candidates(&self, link: LinkId, router: &dyn Router, view: &View<'_>) -> Vec<Rank> {
         let mut ranks: Vec<Rank> = Vec::new();
         for id in self.of_link(link, view.links) {
-            let class = &self.classes[&id];
+            let class = &self.classes[id];
             if !class.queue.is_empty() && class.key.may_use(link, router, view) {
                 ranks.extend(class.queue.iter().take(CANDIDATES_MAX));
             }
         }
         ranks.sort_by_key(|(priority, record)| (*priority, !is_copy(*record), *record));
+        // A class may name the link, and the node at its end.
+        ranks.dedup();
         ranks
     }
 
     /// The classes that a link may concern.
-    fn of_link(&self, link: LinkId, links: &Links) -> BTreeSet<ClassId> {
-        let mut found = self.by_hop.get(&Hop::Link(link)).cloned().unwrap_or_default();
-        if let Some(peer) = links.peer(link) {
-            found.extend(self.by_hop.get(&Hop::Node(peer.clone())).into_iter().flatten());
-            found.extend(&self.for_everyone);
-        }
-        found
+    fn of_link(&self, link: LinkId, links: &Links) -> impl Iterator<Item = &ClassId> {
+        let peer = links.peer(link);
+        let by_link = self.by_hop.get(&Hop::Link(link));
+        let by_node = peer.and_then(|peer| self.by_hop.get(&Hop::Node(peer.clone())));
+        let everyone = peer.map(|_| &self.for_everyone);
+        [by_link, by_node, everyone].into_iter().flatten().flatten()
     }
 
     /// True if some bundle would use this link, which is down and led to this node before, if it were up.

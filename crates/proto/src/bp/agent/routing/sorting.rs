@@ -8,7 +8,7 @@ use super::super::clock::Due;
 use super::super::held::{Held, Stage};
 use super::super::parse_node;
 use super::queues::ClassKey;
-use super::{Event, Hop, Hops, Subject, View, Ways, is_copy, peer_key};
+use super::{Event, GIVEN_MAX, Hop, Hops, Subject, View, Ways, is_copy, peer_key};
 use crate::bp::Eid;
 
 /// A next hop as the operator names it; none: that is no node.
@@ -105,14 +105,14 @@ impl Agent {
         let ways = self.router.ways(&Subject { has_route, copies }, hops);
         let held = self.bundles.get_mut(&record).expect("it was just found");
         if ways == Ways::Everyone {
-            if held.flights.is_empty() {
+            let spread = held.spread.as_deref().expect("a router that spreads");
+            if held.flights.is_empty() && spread.given.len() < GIVEN_MAX {
+                let given = spread.keys();
                 // What a neighbour has of it, the next one has not.
                 held.renew();
-                let spread = held.spread.as_deref().expect("a router that spreads");
-                let given = spread.keys();
                 return ClassKey { given, ..alone(ways) };
             }
-            // On its way as a whole, as far as it goes.
+            // On its way as a whole, as far as it goes; or enough nodes have it.
             return alone(Ways::Hops(vec![(0, Hop::Node(destination.node_id().detached()))]));
         }
         let (previous, arrived_over) = came_from(held, &destination);

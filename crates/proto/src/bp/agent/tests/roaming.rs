@@ -3,9 +3,9 @@
 
 use super::super::{RouterChoice, Routing};
 use super::forwarding::{HOUR, random};
-use super::world::{Payload, World};
+use super::world::{EPOCH_DTN_MS, Payload, World};
 use crate::rng::Rng;
-use crate::service::{SendId, SendOptions};
+use crate::service::{AppRequest, Contact, LinkId, SendId, SendOptions};
 use crate::time::Duration;
 
 const LIFETIME: Duration = HOUR;
@@ -26,9 +26,33 @@ fn payload(seed: u64, number: u64) -> bytes::Bytes {
     bytes.into()
 }
 
+/// Contacts at any time, and in the end for good; the cables come and go as they like.
+fn plan(world: &mut World, rng: &mut Rng, nodes: usize) {
+    let mut link = 0;
+    for a in 0..nodes {
+        for b in a + 1..nodes {
+            link += 1;
+            let mut at = 0;
+            let mut window = |wait: u64, length: u64| {
+                let start_dtn_ms = EPOCH_DTN_MS + at + wait;
+                at += wait + length;
+                let (end_dtn_ms, rate_bps) = (EPOCH_DTN_MS + at, 60_000);
+                Contact { start_dtn_ms, end_dtn_ms, rate_bps, delay_ms: 200 }
+            };
+            let mut contacts: Vec<Contact> =
+                (0..3).map(|_| window(rng.below(30_000), 1 + rng.below(20_000))).collect();
+            contacts.push(window(1000, 100_000_000));
+            for node in [a, b] {
+                world.tell(node, AppRequest::SetContacts { link: LinkId(link), contacts: contacts.clone() });
+            }
+        }
+    }
+}
+
 impl Roaming {
     /// A few nodes, a cable between any two of them, none plugged in.
     fn new(seed: u64, router: RouterChoice) -> Self {
+        let planned = router == RouterChoice::ContactPlan;
         let mut rng = Rng::new(seed).fork("roaming");
         let mut world = World::new(seed);
         world.strict = false;
@@ -49,6 +73,9 @@ impl Roaming {
             }
         }
         let cables = world.cables.len();
+        if planned {
+            plan(&mut world, &mut rng, nodes);
+        }
         let crashes = rng.chance(0.5);
         world.start_all();
         Roaming { world, rng, nodes, cables, sent: Vec::new(), crashes }
@@ -117,6 +144,11 @@ fn live(seed: u64, router: RouterChoice) {
 #[test]
 fn static_routes_deliver_once_in_a_thousand_roaming_worlds() {
     (0..1000).for_each(|seed| live(seed, RouterChoice::Static));
+}
+
+#[test]
+fn a_contact_plan_delivers_once_in_a_thousand_roaming_worlds() {
+    (0..1000).for_each(|seed| live(seed, RouterChoice::ContactPlan));
 }
 
 #[test]
