@@ -9,10 +9,13 @@ mod peer;
 
 use besieged::Besieged;
 use bytes::Bytes;
-use longwire_proto::bp::{Bundle, DtnTime, Fragment};
+use longwire_proto::bp::{BlockFlags, Bundle, Content, DtnTime, Fragment, HopCount};
 use longwire_proto::rng::Rng;
 use longwire_proto::tcpcl::v4::wire::{END, Message, RefuseReason, RejectReason, START};
 use peer::*;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// No attack makes a node take more memory, bytes.
@@ -360,4 +363,122 @@ fn many_connections_together_fill_no_memory() {
     bob.wait_count("/counters/received", 180);
     holds(&mut bob);
     drop(peers);
+}
+
+/// What is announced takes no place before it comes: nobody else is refused for it.
+#[test]
+fn announced_bundles_take_no_place_in_the_store() {
+    let mut bob = besiege("announced", "agent.limits.store-bytes-max = 100_000_000\n");
+    let mut peers = Vec::new();
+    for number in 0..20 {
+        let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+        let head = head("dtn://mallory/", "dtn://far/x", number, 40_000_000).to_bytes();
+        peer.say(&segment_header(START, 1, Bytes::new(), head.len() as u64)).unwrap();
+        peer.say(&head).unwrap();
+        peers.push(peer);
+    }
+    bob.wait_count("/bundles", 20);
+    holds(&mut bob);
+    let status = bob.status();
+    assert_eq!(status["counters"]["refused_no_resources"], 0, "{:#}", status["counters"]);
+}
+
+#[test]
+fn endless_small_transfers() {
+    let mut bob = besiege("small", "agent.limits.bundles-max = 2000\n");
+    let address = bob.address;
+    let stop = Arc::new(AtomicBool::new(false));
+    let floods: Vec<_> = (0..4)
+        .map(|flood| {
+            let stop = stop.clone();
+            std::thread::spawn(move || flood_with_transfers(address, flood, &stop))
+        })
+        .collect();
+    // The store is full of it, and says so; whoever does not wait for answers is ended; nothing locks up.
+    bob.wait_count("/counters/refused_no_resources", 1);
+    bob.wait_count("/counters/refused_damaged", 1);
+    bob.wait_count("/sessions/violations", 1);
+    assert_eq!(bob.status()["bundles"], 2000);
+    stop.store(true, Ordering::Relaxed);
+    for flood in floods {
+        flood.join().unwrap();
+    }
+    assert!(bob.peak_bytes() < MEMORY_MAX, "{} MB", bob.peak_bytes() >> 20);
+}
+
+/// Bundles for nobody that there is, and transfers of nothing at all, without waiting for answers.
+fn flood_with_transfers(address: SocketAddr, flood: u64, stop: &AtomicBool) {
+    let name = format!("dtn://mallory-{flood}/");
+    let mut sequence = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(mut peer) = Peer::up_4(address, &name) else { continue };
+        peer.deafen();
+        for id in 0..u64::MAX {
+            sequence += 1;
+            let nothing = transfer(2 * id, &[]);
+            let something = transfer(2 * id + 1, &bundle(&name, "dtn://far/x", sequence, b""));
+            if stop.load(Ordering::Relaxed) || peer.say(&[nothing, something].concat()).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn bundles_that_are_not_wanted() {
+    let mut bob = besiege("unwanted", "agent.evict = 'none'\n");
+    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    peer.deafen();
+    let mut id = 0;
+    let mut send = |bundle: Bundle| {
+        id += 1;
+        peer.say(&transfer(id, &bundle.to_bytes())).unwrap();
+        id
+    };
+    let plain = |sequence, destination: &str| {
+        Bundle::new(head("dtn://mallory/", destination, sequence, 4), Bytes::from_static(b"data"))
+    };
+    send(plain(1, "dtn:none"));
+    bob.wait_count("/counters/dropped_null_destination", 1);
+    let mut expired = plain(2, "dtn://far/x");
+    expired.head.primary.timestamp.time = DtnTime(now_dtn_ms() - 7_200_000);
+    send(expired);
+    bob.wait_count("/counters/deleted_expired", 1);
+    let mut travelled = plain(3, "dtn://far/x");
+    travelled.head.set(&Content::HopCount(HopCount { limit: 3, count: 4 }));
+    send(travelled);
+    bob.wait_count("/counters/deleted_hop_limit", 1);
+    // From the future: kept, for its clock or this one is wrong, and counted.
+    let mut future = plain(4, "dtn://far/x");
+    future.head.primary.timestamp.time = DtnTime(now_dtn_ms() + 365 * 86_400_000);
+    send(future);
+    bob.wait_count("/counters/received_from_future", 1);
+    // Twice the same: the second is not wanted.
+    let twice = plain(5, "dtn://far/x");
+    send(twice.clone());
+    bob.wait_count("/counters/received", 2);
+    let before = bob.status()["counters"]["refused_completed"].as_u64().unwrap();
+    send(twice);
+    bob.wait_count("/counters/refused_completed", before + 1);
+    // Two blocks with one number.
+    let mut double = plain(6, "dtn://far/x");
+    double.head.blocks = vec![unknown_block(2, BlockFlags::NONE), unknown_block(2, BlockFlags::NONE)];
+    send(double);
+    bob.wait_count("/counters/refused_damaged", 1);
+    // A block that nobody knows, with every combination of its flags.
+    let all = [BlockFlags::REPLICATE, BlockFlags::REPORT, BlockFlags::DELETE_BUNDLE, BlockFlags::DISCARD];
+    for combination in 0..16_u64 {
+        let mut flags = BlockFlags::NONE;
+        for (bit, flag) in all.iter().enumerate() {
+            if combination >> bit & 1 == 1 {
+                flags |= *flag;
+            }
+        }
+        let mut strange = plain(100 + combination, "dtn://far/x");
+        strange.head.blocks = vec![unknown_block(2, flags)];
+        send(strange);
+    }
+    bob.wait_count("/counters/deleted_block", 8);
+    bob.wait_count("/counters/received", 2 + 8);
+    holds(&mut bob);
 }

@@ -47,6 +47,9 @@ pub struct Config {
     pub delivery_repeat: Duration,
     /// No bundle stays longer than this whatever its own lifetime says; zero: no override. Default zero. RFC 9171 4.3.1.
     pub lifetime_max: Duration,
+    /// By how much clocks may differ. A bundle made later than that in the future lives as long as its lifetime from its
+    /// arrival, and is counted. Default 1 hour. RFC 9171 5.5.
+    pub clock_skew_max: Duration,
     /// How bundles find their way.
     pub routing: Routing,
     /// When and how bundles are made in version 6. RFC 5050.
@@ -78,6 +81,7 @@ impl Default for Config {
             backoff_max: Duration::from_secs(300),
             delivery_repeat: Duration::ZERO,
             lifetime_max: Duration::ZERO,
+            clock_skew_max: Duration::from_secs(3600),
             routing: Routing::default(),
             version6: Version6::default(),
             custody: Custody::default(),
@@ -188,8 +192,10 @@ pub struct Limits {
     pub buffer_bytes_max: u64,
     /// Sends whose payload is not all here, at a time. Default 1,024.
     pub sends_max: usize,
-    /// Incoming transfers at a time. Default 1,024.
+    /// Incoming transfers at a time, those included that came and are not durable. Default 16,384.
     pub incoming_max: usize,
+    /// The place in the store that an arriving bundle has ahead of its bytes, bytes. Default 1 MiB.
+    pub place_ahead_bytes: u64,
     /// Endpoints registered. Default 1,024.
     pub registrations_max: usize,
     /// Routes. Default 4,096.
@@ -219,7 +225,8 @@ impl Default for Limits {
             head_bytes_max: 16_384,
             buffer_bytes_max: 1 << 20,
             sends_max: 1024,
-            incoming_max: 1024,
+            incoming_max: 16_384,
+            place_ahead_bytes: 1 << 20,
             registrations_max: 1024,
             routes_max: 4096,
             links_max: 4096,

@@ -7,6 +7,8 @@ pub struct Counters {
     pub received: u64,
     /// Prefixes of broken transfers that became fragments.
     pub received_cut: u64,
+    /// Bundles received that were made in the future, by more than clocks may differ.
+    pub received_from_future: u64,
     /// Bundles accepted from applications.
     pub sent_here: u64,
     /// Bundles that the next hop has whole.

@@ -52,6 +52,8 @@ enum State {
 struct Body {
     record: RecordId,
     closing: Closing,
+    /// How long the bundle is said to be, bytes.
+    whole: u64,
     /// Bytes of payload still to come.
     payload_left: u64,
     tail: BytesMut,
@@ -63,6 +65,9 @@ struct Body {
 /// deleted. But between neighbours it is far likelier that the link has damaged a bundle than that the peer has accepted
 /// such a thing: the peer is asked for it once more, and nothing is lost by a flipped bit.
 const DAMAGED: RefuseReason = RefuseReason::Retransmit;
+
+/// Of the parts of a payload, those that came last are looked at for what comes once more: there may be very many.
+pub(super) const PARTS_LOOKED_AT: usize = 256;
 
 impl Agent {
     /// A transfer begins.
@@ -187,16 +192,43 @@ impl Agent {
         let header = self.header(now, Kind::Received, head.age_ms().unwrap_or(0));
         let mut held = self.hold(now, record, header, head, length as u64, false);
         held.intake = Some((id, transfer));
-        held.share = HEADER_BYTES + whole + NOTE_BYTES;
+        held.share = self.share_ahead(whole, length as u64);
+        if self.is_from_future(now, &held) {
+            self.counters.received_from_future += 1;
+        }
         self.insert_bundle(record, held);
         let mut start = BytesMut::with_capacity(HEADER_BYTES as usize + length);
         header.encode(&mut start);
         start.extend_from_slice(&all[..length]);
         self.append(record, start.freeze());
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
-        let body = Body { record, closing, payload_left: payload, tail: BytesMut::new(), accepted: 0 };
+        let body = Body { record, closing, whole, payload_left: payload, tail: BytesMut::new(), accepted: 0 };
         incoming.state = State::Body(Box::new(body));
         self.body_piece(now, id, transfer, all.slice(length..), last);
+    }
+
+    /// The place in the store of a bundle that is arriving: for what has come of it, and some of what will. A length is
+    /// announced in a moment, and takes no place from others before its bytes come.
+    fn share_ahead(&self, whole: u64, come: u64) -> u64 {
+        let ahead = come.saturating_add(self.config.limits.place_ahead_bytes);
+        HEADER_BYTES + whole.min(ahead) + NOTE_BYTES
+    }
+
+    /// Makes place for more of an arriving bundle; false: there is none.
+    fn grow(&mut self, now: Instant, record: RecordId, whole: u64, more: u64) -> bool {
+        let held = &self.bundles[&record];
+        let come = (held.appended - HEADER_BYTES).saturating_add(more);
+        if HEADER_BYTES + come + NOTE_BYTES <= held.share {
+            return true;
+        }
+        let growth = self.share_ahead(whole.max(come), come).saturating_sub(held.share);
+        let priority = held.head.priority();
+        if !self.make_bytes(now, growth, priority) {
+            return false;
+        }
+        self.bundles.get_mut(&record).expect("it was just found").share += growth;
+        self.bytes_held += growth;
+        true
     }
 
     /// Whether a bundle is wanted (RFC 9171 5.6).
@@ -230,7 +262,13 @@ impl Agent {
             self.redundant(now, head);
             return Err(RefuseReason::Completed);
         }
-        if !self.make_space(now, HEADER_BYTES + whole + NOTE_BYTES, head.priority()) {
+        let all = HEADER_BYTES + whole + NOTE_BYTES;
+        // Where nothing is evicted, what cannot fit as it is need not begin to come.
+        let hopeless = match self.config.evict {
+            Evict::None => self.bytes_held.saturating_add(all) > self.config.limits.store_bytes_max,
+            Evict::LowestPriority => all > self.config.limits.store_bytes_max,
+        };
+        if hopeless || !self.make_space(now, self.share_ahead(whole, 0), head.priority()) {
             return Err(RefuseReason::NoResources);
         }
         Ok(())
@@ -260,7 +298,7 @@ impl Agent {
         if self.local.get(&key).is_some_and(|local| local.has(from, to)) {
             return true;
         }
-        let records = self.adus.get(&key).into_iter().flatten();
+        let records = self.adus.get(&key).into_iter().flatten().rev().take(PARTS_LOOKED_AT);
         records.filter(|record| Some(**record) != except).any(|record| {
             let held = &self.bundles[record];
             let waiting =
@@ -277,12 +315,15 @@ impl Agent {
     fn body_piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, mut data: Bytes, last: bool) {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
         let State::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
-        let record = body.record;
+        let (record, whole) = (body.record, body.whole);
         let all = data.clone();
         let payload = data.split_to(data.len().min(usize::try_from(body.payload_left).unwrap_or(usize::MAX)));
         body.closing.update(&payload);
         body.payload_left -= payload.len() as u64;
         body.tail.extend_from_slice(&data);
+        if !self.grow(now, record, whole, all.len() as u64) {
+            return self.abandon(id, transfer, record, RefuseReason::NoResources);
+        }
         if !all.is_empty() {
             self.append(record, all);
         }
@@ -421,6 +462,15 @@ impl Agent {
             self.drop_bundle(record);
             return;
         }
+        if held.own && duplicate {
+            // Its sender has forgotten in a crash that it is sent: once is enough.
+            let send = held.send;
+            self.own_sealed(record);
+            if let Some(send) = send {
+                self.end_send(send, Ok(()));
+            }
+            return self.drop_bundle(record);
+        }
         if held.own {
             self.own_sealed(record);
         } else {
@@ -531,18 +581,53 @@ impl Agent {
         if bytes > most_bytes {
             return false;
         }
-        while self.bytes_held.saturating_add(bytes) > most_bytes || self.bundles.len() >= most_bundles {
-            // The least urgent is last; of those the oldest.
-            let Some(&(least, _)) = self.evictable.last() else { return false };
-            if self.config.evict == Evict::None || least.0 >= priority {
+        while self.bundles.len() >= most_bundles {
+            if !self.evict(now, priority) {
                 return false;
             }
-            let victim =
-                self.evictable.range((least, RecordId(0))..).next().expect("the class has a member").1;
-            self.counters.deleted_evicted += 1;
-            self.delete(now, victim, ReasonCode::DepletedStorage, SendFailure::Full);
+        }
+        self.make_bytes(now, bytes, priority)
+    }
+
+    /// True if there is space for so many bytes more, evicting where the policy says so.
+    fn make_bytes(&mut self, now: Instant, bytes: u64, priority: crate::service::Priority) -> bool {
+        while self.bytes_held.saturating_add(bytes) > self.config.limits.store_bytes_max {
+            if !self.evict(now, priority) {
+                return false;
+            }
         }
         true
+    }
+
+    /// Deletes what is less urgent than something that comes; false: there is nothing.
+    fn evict(&mut self, now: Instant, priority: crate::service::Priority) -> bool {
+        // The least urgent is last; of those the oldest.
+        let Some(&(least, _)) = self.evictable.last() else { return false };
+        if self.config.evict == Evict::None || least.0 >= priority {
+            return false;
+        }
+        let victim = self.evictable.range((least, RecordId(0))..).next().expect("the class has a member").1;
+        self.counters.deleted_evicted += 1;
+        self.delete(now, victim, ReasonCode::DepletedStorage, SendFailure::Full);
+        true
+    }
+
+    /// True if the bundle was made later than now, by more than clocks may differ: its clock or this one is wrong.
+    pub(super) fn is_from_future(&self, now: Instant, held: &Held) -> bool {
+        let skew = super::clock::millis(self.config.clock_skew_max);
+        match (self.clock.dtn_ms(now), held.head.created_ms()) {
+            (Some(dtn_ms), Some(created)) => created > dtn_ms.saturating_add(skew),
+            _ => false,
+        }
+    }
+
+    /// When a bundle expires. One from the future lives as long as its lifetime from its arrival: nobody can tell whose
+    /// clock is wrong, so it is neither refused nor kept until then.
+    pub(super) fn set_end(&self, now: Instant, held: &mut Held) {
+        held.set_end(self.config.lifetime_max);
+        if self.is_from_future(now, held) {
+            held.end.dtn_ms = None;
+        }
     }
 
     /// A record header for now.
@@ -596,7 +681,7 @@ impl Agent {
             copy_of: None,
         };
         held.renew();
-        held.set_end(self.config.lifetime_max);
+        self.set_end(now, &mut held);
         held
     }
 }

@@ -17,6 +17,7 @@ use crate::bp::Eid;
 use crate::service::RecordId;
 use std::collections::VecDeque;
 
+use super::incoming::PARTS_LOOKED_AT;
 use super::Agent;
 use super::delivery::AduKey;
 use super::held::{Held, Stage};
@@ -97,7 +98,8 @@ impl Agent {
     fn trimmed_by_parts_here(&self, record: RecordId, mut todo: Ranges) -> Ranges {
         let held = &self.bundles[&record];
         let (base, previous) = (held.adu_offset(), held.head.previous_node());
-        for other in self.adus.get(&held.adu).into_iter().flatten().filter(|other| **other != record) {
+        let latest = self.adus.get(&held.adu).into_iter().flatten().rev().take(PARTS_LOOKED_AT);
+        for other in latest.filter(|other| **other != record) {
             let part = &self.bundles[other];
             let waiting = matches!(part.stage, Stage::Forwarding(_) | Stage::Resting(_));
             if waiting && part.head.fragment().is_some() && part.head.previous_node() == previous {

@@ -4,6 +4,7 @@
 //! overlap in any way; of two that have the same bytes one is read.
 
 use crate::service::RecordId;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::ranges::Ranges;
@@ -15,7 +16,9 @@ pub(super) struct Assembly {
     total: u64,
     /// Where each part begins and ends, and where its first byte lies in its record.
     parts: BTreeMap<RecordId, (u64, u64, u64)>,
+    /// What the parts cover, unless a part has gone since.
     covered: Ranges,
+    stale: bool,
 }
 
 /// A stretch of a payload in one record.
@@ -31,7 +34,7 @@ pub(super) struct Extent {
 
 impl Assembly {
     pub(super) fn new(total: u64) -> Self {
-        Assembly { total, parts: BTreeMap::new(), covered: Ranges::default() }
+        Assembly { total, parts: BTreeMap::new(), covered: Ranges::default(), stale: false }
     }
 
     /// The length of the whole.
@@ -41,7 +44,7 @@ impl Assembly {
 
     /// How many bytes of it are here.
     pub(super) fn have(&self) -> u64 {
-        self.covered.total()
+        self.covered().total()
     }
 
     /// How many parts are here.
@@ -56,27 +59,39 @@ impl Assembly {
 
     /// Adds `length` bytes from `start`, which lie at `at` in the record.
     pub(super) fn add(&mut self, record: RecordId, start: u64, length: u64, at: u64) {
+        if self.stale {
+            self.covered = self.covered().into_owned();
+            self.stale = false;
+        }
         self.parts.insert(record, (start, start + length, at));
         self.covered.insert(start, start + length);
     }
 
     /// A part is gone.
     pub(super) fn remove(&mut self, record: RecordId) {
-        self.parts.remove(&record);
-        self.covered = Ranges::default();
-        for (start, end, _) in self.parts.values() {
-            self.covered.insert(*start, *end);
+        self.stale |= self.parts.remove(&record).is_some();
+    }
+
+    /// What the parts cover. Parts go together, when their lifetime ends: it is computed when it is asked for.
+    fn covered(&self) -> Cow<'_, Ranges> {
+        if !self.stale {
+            return Cow::Borrowed(&self.covered);
         }
+        let mut covered = Ranges::default();
+        for (start, end, _) in self.parts.values() {
+            covered.insert(*start, *end);
+        }
+        Cow::Owned(covered)
     }
 
     /// True if all of it is here.
     pub(super) fn is_whole(&self) -> bool {
-        !self.parts.is_empty() && self.covered.contains(0, self.total)
+        !self.parts.is_empty() && self.covered().contains(0, self.total)
     }
 
     /// True if all of this range is here. An empty range is, once anything is.
     pub(super) fn has(&self, from: u64, to: u64) -> bool {
-        !self.parts.is_empty() && self.covered.contains(from, to)
+        !self.parts.is_empty() && self.covered().contains(from, to)
     }
 
     /// The extents of a whole payload in order: from each place on, the part that reaches farthest.
@@ -106,6 +121,21 @@ impl Assembly {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+
+    #[test]
+    fn very_many_parts_may_go_one_by_one() {
+        let mut assembly = Assembly::new(200_000);
+        for part in 0..65_536 {
+            assembly.add(RecordId(part), 2 * part, 1, 0);
+        }
+        for part in 0..65_000 {
+            assembly.remove(RecordId(part));
+        }
+        assert_eq!(assembly.have(), 536);
+        assert!(!assembly.has(0, 1) && assembly.has(130_000, 130_001));
+        assembly.add(RecordId(70_000), 0, 200_000, 0);
+        assert!(assembly.is_whole());
+    }
 
     #[test]
     fn any_overlap_gives_every_byte_once() {

@@ -356,16 +356,18 @@ impl Agent {
     pub(super) fn age_found(&mut self, now: Instant) {
         let Some(dtn_ms) = self.clock.dtn_ms(now) else { return };
         for record in core::mem::take(&mut self.unaged) {
-            let Some(held) = self.bundles.get_mut(&record) else { continue };
+            let Some(mut held) = self.bundles.remove(&record) else { continue };
             if held.arrival_dtn_ms == 0 {
+                self.bundles.insert(record, held);
                 continue;
             }
             self.deadlines.not_ends(held.end, Due::Expiry(record));
             let here_ms = millis(now.saturating_since(held.since));
             let since_arrival = dtn_ms.saturating_sub(held.arrival_dtn_ms);
             held.age_ms = held.age_ms.saturating_add(since_arrival.saturating_sub(here_ms));
-            held.set_end(self.config.lifetime_max);
+            self.set_end(now, &mut held);
             self.deadlines.ends(held.end, Due::Expiry(record));
+            self.bundles.insert(record, held);
         }
     }
 

@@ -5,6 +5,7 @@ mod custody;
 mod delivering;
 mod device;
 mod forwarding;
+mod hostile;
 mod manners;
 mod parts;
 mod roaming;

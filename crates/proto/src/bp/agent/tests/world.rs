@@ -150,6 +150,17 @@ impl World {
 
     /// A neighbour that is the test itself sends these bytes as a bundle, in pieces of this length.
     pub(super) fn inject(&mut self, node: usize, bytes: &Bytes, piece: usize) {
+        let transfer = self.inject_begin(node);
+        self.inject_pieces(node, transfer, bytes, piece, true);
+    }
+
+    /// It sends these bytes as the beginning of one.
+    pub(super) fn inject_beginning(&mut self, node: usize, bytes: &Bytes) {
+        let transfer = self.inject_begin(node);
+        self.inject_pieces(node, transfer, bytes, bytes.len(), false);
+    }
+
+    fn inject_begin(&mut self, node: usize) -> TransferId {
         if self.injected == 0 {
             let peer = Some("dtn://neighbour/".to_owned());
             let up = BundlesIndication::Up { peer, interleave: true, transfer_bytes_max: u64::MAX };
@@ -158,6 +169,10 @@ impl World {
         self.injected += 1;
         let transfer = TransferId(self.injected);
         self.say_injected(node, BundlesIndication::Begin { transfer, length: None });
+        transfer
+    }
+
+    fn inject_pieces(&mut self, node: usize, transfer: TransferId, bytes: &Bytes, piece: usize, ends: bool) {
         let count = bytes.len().div_ceil(piece);
         for (index, part) in bytes.chunks(piece).enumerate() {
             let refused = |answer: &BundlesRequest| matches!(answer, BundlesRequest::Refuse { transfer: other, .. } if *other == transfer);
@@ -165,7 +180,10 @@ impl World {
                 break;
             }
             let data = Bytes::copy_from_slice(part);
-            self.say_injected(node, BundlesIndication::Piece { transfer, data, last: index + 1 == count });
+            self.say_injected(
+                node,
+                BundlesIndication::Piece { transfer, data, last: ends && index + 1 == count },
+            );
         }
     }
 
