@@ -24,6 +24,7 @@ pub(crate) use http::is_loopback;
 
 use crate::tls::{self, Credentials, Rule};
 use longwire_proto::bp::{Accept, Eid, Emit, Peer, agent};
+use longwire_proto::service::Priority;
 use longwire_proto::setting::Fault;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{self, Tls, Versions};
@@ -66,6 +67,10 @@ pub struct Config {
     pub route: Vec<Route>,
     /// When links can be used.
     pub contact: Vec<crate::contacts::Planned>,
+    /// Folders from which files are sent.
+    pub drop: Vec<DropFolder>,
+    /// Folders in which files appear.
+    pub receive: Vec<ReceiveFolder>,
     /// How bundles find their way.
     pub routing: agent::Routing,
     /// The bundle agent.
@@ -97,6 +102,8 @@ impl Default for Config {
             peer: Vec::new(),
             route: Vec::new(),
             contact: Vec::new(),
+            drop: Vec::new(),
+            receive: Vec::new(),
             routing: agent::Routing::default(),
             agent: agent::Config {
                 limits: agent::Limits { buffer_bytes_max: 8 << 20, ..agent::Limits::default() },
@@ -273,6 +280,51 @@ pub struct Route {
     pub cost: u32,
 }
 
+/// A folder from which files are sent: whatever is put into it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DropFolder {
+    /// The folder. It is made if it is not there.
+    pub folder: PathBuf,
+    /// Where its files go: `dtn://bob/files`.
+    pub to: String,
+    /// How long they are worth delivering. Default 1 day.
+    pub lifetime: Duration,
+    /// How urgent they are. Default normal.
+    pub priority: Priority,
+    /// Send the bytes as they are, without the file's name. Default: no.
+    pub raw: bool,
+    /// What was sent stays, in the folder's `sent`. Default: yes; else it is removed.
+    pub keep: bool,
+    /// A file of which the system does not tell when it is finished is sent once it has not changed for so long. Default
+    /// 2 s.
+    pub settle: Duration,
+}
+
+impl Default for DropFolder {
+    fn default() -> Self {
+        DropFolder {
+            folder: PathBuf::new(),
+            to: String::new(),
+            lifetime: Duration::from_secs(86_400),
+            priority: Priority::Normal,
+            raw: false,
+            keep: true,
+            settle: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A folder in which files appear: whatever comes for an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ReceiveFolder {
+    /// The folder. It is made if it is not there.
+    pub folder: PathBuf,
+    /// For which endpoint of this node: `files`, or `1` of an `ipn` node.
+    pub endpoint: String,
+}
+
 impl Config {
     /// Reads a file. Paths in it are meant beside it.
     ///
@@ -301,6 +353,12 @@ impl Config {
         config.http.beside(folder);
         let beside = config.storage.path.with_file_name("longwire.sock");
         config.control = Some(config.control.map_or(beside, |path| folder.join(path)));
+        for path in config.drop.iter_mut().map(|drop| &mut drop.folder) {
+            *path = folder.join(&*path);
+        }
+        for path in config.receive.iter_mut().map(|receive| &mut receive.folder) {
+            *path = folder.join(&*path);
+        }
         config.check().map_err(|error| Error { what: format!("{place}: {}", error.what), ..error })?;
         Ok(config)
     }
@@ -338,6 +396,7 @@ impl Config {
         if self.agent.routing != agent::Routing::default() {
             return Err(Error::new("`agent.routing` is not for nodes").hint("say it in [routing]"));
         }
+        self.check_folders()?;
         if self.stream.callers_max == 0 || self.stream.callers_per_address_max == 0 {
             return Err(Error::new(
                 "`stream.callers-max` and `stream.callers-per-address-max` are at least 1",
@@ -366,6 +425,29 @@ impl Config {
             Ok(eid) if eid.is_singleton() && eid.node_id() == eid => Ok(eid.detached()),
             _ => Err(Error::new(format!("`{}` is not a node id", self.node))
                 .hint("a node id looks like dtn://alice/ or ipn:7.0")),
+        }
+    }
+
+    fn check_folders(&self) -> Result<(), Error> {
+        for drop in &self.drop {
+            if drop.to.parse::<Eid>().map_or(true, |eid| eid.is_null()) {
+                return Err(no_endpoint(&drop.to));
+            }
+        }
+        if let Some(receive) = self.receive.iter().find(|receive| receive.endpoint.is_empty()) {
+            let what = format!("[[receive]] {} has no `endpoint`", receive.folder.display());
+            return Err(Error::new(what).hint("such as endpoint = \"files\""));
+        }
+        let drops = self.drop.iter().map(|drop| &drop.folder);
+        let mut folders: Vec<&PathBuf> = drops.chain(self.receive.iter().map(|it| &it.folder)).collect();
+        folders.sort();
+        if let Some(twice) = folders.windows(2).find(|two| two[0] == two[1]) {
+            let what = format!("{} is two folders of [[drop]] and [[receive]]", twice[0].display());
+            return Err(Error::new(what).hint("each needs a folder of its own, or what arrives is sent"));
+        }
+        match folders.iter().find(|folder| folder.as_os_str().is_empty()) {
+            Some(_) => Err(Error::new("a [[drop]] or [[receive]] has no `folder`").hint("name one")),
+            None => Ok(()),
         }
     }
 

@@ -29,6 +29,7 @@ mod echo;
 pub mod envelope;
 mod event;
 mod events;
+mod folders;
 mod http;
 pub mod inbox;
 mod layer;

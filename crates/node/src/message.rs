@@ -75,6 +75,9 @@ pub struct Options {
     /// The version of the Bundle Protocol that it is sent in, 6 or 7; none: as the node's configuration says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle_version: Option<BundleVersion>,
+    /// The creation timestamp that it is to have, for who sends the same bundle again after a crash.
+    #[serde(skip)]
+    pub created: Option<(u64, u64)>,
     /// Ask for custody transfer, which makes it a bundle of version 6.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub custody: bool,
@@ -93,6 +96,7 @@ impl Default for Options {
             hop_limit: None,
             source: None,
             bundle_version: None,
+            created: None,
             custody: false,
         }
     }
@@ -114,6 +118,7 @@ impl Options {
             hop_limit: self.hop_limit,
             report_to: None,
             source: self.source.clone(),
+            created: self.created,
             version: self.bundle_version,
             custody: self.custody,
             report_custody: false,

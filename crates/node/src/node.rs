@@ -6,6 +6,7 @@ use crate::control;
 use crate::echo;
 use crate::event::{ClientId, Event};
 use crate::events::Events;
+use crate::folders;
 use crate::http::Http;
 use crate::links::{self, Links};
 use crate::setup::{Setup, prepare, set_buffers};
@@ -75,7 +76,7 @@ impl Node {
             .map_err(|error| Error::new(format!("the system gives no event queue: {error}")))?;
         let reception = Reception { events: tell.clone(), next_client: Arc::new(AtomicU64::new(0)) };
         let udp_addresses;
-        let addresses = {
+        let (addresses, folders) = {
             let _inside = runtime.enter();
             if setup.config.echo {
                 runtime.spawn(echo::serve(reception.client(), setup.config.node.starts_with("ipn:")));
@@ -88,7 +89,9 @@ impl Node {
             if let Some(path) = &setup.config.control {
                 control::listen(path, reception.clone(), &runtime)?;
             }
-            addresses
+            let config = &setup.config;
+            let folders = folders::start(&config.drop, &config.receive, &setup.wall_clock, &reception)?;
+            (addresses, folders)
         };
         let node = engines.upper.node().to_string();
         let noted = Arc::new(Events::new(setup.config.http.events_max));
@@ -99,6 +102,7 @@ impl Node {
             setup,
             links,
             past,
+            folders,
             store,
             credentials,
             opened,

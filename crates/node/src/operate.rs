@@ -76,6 +76,7 @@ impl Task {
             },
             callers: self.callers.view(),
             sessions: view::counts(&self.session_counters()),
+            folders: self.folders.lock().expect("no thread panics with it").clone(),
             received_bytes: self.pressure.unreleased(),
             queued_bytes: self.queued,
             tls: self.tls.view(now),

@@ -17,6 +17,7 @@ use crate::datagram::{self, Sockets};
 use crate::desk::Desk;
 use crate::event::{ClientId, ConnectionId, Event};
 use crate::events::Events;
+use crate::folders::Shown;
 use crate::layer::Layer;
 use crate::links::{Past, Sessions, Shared};
 use crate::message::{Message, Reply, Request};
@@ -90,6 +91,7 @@ pub(crate) struct Task {
     began_dtn_ms: Option<u64>,
     /// The contact windows that the agent was told.
     pub(crate) planned: BTreeMap<LinkId, Vec<Contact>>,
+    pub(crate) folders: Shown,
     pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) tls: tls::Ledger,
     pub(crate) opened: crate::storage::Opened,
@@ -119,6 +121,7 @@ pub(crate) struct Parts {
     pub(crate) setup: Setup,
     pub(crate) links: Shared,
     pub(crate) past: Past,
+    pub(crate) folders: Shown,
     pub(crate) store: Drive,
     pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) opened: crate::storage::Opened,
@@ -130,8 +133,20 @@ pub(crate) struct Parts {
 
 impl Task {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { engines, setup, links, past, store, credentials, opened, events, tell, http, noted } =
-            parts;
+        let Parts {
+            engines,
+            setup,
+            links,
+            past,
+            folders,
+            store,
+            credentials,
+            opened,
+            events,
+            tell,
+            http,
+            noted,
+        } = parts;
         let window_bytes = setup.config.stream.window_bytes;
         let received_bytes_max = setup.config.stream.received_bytes_max;
         let node = engines.upper.node().to_string();
@@ -148,6 +163,7 @@ impl Task {
             past,
             began_dtn_ms: None,
             planned: BTreeMap::new(),
+            folders,
             credentials,
             tls: tls::Ledger::default(),
             opened,

@@ -52,6 +52,8 @@ pub struct Status {
     pub received_bytes: u64,
     /// Bytes handed over to connections and not yet with the kernel.
     pub queued_bytes: u64,
+    /// Folders from which files are sent, and in which they appear.
+    pub folders: Vec<Folder>,
     /// What TLS did.
     pub tls: Tls,
     /// How long the node takes for a turn.
@@ -110,6 +112,23 @@ pub struct Callers {
     pub gave_way: u64,
     /// Turned away, because there were too many and none could give way.
     pub turned_away: u64,
+}
+
+/// A folder from which files are sent, or in which they appear.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Folder {
+    /// The folder.
+    pub folder: String,
+    /// Files in it are sent; else they appear there.
+    pub sends: bool,
+    /// Where they go, or for which endpoint they come.
+    pub endpoint: String,
+    /// Files that went through since the start.
+    pub files: u64,
+    /// Files that wait.
+    pub waiting: u64,
+    /// What does not work at the moment.
+    pub trouble: Option<String>,
 }
 
 /// What opening and reading the store met.

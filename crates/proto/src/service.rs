@@ -607,6 +607,10 @@ pub struct SendOptions {
     pub report_to: Option<String>,
     /// The endpoint it is sent from; none: the node's own.
     pub source: Option<String>,
+    /// The creation timestamp that it is to have, DTN milliseconds (zero: no clock) and a sequence number that the agent
+    /// does not count to; none: the agent's choice. Together with the source it is the bundle's name (RFC 9171 4.2.7): who
+    /// sends under the same name after a crash sends the same bundle, and no node takes it twice.
+    pub created: Option<(u64, u64)>,
     /// The version it is sent in; none: 6 for custody, else what the agent's configuration says.
     pub version: Option<BundleVersion>,
     /// Ask for custody transfer: the node keeps the bundle until another one is its custodian, or it is delivered
@@ -629,6 +633,7 @@ impl Default for SendOptions {
             hop_limit: None,
             report_to: None,
             source: None,
+            created: None,
             version: None,
             custody: false,
             report_custody: false,

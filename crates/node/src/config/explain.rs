@@ -72,6 +72,17 @@ impl Config {
             line(planned.explain());
         }
         line(self.explain_router());
+        for drop in &self.drop {
+            let then = if drop.keep { "and moved to its `sent`" } else { "and removed" };
+            line(format!(
+                "What is put into {} is sent to {}, {then} once the node has it.",
+                drop.folder.display(),
+                drop.to
+            ));
+        }
+        for receive in &self.receive {
+            line(format!("What comes for {} appears in {}.", receive.endpoint, receive.folder.display()));
+        }
         if self.agent.direct_neighbours {
             line("Bundles for a neighbour go straight to it, without a route.".into());
         }

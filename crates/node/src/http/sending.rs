@@ -79,6 +79,7 @@ impl Sending {
             source: self.source.clone(),
             bundle_version: self.bundle_version,
             custody: self.custody.unwrap_or(false),
+            created: None,
         })
     }
 }

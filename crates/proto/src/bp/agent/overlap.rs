@@ -17,10 +17,10 @@ use crate::bp::Eid;
 use crate::service::RecordId;
 use std::collections::VecDeque;
 
-use super::incoming::PARTS_LOOKED_AT;
 use super::Agent;
 use super::delivery::AduKey;
 use super::held::{Held, Stage};
+use super::incoming::PARTS_LOOKED_AT;
 use super::ranges::Ranges;
 
 /// How many parts that are safe with the next hop are remembered.

@@ -136,8 +136,12 @@ impl Agent {
         if flags.intersects(BundleFlags::REPORTS) {
             flags |= BundleFlags::STATUS_TIME;
         }
-        let mut primary =
-            PrimaryBlock::new(destination, source, self.timestamp(now), millis(options.lifetime));
+        let mut primary = PrimaryBlock::new(
+            destination,
+            source,
+            self.timestamp_for(now, options),
+            millis(options.lifetime),
+        );
         primary.crc = self.primary_crc();
         primary.flags = flags;
         primary.report_to = report_to;
@@ -192,6 +196,9 @@ impl Agent {
         }
         let flags = flags.with_priority(options.priority);
         let mut head = self.head_v6(now, [destination, source, report_to], flags, options.lifetime, length);
+        if let Some((time, sequence)) = options.created {
+            (head.primary.created_s, head.primary.sequence) = (time / 1000, sequence);
+        }
         if options.custody {
             head.set_custodian(self.node.clone());
         }
@@ -227,6 +234,14 @@ impl Agent {
         match self.config.primary_crc {
             CrcType::None => CrcType::Crc16,
             crc => crc,
+        }
+    }
+
+    /// The creation timestamp that an application asks for, or a new one.
+    fn timestamp_for(&mut self, now: Instant, options: &SendOptions) -> CreationTimestamp {
+        match options.created {
+            Some((time, sequence)) => CreationTimestamp { time: DtnTime(time), sequence },
+            None => self.timestamp(now),
         }
     }
 

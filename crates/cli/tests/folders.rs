@@ -1,0 +1,222 @@
+//! Watched folders as a user meets them: real processes, and SIGKILL between any two steps.
+//!
+//! `LONGWIRE_KILLS=200 cargo test -p longwire --test folders` kills more often.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Nothing here takes longer.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("longwire-folders-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Place(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn configure(&self, name: &str, text: &str) {
+        let quick = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'";
+        let text = format!("node = 'dtn://{name}/'\nstorage.path = '{name}/store'\n{text}\n{quick}");
+        fs::write(self.path(&format!("{name}.toml")), text).unwrap();
+    }
+
+    fn longwire(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(words).current_dir(&self.0).env_clear().stdin(Stdio::null());
+        command
+    }
+
+    fn ask(&self, words: &[&str]) -> Output {
+        self.longwire(words).output().unwrap()
+    }
+
+    fn start(&self, name: &str) -> Running {
+        let config = format!("{name}.toml");
+        let command = &mut self.longwire(&["node", "--config", &config]);
+        Running(command.stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// What a node says of itself, once it is up.
+    fn status(&self, name: &str) -> serde_json::Value {
+        let config = format!("{name}.toml");
+        let began = Instant::now();
+        loop {
+            let output = self.ask(&["status", "--json", "--config", &config]);
+            if output.status.success() {
+                return serde_json::from_slice(&output.stdout).unwrap();
+            }
+            assert!(began.elapsed() < DEADLINE, "{output:?}");
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Running(Child);
+
+impl Drop for Running {
+    /// SIGKILL.
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port that nobody has at the moment.
+fn port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Bytes that are not all the same.
+fn noise(length: usize, mut seed: u64) -> Vec<u8> {
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap());
+    let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+    // One that is moved away meanwhile is not there.
+    files
+        .filter_map(|entry| Some((entry.file_name().into_string().unwrap(), fs::read(entry.path()).ok()?)))
+        .collect()
+}
+
+#[track_caller]
+fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        let status = || ["alice", "bob"].map(|name| format!("{name}: {:#}", place.status(name))).concat();
+        assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", status());
+        let _ = mpsc::channel::<()>().1.recv_timeout(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_is_put_in_comes_out() {
+    let place = Place::new("story");
+    let port = port();
+    place.configure(
+        "alice",
+        &format!(
+            "[[link]]\nname = 'bob'\naddress = '127.0.0.1:{port}'\n\
+             [[drop]]\nfolder = 'out'\nto = 'dtn://bob/files'\nlifetime = '3 h'\npriority = 'expedited'\n\
+             [[drop]]\nfolder = 'away'\nto = 'dtn://bob/files'\nkeep = false"
+        ),
+    );
+    place.configure(
+        "bob",
+        &format!("listen = ['127.0.0.1:{port}']\n[[receive]]\nfolder = 'in'\nendpoint = 'files'"),
+    );
+    let words = String::from_utf8(place.ask(&["node", "--check", "--config", "alice.toml"]).stdout).unwrap();
+    assert!(words.contains("out is sent to dtn://bob/files, and moved to its `sent`"), "{words}");
+    // What is there already, from before the node was.
+    fs::create_dir_all(place.path("out")).unwrap();
+    fs::write(place.path("out/early.txt"), "early").unwrap();
+    let (alice, bob) = (place.start("alice"), place.start("bob"));
+    wait("the first comes", &place, || files(&place.path("in")).len() == 1);
+    let photo = noise(3_000_000, 1);
+    fs::write(place.path("out/photo.jpg"), &photo).unwrap();
+    fs::write(place.path("away/note.txt"), "note").unwrap();
+    fs::write(place.path("out/half.part"), "ha").unwrap();
+    wait("three come", &place, || files(&place.path("in")).len() == 3);
+    // The same name again replaces nothing, here or there.
+    fs::write(place.path("out/early.txt"), "late").unwrap();
+    wait("four come", &place, || files(&place.path("in")).len() == 4);
+    let got = files(&place.path("in"));
+    assert!(got["photo.jpg"] == photo);
+    assert_eq!((&*got["early.txt"], &*got["early-2.txt"]), (&b"early"[..], &b"late"[..]));
+    wait("all are put away", &place, || files(&place.path("out/sent")).len() == 3);
+    assert_eq!(files(&place.path("out")).keys().collect::<Vec<_>>(), ["half.part"]);
+    assert_eq!(files(&place.path("away")).len() + files(&place.path("away/sent")).len(), 0);
+    let status = place.status("alice");
+    assert_eq!((&status["folders"][0]["files"], &status["folders"][0]["trouble"]), (&3.into(), &().into()));
+    drop((alice, bob));
+}
+
+#[test]
+fn what_cannot_be_right_is_said() {
+    let place = Place::new("wrong");
+    let cases = [
+        ("[[drop]]\nfolder = 'x'\nto = 'nowhere'", "is not an endpoint"),
+        ("[[drop]]\nto = 'dtn://b/c'\n[[receive]]\nfolder = ''\nendpoint = 'x'", "a folder of its own"),
+        ("[[drop]]\nfolder = 'x'\nto = 'dtn://b/c'\n[[receive]]\nfolder = 'x'\nendpoint = 'y'", "of its own"),
+        ("[[receive]]\nfolder = 'x'", "has no `endpoint`"),
+        ("[[drop]]\nfoldr = 'x'", "did you mean `folder`"),
+    ];
+    for (text, said) in cases {
+        place.configure("alice", text);
+        let output = place.ask(&["node", "--check", "--config", "alice.toml"]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && stderr.contains(said), "{text}: {stderr}");
+    }
+}
+
+/// Both nodes are killed again and again while files go through their folders: each arrives once and whole.
+#[test]
+fn nothing_is_lost_or_doubled_when_nodes_are_killed() {
+    let kills: u64 = std::env::var("LONGWIRE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
+    let place = Place::new("kills");
+    let port = port();
+    place.configure(
+        "alice",
+        &format!(
+            "[[link]]\nname = 'bob'\naddress = '127.0.0.1:{port}'\n\
+             [[drop]]\nfolder = 'out'\nto = 'dtn://bob/files'"
+        ),
+    );
+    place.configure(
+        "bob",
+        &format!("listen = ['127.0.0.1:{port}']\n[[receive]]\nfolder = 'in'\nendpoint = 'files'"),
+    );
+    fs::create_dir_all(place.path("out")).unwrap();
+    let random = noise(kills as usize * 4 + 4, 7);
+    let mut nodes = BTreeMap::from(["alice", "bob"].map(|name| (name, place.start(name))));
+    let mut expected = BTreeMap::new();
+    for kill in 0..kills as usize {
+        for part in 0..3 {
+            let name = format!("file-{kill}-{part}");
+            let length = [10, 2_000, 300_000, 3_000_000][usize::from(random[kill * 4 + part]) % 4];
+            let content = noise(length, (kill * 3 + part) as u64);
+            let hidden = place.path(&format!("out/.{name}"));
+            fs::write(&hidden, &content).unwrap();
+            fs::rename(hidden, place.path(&format!("out/{name}"))).unwrap();
+            expected.insert(name, content);
+        }
+        // The instant is random; from the first look at the folder on there is much to do.
+        let wait = Duration::from_micros(u64::from(random[kill * 4 + 3]) * 400);
+        let _ = mpsc::channel::<()>().1.recv_timeout(wait);
+        let victim = ["alice", "bob"][usize::from(random[kill * 4]) / 16 % 2];
+        drop(nodes.remove(victim));
+        nodes.insert(victim, place.start(victim));
+    }
+    wait("all arrive", &place, || files(&place.path("in")).len() >= expected.len());
+    wait("all are put away", &place, || files(&place.path("out/sent")).len() >= expected.len());
+    for name in ["alice", "bob"] {
+        wait("the nodes are empty", &place, || place.status(name)["bundles"] == 0);
+    }
+    let got = files(&place.path("in"));
+    assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    assert!(got == expected, "each is whole");
+    assert!(files(&place.path("out/sent")) == expected);
+    assert_eq!(files(&place.path("out")).len(), 0);
+}

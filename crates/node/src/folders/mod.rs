@@ -1,0 +1,154 @@
+//! Folders: what is put into one is sent, what arrives appears in another.
+//!
+//! ```text
+//!   outbox/letter.txt --> outbox/.longwire/TIME-NUMBER/letter.txt --> (the node has it) --> outbox/sent/letter.txt
+//!     at rest               has its bundle's name from here on
+//!
+//!   (delivered) --> inbox/.longwire/ID.part, synced --> inbox/letter.txt --> (taken)
+//! ```
+//!
+//! **Once.** A file gets the creation timestamp of its bundle before the node hears of it, by a rename, and keeps it until
+//! the node has it: after a crash at any instant the same bundle is sent again, and a bundle that is here, is on its way or
+//! was taken is the same for every node, and not taken twice.
+//!
+//! **Whole.** A file is sent when it is at rest: it was moved in or closed after writing, where the system tells so, or its
+//! length and time of change have not moved for a while. Names that begin with `.` or end in `~`, `.part`, `.tmp`,
+//! `.crdownload`, `.filepart` or `.swp` are never sent: whoever writes slowly writes under such a name and renames. A file that
+//! changes while it is read is put back.
+//!
+//! Each folder has a thread of its own, and talks to the node as any application does.
+
+mod outbox;
+mod receive;
+mod watch;
+
+use crate::client::Client;
+use crate::config::{DropFolder, ReceiveFolder};
+use crate::message::{Message, Reply, Request};
+use crate::node::Reception;
+use crate::setup::WallClock;
+use crate::view;
+use longwire_settings::error::Error;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What all folders have come to, for people.
+pub(crate) type Shown = Arc<Mutex<Vec<view::Folder>>>;
+
+/// One folder's line in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    shown: Shown,
+    index: usize,
+}
+
+impl Line {
+    fn new(shown: &Shown, folder: view::Folder) -> Line {
+        let mut all = shown.lock().expect("no thread panics with it");
+        all.push(folder);
+        Line { shown: shown.clone(), index: all.len() - 1 }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut view::Folder)) {
+        change(&mut self.shown.lock().expect("no thread panics with it")[self.index]);
+    }
+
+    /// Something does not work, for now.
+    fn trouble(&self, what: impl Into<String>) {
+        let what = what.into();
+        self.change(|folder| folder.trouble = Some(what));
+    }
+
+    /// One more file is through.
+    fn done(&self) {
+        self.change(|folder| {
+            folder.files += 1;
+            folder.trouble = None;
+        });
+    }
+}
+
+/// Starts the threads of all folders.
+pub(crate) fn start(
+    drops: &[DropFolder],
+    receives: &[ReceiveFolder],
+    clock: &WallClock,
+    reception: &Reception,
+) -> Result<Shown, Error> {
+    let shown = Shown::default();
+    for drop in drops {
+        let about = view::Folder {
+            folder: drop.folder.display().to_string(),
+            sends: true,
+            endpoint: drop.to.clone(),
+            ..view::Folder::default()
+        };
+        let (line, drop, clock) = (Line::new(&shown, about), drop.clone(), clock.clone());
+        run(reception, move |talk| outbox::serve(drop, clock, talk, line))?;
+    }
+    for receive in receives {
+        let about = view::Folder {
+            folder: receive.folder.display().to_string(),
+            sends: false,
+            endpoint: receive.endpoint.clone(),
+            ..view::Folder::default()
+        };
+        let (line, receive) = (Line::new(&shown, about), receive.clone());
+        run(reception, move |talk| receive::serve(receive, talk, line))?;
+    }
+    Ok(shown)
+}
+
+fn run<F: Future<Output = ()>>(
+    reception: &Reception,
+    serve: impl FnOnce(Talk) -> F + Send + 'static,
+) -> Result<(), Error> {
+    let talk = Talk { client: reception.client(), waiting: VecDeque::new() };
+    let failed = |error: std::io::Error| Error::new(format!("the system gives no thread: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    // It ends when the node does: nobody has to wait for it.
+    thread::Builder::new()
+        .name("folder".into())
+        .spawn(move || runtime.block_on(serve(talk)))
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// The node has ended.
+#[derive(Debug)]
+struct Gone;
+
+/// A folder's connection to the node.
+struct Talk {
+    client: Client,
+    /// What was said while something else was waited for.
+    waiting: VecDeque<Message<Reply>>,
+}
+
+impl Talk {
+    async fn ask(&self, request: impl Into<Message<Request>>) -> Result<(), Gone> {
+        if self.client.request(request).await { Ok(()) } else { Err(Gone) }
+    }
+
+    /// The next thing that the node says.
+    async fn hear(&mut self) -> Result<Message<Reply>, Gone> {
+        match self.waiting.pop_front() {
+            Some(said) => Ok(said),
+            None => self.client.reply().await.ok_or(Gone),
+        }
+    }
+
+    /// Waits until `wanted` finds what it wants; deliveries that are said meanwhile wait.
+    async fn wait<T>(&mut self, mut wanted: impl FnMut(&Message<Reply>) -> Option<T>) -> Result<T, Gone> {
+        loop {
+            let said = self.client.reply().await.ok_or(Gone)?;
+            if let Some(found) = wanted(&said) {
+                return Ok(found);
+            }
+            if matches!(said.head, Reply::Delivered { .. }) {
+                self.waiting.push_back(said);
+            }
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! A folder from which files are sent.
+
+use super::watch::{Look, Watch};
+use super::{Gone, Line, Talk};
+use crate::config::DropFolder;
+use crate::envelope;
+use crate::message::{Message, Options, Reply, Request};
+use crate::setup::WallClock;
+use crate::storage::random_u64;
+use bytes::{Bytes, BytesMut};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often the folder is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The wait before something that did not work is tried again.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// Bytes of a file that are handed over at once.
+const PIECE_BYTES: usize = 256 * 1024;
+/// Files of one name in `sent` that get a number.
+const NUMBERS_MAX: u32 = 100_000;
+
+/// A file that has its bundle's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Claim {
+    /// The folder that it is alone in, which has that name.
+    place: PathBuf,
+    name: OsString,
+    created: (u64, u64),
+}
+
+/// How a try to send ended.
+enum Outcome {
+    /// The node has it.
+    Accepted,
+    /// Not now, for this reason.
+    Later(String),
+    /// It changed while it was read.
+    Changed,
+}
+
+/// Sends until the node ends.
+pub(super) async fn serve(drop: DropFolder, clock: WallClock, mut talk: Talk, line: Line) {
+    let _: Result<(), Gone> = serve_on(&drop, &clock, &mut talk, &line).await;
+}
+
+async fn serve_on(drop: &DropFolder, clock: &WallClock, talk: &mut Talk, line: &Line) -> Result<(), Gone> {
+    while let Err(error) = fs::create_dir_all(parts(&drop.folder)) {
+        line.trouble(format!("cannot use {}: {error}", drop.folder.display()));
+        rest(talk, AGAIN_AFTER).await?;
+    }
+    let mut watch = Watch::new(&drop.folder, drop.settle);
+    let mut number = 0;
+    // What was begun before the last end goes first, as the bundles that it was.
+    loop {
+        let mut troubled = false;
+        for claim in claims(&drop.folder) {
+            number += 1;
+            troubled |= !send(drop, talk, line, &claim, number).await?;
+        }
+        match watch.at_rest(Instant::now()) {
+            Ok((ready, others)) => {
+                line.change(|folder| folder.waiting = others + ready.len() as u64);
+                for name in ready {
+                    if troubled {
+                        break;
+                    }
+                    match claim(&drop.folder, &name, (clock().unwrap_or(0), own_number())) {
+                        Ok(claim) => {
+                            number += 1;
+                            troubled = !send(drop, talk, line, &claim, number).await?;
+                            line.change(|folder| folder.waiting = folder.waiting.saturating_sub(1));
+                        }
+                        // It is gone again.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        Err(error) => {
+                            line.trouble(format!("cannot take {}: {error}", name.to_string_lossy()));
+                        }
+                    }
+                }
+            }
+            Err(error) => line.trouble(format!("cannot read {}: {error}", drop.folder.display())),
+        }
+        let wait = if troubled { AGAIN_AFTER } else { LOOK_EVERY };
+        tokio::select! {
+            gone = talk.hear() => drop_reply(gone?),
+            () = watch.event() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// What was said late of a file that the node has belongs to nobody.
+fn drop_reply(_: Message<Reply>) {}
+
+/// Lets time pass, unless the node ends.
+async fn rest(talk: &mut Talk, time: Duration) -> Result<(), Gone> {
+    let until = tokio::time::Instant::now() + time;
+    loop {
+        tokio::select! {
+            said = talk.hear() => drop_reply(said?),
+            () = tokio::time::sleep_until(until) => return Ok(()),
+        }
+    }
+}
+
+/// A number that no other bundle of this node has: the agent's own count from zero.
+fn own_number() -> u64 {
+    (1 << 52) | (random_u64() >> 12)
+}
+
+fn parts(folder: &Path) -> PathBuf {
+    folder.join(".longwire")
+}
+
+/// Gives a file its bundle's name. From here on it is sent as that bundle and no other, whatever happens.
+fn claim(folder: &Path, name: &OsStr, created: (u64, u64)) -> io::Result<Claim> {
+    let place = parts(folder).join(format!("{}-{}", created.0, created.1));
+    fs::create_dir(&place)?;
+    if let Err(error) = fs::rename(folder.join(name), place.join(name)) {
+        let _ = fs::remove_dir(&place);
+        return Err(error);
+    }
+    for changed in [&place, &parts(folder), folder] {
+        File::open(changed)?.sync_all()?;
+    }
+    Ok(Claim { place, name: name.to_owned(), created })
+}
+
+/// What has its name already, the oldest first.
+fn claims(folder: &Path) -> Vec<Claim> {
+    let Ok(places) = fs::read_dir(parts(folder)) else { return Vec::new() };
+    let mut claims: Vec<Claim> = places.flatten().filter_map(|place| found(&place.path())).collect();
+    claims.sort_by_key(|claim| claim.created);
+    claims
+}
+
+fn found(place: &Path) -> Option<Claim> {
+    let (time, number) = place.file_name()?.to_str()?.split_once('-')?;
+    let created = (time.parse().ok()?, number.parse().ok()?);
+    match fs::read_dir(place).ok()?.flatten().next() {
+        Some(file) => Some(Claim { place: place.to_owned(), name: file.file_name(), created }),
+        None => {
+            // The end came between two steps, before the first file or after the last.
+            let _ = fs::remove_dir(place);
+            None
+        }
+    }
+}
+
+/// Sends a file and puts it where it belongs then; false: not now.
+async fn send(
+    drop: &DropFolder,
+    talk: &mut Talk,
+    line: &Line,
+    claim: &Claim,
+    number: u64,
+) -> Result<bool, Gone> {
+    let path = claim.place.join(&claim.name);
+    if fs::metadata(&path).is_ok_and(|about| about.nlink() > 1) {
+        // It has its place among those sent: only the end of that was missing.
+        finish(drop, line, claim);
+        return Ok(true);
+    }
+    let outcome = match hand(drop, talk, claim, number).await? {
+        Ok(outcome) => outcome,
+        Err(error) => Outcome::Later(format!("cannot read {}: {error}", path.display())),
+    };
+    match outcome {
+        Outcome::Accepted => finish(drop, line, claim),
+        Outcome::Changed => put_back(drop, line, claim),
+        Outcome::Later(why) => {
+            line.trouble(format!("{} waits: {why}", claim.name.to_string_lossy()));
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Hands a file to the node.
+async fn hand(
+    drop: &DropFolder,
+    talk: &mut Talk,
+    claim: &Claim,
+    send: u64,
+) -> Result<io::Result<Outcome>, Gone> {
+    let (mut file, look) = match File::open(claim.place.join(&claim.name)).and_then(|file| {
+        let look = Look::of(&file.metadata()?);
+        Ok((file, look))
+    }) {
+        Ok(opened) => opened,
+        Err(error) => return Ok(Err(error)),
+    };
+    let head = if drop.raw { Bytes::new() } else { envelope::head(&claim.name.to_string_lossy()) };
+    let length = head.len() as u64 + look.length;
+    let options = Options {
+        priority: drop.priority,
+        lifetime_s: drop.lifetime.as_secs_f64(),
+        created: Some(claim.created),
+        ..Options::default()
+    };
+    let opening = Request::Send { send, to: drop.to.clone(), length, options };
+    talk.ask(Message { head: opening, body: head }).await?;
+    let mut left = look.length;
+    while left > 0 {
+        let piece = match next_piece(&mut file, left) {
+            Ok(piece) => piece,
+            Err(error) => return give_up(talk, send, Err(error)).await,
+        };
+        left = left.saturating_sub(piece.len() as u64);
+        // Before the last bytes go the node has no bundle, and it can be taken back.
+        let now = file.metadata().map(|about| Look::of(&about));
+        if piece.is_empty() || (left == 0 && now.ok() != Some(look)) {
+            return give_up(talk, send, Ok(Outcome::Changed)).await;
+        }
+        talk.ask(Message { head: Request::Piece { send }, body: piece }).await?;
+    }
+    let outcome = talk.wait(|said| match &said.head {
+        Reply::Accepted { send: of, .. } if *of == send => Some(Outcome::Accepted),
+        Reply::Failed { send: of, reason, .. } if *of == send => Some(Outcome::Later(reason.clone())),
+        Reply::Error { what, .. } => Some(Outcome::Later(what.clone())),
+        _ => None,
+    });
+    Ok(Ok(outcome.await?))
+}
+
+async fn give_up(
+    talk: &mut Talk,
+    send: u64,
+    outcome: io::Result<Outcome>,
+) -> Result<io::Result<Outcome>, Gone> {
+    talk.ask(Request::Cancel { send }).await?;
+    talk.wait(|said| matches!(said.head, Reply::Failed { send: of, .. } if of == send).then_some(())).await?;
+    Ok(outcome)
+}
+
+fn next_piece(file: &mut File, left: u64) -> io::Result<Bytes> {
+    let mut piece = BytesMut::zeroed(PIECE_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX)));
+    let read = file.read(&mut piece)?;
+    piece.truncate(read);
+    Ok(piece.freeze())
+}
+
+/// The node has it: it goes to those sent, or goes.
+fn finish(drop: &DropFolder, line: &Line, claim: &Claim) {
+    let moved =
+        if drop.keep { keep(&drop.folder, claim) } else { fs::remove_file(claim.place.join(&claim.name)) };
+    match moved.and_then(|()| fs::remove_dir(&claim.place)) {
+        Ok(()) => line.done(),
+        Err(error) => line.trouble(format!("cannot move {}: {error}", claim.name.to_string_lossy())),
+    }
+}
+
+/// It was changed after all: it waits until it is at rest again, and becomes another bundle then.
+fn put_back(drop: &DropFolder, line: &Line, claim: &Claim) {
+    if let Err(error) = place(&drop.folder, claim).and_then(|()| fs::remove_dir(&claim.place)) {
+        line.trouble(format!("cannot put {} back: {error}", claim.name.to_string_lossy()));
+    }
+}
+
+fn keep(folder: &Path, claim: &Claim) -> io::Result<()> {
+    let sent = folder.join("sent");
+    fs::create_dir_all(&sent)?;
+    place(&sent, claim)
+}
+
+/// Moves a file into a folder, under its name or that with a number: nothing that is there is replaced. With two names it
+/// has its place, and only loses the first.
+fn place(folder: &Path, claim: &Claim) -> io::Result<()> {
+    let from = claim.place.join(&claim.name);
+    if fs::metadata(&from)?.nlink() > 1 {
+        return fs::remove_file(from);
+    }
+    for number in 1..NUMBERS_MAX {
+        let to = folder.join(numbered(&claim.name, number));
+        match fs::hard_link(&from, &to) {
+            Ok(()) => {
+                File::open(folder)?.sync_all()?;
+                return fs::remove_file(from);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            // A file system without links, such as FAT.
+            Err(_) if !to.exists() => return fs::rename(&from, &to),
+            Err(_) => {}
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "there are too many files of that name"))
+}
+
+fn numbered(name: &OsStr, number: u32) -> OsString {
+    if number == 1 {
+        return name.to_owned();
+    }
+    let path = Path::new(name);
+    let mut out = path.file_stem().unwrap_or(name).to_owned();
+    out.push(format!("-{number}"));
+    if let Some(ending) = path.extension() {
+        out.push(".");
+        out.push(ending);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn folder(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("longwire-outbox-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(parts(&path)).unwrap();
+        Folder(path)
+    }
+
+    #[test]
+    fn a_claim_is_found_again_after_any_step() {
+        let folder = folder("claims");
+        fs::create_dir(parts(&folder.0).join("5-6")).unwrap();
+        assert_eq!(claims(&folder.0), [], "the end came before the file");
+        assert!(!parts(&folder.0).join("5-6").exists());
+        fs::write(folder.0.join("b.txt"), "b").unwrap();
+        fs::write(folder.0.join("a.txt"), "a").unwrap();
+        let second = claim(&folder.0, OsStr::new("a.txt"), (7, own_number())).unwrap();
+        let first = claim(&folder.0, OsStr::new("b.txt"), (5, own_number())).unwrap();
+        assert!(!folder.0.join("a.txt").exists());
+        assert_eq!(claims(&folder.0), [first.clone(), second]);
+        assert!(claim(&folder.0, OsStr::new("none"), (1, 1)).is_err());
+        assert_eq!(claims(&folder.0).len(), 2);
+        // Placed, and not removed: once more places it no second time.
+        fs::create_dir(folder.0.join("sent")).unwrap();
+        fs::hard_link(first.place.join("b.txt"), folder.0.join("sent/b.txt")).unwrap();
+        keep(&folder.0, &first).unwrap();
+        fs::remove_dir(&first.place).unwrap();
+        assert_eq!(fs::read_dir(folder.0.join("sent")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_was_sent_replaces_nothing() {
+        let folder = folder("sent");
+        for round in 0..3_u64 {
+            fs::write(folder.0.join("a.tar.gz"), round.to_string()).unwrap();
+            let claim = claim(&folder.0, OsStr::new("a.tar.gz"), (1, round)).unwrap();
+            keep(&folder.0, &claim).unwrap();
+        }
+        for (name, content) in [("a.tar.gz", "0"), ("a.tar-2.gz", "1"), ("a.tar-3.gz", "2")] {
+            assert_eq!(fs::read_to_string(folder.0.join("sent").join(name)).unwrap(), content);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Which files of a folder are at rest.
+//!
+//! Where the system tells when a file was moved in or closed after writing (inotify), that decides, and a file that is being
+//! written waits however long its writer rests. Of files that nothing was told of (they were there before, or come over a
+//! network file system) the length and the time of change have to stay the same for a while.
+
+use inotify::{EventMask, EventStream, Inotify, WatchMask};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::future::poll_fn;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Files looked at in one round; the others have their turn in the next ones.
+const FILES_MAX: usize = 10_000;
+/// Ends of names under which programs write.
+const UNFINISHED: [&str; 5] = ["part", "tmp", "crdownload", "filepart", "swp"];
+
+/// What a file looked like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) length: u64,
+    pub(super) changed: Option<SystemTime>,
+}
+
+impl Look {
+    pub(super) fn of(about: &fs::Metadata) -> Look {
+        Look { length: about.len(), changed: about.modified().ok() }
+    }
+}
+
+/// A folder that is watched.
+pub(super) struct Watch {
+    folder: PathBuf,
+    settle: Duration,
+    events: Option<EventStream<[u8; 4096]>>,
+    /// Moved in or closed after writing.
+    finished: BTreeSet<OsString>,
+    /// Written to, and not closed since.
+    unfinished: BTreeSet<OsString>,
+    /// What others looked like, and since when.
+    looks: BTreeMap<OsString, (Look, Instant)>,
+}
+
+impl Watch {
+    pub(super) fn new(folder: &Path, settle: Duration) -> Watch {
+        let mut watch = Watch {
+            folder: folder.to_owned(),
+            settle,
+            events: None,
+            finished: BTreeSet::new(),
+            unfinished: BTreeSet::new(),
+            looks: BTreeMap::new(),
+        };
+        // Without it, looking now and then has to do.
+        watch.events = watch.listen().ok();
+        watch
+    }
+
+    fn listen(&self) -> io::Result<EventStream<[u8; 4096]>> {
+        let inotify = Inotify::init()?;
+        let mask = WatchMask::CLOSE_WRITE | WatchMask::MOVED_TO | WatchMask::MODIFY | WatchMask::ONLYDIR;
+        inotify.watches().add(&self.folder, mask)?;
+        inotify.into_event_stream([0; 4096])
+    }
+
+    /// Waits until something happens in the folder; for ever, where the system does not tell.
+    pub(super) async fn event(&mut self) {
+        let Some(events) = &mut self.events else { return std::future::pending().await };
+        let event = poll_fn(|context| futures_core::Stream::poll_next(Pin::new(&mut *events), context)).await;
+        match event {
+            Some(Ok(event)) => {
+                let Some(name) = event.name else { return };
+                if event.mask.contains(EventMask::MODIFY) {
+                    self.finished.remove(&name);
+                    self.unfinished.insert(name);
+                } else {
+                    self.unfinished.remove(&name);
+                    self.finished.insert(name);
+                }
+            }
+            // Too much at a time, most likely: what was missed comes to rest.
+            Some(Err(_)) | None => {
+                self.unfinished.clear();
+                self.events = self.listen().ok();
+            }
+        }
+    }
+
+    /// The names of files that are at rest, and how many are not.
+    pub(super) fn at_rest(&mut self, now: Instant) -> io::Result<(Vec<OsString>, u64)> {
+        let mut looks = BTreeMap::new();
+        let (mut ready, mut others) = (Vec::new(), 0);
+        for entry in fs::read_dir(&self.folder)?.take(FILES_MAX) {
+            let entry = entry?;
+            let name = entry.file_name();
+            // A link leads elsewhere: it is not followed.
+            let Ok(about) = entry.metadata() else { continue };
+            if !about.is_file() || is_unfinished(&name) {
+                continue;
+            }
+            let look = Look::of(&about);
+            let since = self.looks.get(&name).filter(|(before, _)| *before == look);
+            let since = since.map_or(now, |(_, since)| *since);
+            let rests = !self.unfinished.contains(&name) && now.duration_since(since) >= self.settle;
+            if rests || self.finished.contains(&name) {
+                ready.push(name.clone());
+            } else {
+                others += 1;
+            }
+            looks.insert(name, (look, since));
+        }
+        self.finished.retain(|name| looks.contains_key(name));
+        self.unfinished.retain(|name| looks.contains_key(name));
+        self.looks = looks;
+        ready.sort();
+        Ok((ready, others))
+    }
+}
+
+/// Names under which nobody puts a finished file.
+fn is_unfinished(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    name.starts_with('.') || name.ends_with('~') || UNFINISHED.contains(&ending.to_ascii_lowercase().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    struct Folder(PathBuf);
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn folder(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("longwire-watch-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    #[test]
+    fn what_nothing_is_told_of_has_to_rest() {
+        let folder = folder("rest");
+        for name in ["letter.txt", ".hidden", "big.part", "draft.txt~", "x.TMP"] {
+            fs::write(folder.0.join(name), "content").unwrap();
+        }
+        fs::create_dir(folder.0.join("sent")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", folder.0.join("passwd")).unwrap();
+        let mut watch = Watch { events: None, ..outside(&folder) };
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(watch.at_rest(at(0)).unwrap(), (vec![], 1));
+        assert_eq!(watch.at_rest(at(1)).unwrap(), (vec![], 1));
+        fs::write(folder.0.join("letter.txt"), "longer content").unwrap();
+        assert_eq!(watch.at_rest(at(2)).unwrap(), (vec![], 1), "it has changed");
+        assert_eq!(watch.at_rest(at(4)).unwrap(), (vec!["letter.txt".into()], 0));
+    }
+
+    fn outside(folder: &Folder) -> Watch {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        Watch::new(&folder.0, Duration::from_secs(2))
+    }
+
+    #[test]
+    fn what_is_moved_in_or_closed_goes_at_once_and_what_is_open_waits() {
+        let folder = folder("told");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut watch = Watch::new(&folder.0, Duration::from_secs(2));
+            let now = Instant::now();
+            fs::write(folder.0.join(".letter"), "content").unwrap();
+            fs::rename(folder.0.join(".letter"), folder.0.join("letter")).unwrap();
+            let mut open = fs::File::create(folder.0.join("open")).unwrap();
+            open.write_all(b"some").unwrap();
+            while watch.unfinished.is_empty() || watch.finished.is_empty() {
+                watch.event().await;
+            }
+            let (ready, others) = watch.at_rest(now).unwrap();
+            assert_eq!((ready, others), (vec!["letter".into()], 1));
+            let later = now + Duration::from_secs(3600);
+            assert_eq!(watch.at_rest(later).unwrap().1, 1, "however long its writer rests");
+            drop(open);
+            while watch.finished.len() < 2 {
+                watch.event().await;
+            }
+            let (ready, others) = watch.at_rest(later).unwrap();
+            assert_eq!((ready, others), (vec!["letter".into(), "open".into()], 0));
+        });
+    }
+}
