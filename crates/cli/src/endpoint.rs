@@ -29,7 +29,9 @@ fn meant(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let name = match lower.split_once(':') {
         // `dtn:bob`, `dnt://bob/files`, `http://bob`.
-        Some((scheme, rest)) if !rest.starts_with(|c: char| c.is_ascii_digit()) || scheme == "dtn" => {
+        Some((scheme, rest))
+            if scheme == "dtn" || !rest.trim_start_matches('/').starts_with(|c: char| c.is_ascii_digit()) =>
+        {
             let rest = rest.trim_start_matches('/');
             if rest.contains('/') { format!("dtn://{rest}") } else { format!("dtn://{rest}/files") }
         }
