@@ -181,8 +181,8 @@ pub struct Proven {
     pub node_ids: Vec<String>,
     /// The name or address that its certificate proves, of those that the connection has.
     pub network: Option<String>,
-    /// When its certificate expires, Unix seconds.
-    pub not_after_unix_s: i64,
+    /// When its certificate expires, Unix seconds; none: it has shown none.
+    pub not_after_unix_s: Option<i64>,
 }
 
 /// A link.

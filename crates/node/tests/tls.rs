@@ -394,6 +394,36 @@ fn a_peer_of_tls_1_2_gets_through_and_one_without_a_certificate_does_not() {
 }
 
 #[test]
+fn a_caller_without_a_certificate_gets_in_only_where_the_policy_says_so() {
+    let office = Office::new("anonymous");
+    let settings = office.ordinary("bob");
+    let anonymous = "[tls.policy]\nanonymous-callers = true\n";
+    for (policy, welcome) in [
+        (anonymous.to_owned() + "node-id = 'ignore'\n", true),
+        (anonymous.to_owned() + "node-id = 'if-present'\n", true),
+        (anonymous.to_owned(), false),
+        (anonymous.to_owned() + "node-id = 'ignore'\nnetwork = 'require'\n", false),
+        ("[tls.policy]\nnode-id = 'ignore'\n".to_owned(), false),
+    ] {
+        let bob = bob("require", &format!("{settings}{policy}"));
+        let mut stream = call(&bob);
+        contact(&mut stream);
+        let mut tls = rustls::StreamOwned::new(client(&[&rustls::version::TLS13], None), stream);
+        // The refusal may come before or after this is written.
+        let _ = tls.write_all(&session_init("dtn://nobody/"));
+        let mut first = [0];
+        let answer = tls.read_exact(&mut first).ok().map(|()| first[0]);
+        // SESS_INIT, or SESS_TERM, or the end of the connection.
+        assert_eq!(answer == Some(7), welcome, "{policy}: {answer:?}");
+        if welcome {
+            let status = App::new(&bob).wait_status(|status| status["links"][0]["up"] == true);
+            assert_eq!(status["links"][0]["tls"]["node_ids"], serde_json::json!([]));
+            assert_eq!(status["links"][0]["tls"]["not_after_unix_s"], serde_json::Value::Null);
+        }
+    }
+}
+
+#[test]
 fn plain_text_is_refused_where_tls_is_required() {
     let office = Office::new("plain");
     let bob = bob("require", &office.ordinary("bob"));

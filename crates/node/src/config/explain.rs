@@ -192,7 +192,7 @@ impl Config {
             Ok(None) => {}
             Err(error) => line(format!("It cannot start: {}.", error.what)),
         }
-        let tls::Policy { node_id, network, purpose } = self.tls.policy;
+        let tls::Policy { node_id, network, purpose, anonymous_callers } = self.tls.policy;
         for (rule, what, key) in [
             (node_id, "its node id", "node-id"),
             (network, "its host name or address", "network"),
@@ -205,6 +205,8 @@ impl Config {
             };
             line(format!("A peer's certificate {words} {what} (`tls.policy.{key}`)."));
         }
+        let words = if anonymous_callers { "is let in, if nothing has to be proven" } else { "is refused" };
+        line(format!("A caller without a certificate {words} (`tls.policy.anonymous-callers`)."));
     }
 
     fn explain_certificate(&self, claims: &tls::certificate::Claims, line: &mut impl FnMut(String)) {

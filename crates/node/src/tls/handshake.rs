@@ -125,7 +125,9 @@ impl Handshake {
         facts: Facts,
         address: Option<std::net::IpAddr>,
     ) -> Result<Done, Trouble> {
-        let certificate = facts.certificate.ok_or(Trouble::NoCertificate)?;
+        let Some(certificate) = facts.certificate else {
+            return self.conclude_anonymous(wire, facts.version, facts.cipher);
+        };
         let claims = Claims::read(&certificate).map_err(|error| Trouble::Certificate(error.to_string()))?;
         let entity =
             EndEntityCert::try_from(&certificate).map_err(|error| Trouble::Certificate(error.to_string()))?;
@@ -140,9 +142,24 @@ impl Handshake {
             cipher: facts.cipher,
             node_ids: claims.node_ids,
             network: found.flatten(),
-            not_after_unix_s: claims.not_after,
+            not_after_unix_s: Some(claims.not_after),
         };
         Ok(Done { wire, proven, identities, trusted })
+    }
+
+    /// A caller that shows nothing proves nothing: every claim is absent.
+    fn conclude_anonymous(
+        &self,
+        wire: Box<dyn Wire>,
+        version: &str,
+        cipher: String,
+    ) -> Result<Done, Trouble> {
+        if self.client || !self.policy.anonymous_callers {
+            return Err(Trouble::NoCertificate);
+        }
+        let proven = Proven { version: version.to_owned(), cipher, ..Proven::default() };
+        let trusted = self.name.is_none() && self.policy.network.allows(None);
+        Ok(Done { wire, proven, identities: Vec::new(), trusted })
     }
 }
 

@@ -67,11 +67,19 @@ pub struct Policy {
     /// That its key is meant for bundles (id-kp-bundleSecurity among the key purposes). Default: if-present. RFC 9174
     /// 4.4.2.
     pub purpose: Rule,
+    /// Let in callers that show no certificate at all, where nothing else here asks for one: against RFC 9174 4.4.3, for
+    /// peers that cannot. Default: no.
+    pub anonymous_callers: bool,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Policy { node_id: Rule::Require, network: Rule::Ignore, purpose: Rule::IfPresent }
+        Policy {
+            node_id: Rule::Require,
+            network: Rule::Ignore,
+            purpose: Rule::IfPresent,
+            anonymous_callers: false,
+        }
     }
 }
 

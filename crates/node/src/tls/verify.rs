@@ -109,6 +109,10 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl ClientCertVerifier for Verifier {
+    fn client_auth_mandatory(&self) -> bool {
+        !self.policy.anonymous_callers
+    }
+
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         // A caller has one certificate: there is nothing to choose by a hint.
         &[]

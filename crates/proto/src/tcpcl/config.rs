@@ -97,6 +97,9 @@ pub struct Config {
     pub segment_mru: u64,
     /// The longest bundle to receive, bytes (RFC 9174 4.6). Default 2^40.
     pub transfer_mru: u64,
+    /// Send bundles up to this length, bytes, even where the peer announces a smaller transfer MRU, which RFC 9174 4.6
+    /// forbids: for peers that announce a limit that they do not have. Default zero.
+    pub transfer_mtu_min: u64,
     /// How many transfers may be under way in each direction: begun and not yet answered. More are held back
     /// when sending, and refused for want of resources when receiving: with small bundles on a long line this times
     /// a bundle's length is what a round trip carries. Default 1,024.
@@ -162,6 +165,7 @@ impl Default for Config {
             segment_bytes_min: 4096,
             segment_mru: 1 << 20,
             transfer_mru: 1 << 40,
+            transfer_mtu_min: 0,
             transfers_max: 1024,
             open_max: 4096,
             segments_max: 65_536,

@@ -319,6 +319,17 @@ fn what_the_peer_takes_is_respected() {
 }
 
 #[test]
+fn a_limit_that_the_peer_announces_and_does_not_have_can_be_overruled() {
+    let here = Config { transfer_mtu_min: 600, ..four("ipn:1.0") };
+    let mut scene = scene(here, Config { transfer_mru: 500, ..four("ipn:2.0") });
+    scene.send(0, 1, content(600));
+    scene.send(0, 2, content(601));
+    scene.run(SECOND);
+    assert!(since(&scene, 5.0).iter().any(|line| line.contains("start of 600")), "it is tried");
+    assert!(scene.told(0).contains(&failed(2, TransferFailure::TooLong, 0)));
+}
+
+#[test]
 fn an_idle_session_says_a_byte_an_interval() {
     let mut scene = scene(Config::dtn2("dtn://a"), Config::dtn2("dtn://b"));
     scene.run(50 * SECOND);

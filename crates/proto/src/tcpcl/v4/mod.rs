@@ -59,7 +59,7 @@ impl Terms {
         }
         Ok(Terms {
             segment_mtu: peer.segment_mru,
-            transfer_mtu: peer.transfer_mru,
+            transfer_mtu: peer.transfer_mru.max(config.transfer_mtu_min),
             keeps_prefix: config.reactive_fragmentation && items.iter().any(keeps),
             lengths: config.lengths,
         })

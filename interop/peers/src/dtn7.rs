@@ -1,0 +1,102 @@
+//! dtn7-rs: its daemon as a process, its application over its HTTP interface.
+
+use crate::peer::{Caller, Peer, until};
+use crate::{Place, free_port, installed};
+use bytes::Bytes;
+use longwire_proto::bp::{Bundle, Policy};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+
+/// A running daemon.
+#[derive(Debug)]
+pub struct Dtn7 {
+    /// Killed when it is dropped.
+    _process: Child,
+    _place: Place,
+    web: u16,
+    /// Where it listens for TCPCL.
+    pub port: u16,
+}
+
+impl Dtn7 {
+    /// Starts a daemon; it calls our node at this port, if it is to call.
+    pub async fn start(caller: Caller, our_port: u16) -> Dtn7 {
+        let place = Place::new("dtn7");
+        let (web, port) = (free_port(), free_port());
+        let log = std::fs::File::create(place.0.join("log")).expect("a log file");
+        let mut command = Command::new(installed("dtn7/bin/dtnd"));
+        command
+            .args(["--nodeid", "dtn7", "--endpoint", "inbox", "--disable_nd", "--ipv4"])
+            .args(["--interval", "0", "--janitor", "300ms", "--peer-timeout", "1h", "--db", "mem"])
+            .args(["--routing", "epidemic", "--web-port", &web.to_string()])
+            .args(["--cla", &format!("tcp:port={port}:bind=127.0.0.1")])
+            .arg("--workdir")
+            .arg(&place.0)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a second handle"))
+            .stderr(log)
+            .kill_on_drop(true);
+        if caller == Caller::They {
+            command.args(["--static-peer", &format!("tcp://127.0.0.1:{our_port}/longwire")]);
+        }
+        let process = command.spawn().expect("dtnd is installed: `./test interop` does it");
+        let dtn7 = Dtn7 { _process: process, _place: place, web, port };
+        let up = until(Duration::from_secs(30), || async {
+            http(web, "GET", "/status/nodeid", &[]).await.is_ok()
+                && TcpStream::connect(("127.0.0.1", port)).await.is_ok()
+        });
+        assert!(up.await, "dtnd does not listen");
+        dtn7
+    }
+}
+
+/// A request on a connection of its own; the body of the answer, if it is of status 200.
+async fn http(port: u16, method: &str, path: &str, body: &[u8]) -> Result<Vec<u8>, String> {
+    let words = |error: std::io::Error| format!("no HTTP: {error}");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.map_err(words)?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.map_err(words)?;
+    stream.write_all(body).await.map_err(words)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.map_err(words)?;
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").ok_or("no HTTP answer")?;
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    if !head.starts_with("HTTP/1.1 200") {
+        return Err(head.lines().next().unwrap_or_default().to_owned());
+    }
+    Ok(answer.split_off(end + 4))
+}
+
+impl Peer for Dtn7 {
+    fn inbox(&self) -> String {
+        "dtn://dtn7/inbox".into()
+    }
+
+    async fn send(&mut self, to: &str, payload: Bytes) -> Result<(), String> {
+        http(self.web, "POST", &format!("/send?dst={to}&lifetime=1h"), &payload).await.map(drop)
+    }
+
+    async fn receive(&mut self, within: Duration) -> Result<Bytes, String> {
+        let web = self.web;
+        let asking = async {
+            loop {
+                match http(web, "GET", "/endpoint?inbox", &[]).await {
+                    Ok(answer) if answer == b"Nothing to receive" => {}
+                    Ok(bundle) => return Ok(bundle),
+                    Err(error) => return Err(error),
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let bundle = tokio::time::timeout(within, asking).await.map_err(|_| "nothing came".to_owned())??;
+        let policy = Policy { accept_primary_without_crc: true, ..Policy::STRICT };
+        let bundle = Bundle::from_bytes(&bundle.into(), &policy).map_err(|error| error.to_string())?;
+        Ok(bundle.payload)
+    }
+}

@@ -1,0 +1,52 @@
+//! Other people's nodes beside ours, over real sockets on loopback.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`ours`] | a node of ours in this process, and an application of it |
+//! | [`peer`] | what a peer has to do: call or be called, send, receive |
+//! | [`hardy`] | the crates `hardy-bpa` and `hardy-tcpclv4`, in this process: TCPCL 4, plain and with TLS |
+//! | [`dtn7`] | dtn7-rs: the daemon `dtnd` as a process: TCPCL 4 |
+//! | [`pyd3tn`] | the Python package `pyd3tn`, in a process: TCPCL 3 |
+//! | [`table`] | who works with whom, as a page |
+//!
+//! A process is ended by its handle when the test is over, however it ends.
+
+pub mod dtn7;
+pub mod hardy;
+pub mod ours;
+pub mod peer;
+pub mod pyd3tn;
+pub mod table;
+
+use std::path::{Path, PathBuf};
+
+/// Where `./test` installs what is not a crate of this workspace.
+pub fn installed(what: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target").join(what)
+}
+
+/// A port that is free now.
+pub fn free_port() -> u16 {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    socket.local_addr().expect("a bound socket has an address").port()
+}
+
+/// A folder of its own, gone at the end.
+#[derive(Debug)]
+pub struct Place(pub PathBuf);
+
+impl Place {
+    /// A new one.
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("longwire-interop-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,94 @@
+//! The Python package `pyd3tn`: a script around its TCPCL 3 and its bundles, as a process.
+
+use crate::peer::{Caller, Peer};
+use crate::{Place, free_port, installed};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+/// Payloads above this go without a checksum: it computes them in Python.
+const CHECKED_BYTES_MAX: usize = 4096;
+
+/// A running script.
+#[derive(Debug)]
+pub struct Pyd3tn {
+    /// Killed when it is dropped.
+    _process: Child,
+    commands: ChildStdin,
+    words: Lines<BufReader<ChildStdout>>,
+    place: Place,
+    /// Of the bundles that it writes.
+    version: u8,
+    /// Where it listens, if it is to be called.
+    pub port: u16,
+}
+
+impl Pyd3tn {
+    /// Starts it; it calls our node at this port, if it is to call.
+    pub async fn start(caller: Caller, our_port: u16, version: u8) -> Pyd3tn {
+        let place = Place::new("pyd3tn");
+        let port = free_port();
+        let (role, at) = match caller {
+            Caller::We => ("serve", port),
+            Caller::They => ("call", our_port),
+        };
+        let mut process = Command::new(installed("pyd3tn/bin/python"))
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/pyd3tn_peer.py"))
+            .args([role, &at.to_string(), "dtn://pyd3tn/"])
+            .arg(&place.0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // What goes wrong inside is said there at length.
+            .stderr(std::fs::File::create(place.0.join("log")).expect("a log file"))
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the environment is installed: `./test interop` does it");
+        let commands = process.stdin.take().expect("it was asked for");
+        let words = BufReader::new(process.stdout.take().expect("it was asked for")).lines();
+        let mut pyd3tn = Pyd3tn { _process: process, commands, words, place, version, port };
+        let ready = if caller == Caller::We { "listening" } else { "up" };
+        pyd3tn.hear(ready, Duration::from_secs(30)).await.expect("it starts");
+        pyd3tn
+    }
+
+    /// Waits until it says this.
+    async fn hear(&mut self, what: &str, within: Duration) -> Result<Value, String> {
+        let hearing = async {
+            loop {
+                let line = self.words.next_line().await.map_err(|error| error.to_string())?;
+                let said: Value =
+                    serde_json::from_str(&line.ok_or("it has ended")?).map_err(|e| e.to_string())?;
+                if !said[what].is_null() {
+                    return Ok(said[what].clone());
+                }
+                if let Some(error) = said["error"].as_str() {
+                    return Err(error.to_owned());
+                }
+            }
+        };
+        tokio::time::timeout(within, hearing).await.map_err(|_| "nothing came".to_owned())?
+    }
+}
+
+impl Peer for Pyd3tn {
+    fn inbox(&self) -> String {
+        "dtn://pyd3tn/inbox".into()
+    }
+
+    async fn send(&mut self, to: &str, payload: Bytes) -> Result<(), String> {
+        let file = self.place.0.join("send");
+        tokio::fs::write(&file, &payload).await.map_err(|error| error.to_string())?;
+        let crc = payload.len() <= CHECKED_BYTES_MAX;
+        let command = json!({"send": file, "to": to, "from": "dtn://pyd3tn/inbox", "crc": crc, "version": self.version});
+        self.commands.write_all(format!("{command}\n").as_bytes()).await.map_err(|error| error.to_string())
+    }
+
+    async fn receive(&mut self, within: Duration) -> Result<Bytes, String> {
+        let file = self.hear("received", within).await?;
+        let file = file.as_str().ok_or("no file")?;
+        tokio::fs::read(file).await.map(Bytes::from).map_err(|error| error.to_string())
+    }
+}
