@@ -26,6 +26,9 @@ pub(crate) fn check(text: &str) -> Result<Eid, Failure> {
 /// What somebody who typed this most likely meant.
 fn meant(text: &str) -> Option<String> {
     let text = text.trim();
+    if text.trim_matches('/').is_empty() {
+        return None;
+    }
     let lower = text.to_ascii_lowercase();
     let name = match lower.split_once(':') {
         // `dtn:bob`, `dnt://bob/files`, `http://bob`.
