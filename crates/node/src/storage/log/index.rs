@@ -76,7 +76,13 @@ impl Index {
                 let old = core::mem::replace(old, chunk);
                 self.kill(&old);
             }
-            _ => chunks.insert(at, chunk),
+            _ => {
+                if chunks.is_empty() {
+                    // Most records have one chunk; a list would begin with space for four.
+                    chunks.reserve_exact(1);
+                }
+                chunks.insert(at, chunk);
+            }
         }
     }
 

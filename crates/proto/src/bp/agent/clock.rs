@@ -42,7 +42,7 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What a deadline is for.
+/// What a deadline is for. Every bundle has one in two sets: the seldom long ones are boxed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
     /// The lifetime of a bundle ends.
@@ -60,11 +60,11 @@ pub(super) enum Due {
     /// A router waits no longer: every link looks what there is for it.
     Look,
     /// A delivery is said again.
-    Repeat(AduKey),
+    Repeat(Box<AduKey>),
     /// A read that failed is tried again.
-    Reread(AduKey),
+    Reread(Box<AduKey>),
     /// A tombstone that found no space is tried again.
-    Bury(AduKey),
+    Bury(Box<AduKey>),
 }
 
 /// When something ends: by the clock where there is one and the end is known in DTN time, else by its own age.

@@ -215,8 +215,8 @@ impl Agent {
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);
         let to = from.saturating_add(head.payload_bytes());
-        let vouches = self.adus.get(&key).into_iter().flatten().any(|record| {
-            let held = &self.bundles[record];
+        let vouches = self.records_of(&key).any(|record| {
+            let held = &self.bundles[&record];
             let covers = held.adu_offset() <= from && to <= held.adu_offset() + held.payload_bytes();
             let stays = held.stage == Stage::Local || held.custody.as_ref().is_some_and(|c| c.is_untouched());
             covers && held.custody.is_some() && held.stored >= held.appended && stays
@@ -339,7 +339,7 @@ impl Agent {
         let (from, to) = subject
             .fragment
             .map_or((0, u64::MAX), |(offset, length)| (offset, offset.saturating_add(length)));
-        let records: Vec<RecordId> = self.adus.get(&key).into_iter().flatten().copied().collect();
+        let records: Vec<RecordId> = self.records_of(&key).collect();
         for record in records {
             let held = &self.bundles[&record];
             let (start, end) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());

@@ -38,9 +38,10 @@ pub(super) struct AduKey {
 }
 
 impl AduKey {
-    /// The key of the bundle with this head in this record.
+    /// The key of the bundle with this head in this record. It shares the head's memory: what outlives the bundle takes
+    /// [`AduKey::detached`].
     pub(super) fn of(head: &Head, record: RecordId) -> Self {
-        let source = head.source().detached();
+        let source = head.source().clone();
         let anonymous = if source.is_null() { record } else { RecordId(0) };
         AduKey { source, timestamp: head.timestamp(), anonymous, version: head.version() }
     }
@@ -74,6 +75,11 @@ impl AduKey {
             AduKey { source, timestamp, anonymous, version }
         };
         key(0, BundleVersion::V6)..=key(u64::MAX, BundleVersion::V7)
+    }
+
+    /// The same key in memory of its own.
+    fn detached(self) -> Self {
+        AduKey { source: self.source.detached(), ..self }
     }
 
     fn is_anonymous(&self) -> bool {
@@ -268,12 +274,12 @@ impl Agent {
     fn repeat_later(&mut self, now: Instant, key: &AduKey) {
         let local = self.local.get_mut(key).expect("the caller has it");
         if let Some(old) = local.repeat_at.take() {
-            self.deadlines.not_at(old, Due::Repeat(key.clone()));
+            self.deadlines.not_at(old, Due::Repeat(Box::new(key.clone())));
         }
         if local.progress == Progress::Told && !self.config.delivery_repeat.is_zero() {
             let at = now + self.config.delivery_repeat;
             local.repeat_at = Some(at);
-            self.deadlines.at(at, Due::Repeat(key.clone()));
+            self.deadlines.at(at, Due::Repeat(Box::new(key.clone())));
         }
     }
 
@@ -356,7 +362,9 @@ impl Agent {
         let Some(local) = self.local.get_mut(&key) else { return };
         local.reading = false;
         match failure {
-            StorageFailure::Device => self.deadlines.at(now + self.config.backoff_min, Due::Reread(key)),
+            StorageFailure::Device => {
+                self.deadlines.at(now + self.config.backoff_min, Due::Reread(Box::new(key)))
+            }
             StorageFailure::Missing | StorageFailure::Damaged => self.lose_local(now, &key),
         }
     }
@@ -418,6 +426,7 @@ impl Agent {
             (Some(end), Some(dtn_ms)) => end.saturating_sub(dtn_ms),
             _ => millis(end.by_age.saturating_since(now)),
         };
+        let key = key.detached();
         let body = TombstoneBody {
             source: key.source.clone(),
             timestamp: key.timestamp,
@@ -495,7 +504,7 @@ impl Agent {
     pub(super) fn burial_failed(&mut self, now: Instant, record: RecordId) {
         let Some((key, _)) = self.burials.remove(&record) else { return };
         self.forget(now, record);
-        self.deadlines.at(now + self.config.backoff_min, Due::Bury(key));
+        self.deadlines.at(now + self.config.backoff_min, Due::Bury(Box::new(key)));
     }
 
     /// Removes all of a local payload.
@@ -512,7 +521,7 @@ impl Agent {
         let Some(local) = self.local.get_mut(key) else { return };
         local.assembly.remove(record);
         if let Some(at) = local.repeat_at.take() {
-            self.deadlines.not_at(at, Due::Repeat(key.clone()));
+            self.deadlines.not_at(at, Due::Repeat(Box::new(key.clone())));
         }
         let progress = local.progress;
         let (delivery, endpoint) = (local.delivery, local.endpoint.clone());

@@ -298,9 +298,9 @@ impl Agent {
         if self.local.get(&key).is_some_and(|local| local.has(from, to)) {
             return true;
         }
-        let records = self.adus.get(&key).into_iter().flatten().rev().take(PARTS_LOOKED_AT);
-        records.filter(|record| Some(**record) != except).any(|record| {
-            let held = &self.bundles[record];
+        let records = self.records_of(&key).rev().take(PARTS_LOOKED_AT);
+        records.filter(|record| Some(*record) != except).any(|record| {
+            let held = &self.bundles[&record];
             let waiting =
                 matches!(held.stage, Stage::Forwarding(_) | Stage::Resting(_) | Stage::InCustody(_));
             let (a, b) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());

@@ -139,9 +139,12 @@ pub struct Agent {
     next_transfer: u64,
 
     store: Store,
-    bundles: BTreeMap<RecordId, Held>,
-    /// The records of a bundle, its fragments and copies.
-    adus: BTreeMap<AduKey, BTreeSet<RecordId>>,
+    /// Each in memory of its own: half of a tree's places are empty.
+    bundles: BTreeMap<RecordId, Box<Held>>,
+    /// How many of them are copies.
+    copies_held: usize,
+    /// The records of a bundle and its fragments.
+    adus: BTreeSet<(AduKey, RecordId)>,
     bytes_held: u64,
     /// Bundles that wait for a link.
     evictable: BTreeSet<Rank>,
@@ -236,7 +239,8 @@ impl Agent {
             next_transfer: 0,
             store,
             bundles: BTreeMap::new(),
-            adus: BTreeMap::new(),
+            copies_held: 0,
+            adus: BTreeSet::new(),
             bytes_held: 0,
             evictable: BTreeSet::new(),
             deadlines: Deadlines::default(),
@@ -296,9 +300,16 @@ impl Agent {
 
     fn insert_bundle(&mut self, record: RecordId, held: Held) {
         self.bytes_held += held.share;
-        self.adus.entry(held.adu.clone()).or_default().insert(record);
+        self.adus.insert((held.adu.clone(), record));
         self.deadlines.ends(held.end, Due::Expiry(record));
-        self.bundles.insert(record, held);
+        self.bundles.insert(record, Box::new(held));
+    }
+
+    /// The records of a bundle and its fragments, in order.
+    fn records_of(&self, key: &AduKey) -> impl DoubleEndedIterator<Item = RecordId> {
+        let from = (key.clone(), RecordId(0));
+        let to = (key.clone(), RecordId(u64::MAX));
+        self.adus.range(from..=to).map(|(_, record)| *record)
     }
 
     /// Removes a bundle and everything that is known of it (RFC 9171 5.11).
@@ -309,12 +320,7 @@ impl Agent {
         self.deadlines.not_ends(held.end, Due::Expiry(record));
         self.bytes_held -= held.share;
         self.unstored -= held.handed - held.durable;
-        if let Some(records) = self.adus.get_mut(&held.adu) {
-            records.remove(&record);
-            if records.is_empty() {
-                self.adus.remove(&held.adu);
-            }
-        }
+        self.adus.remove(&(held.adu.clone(), record));
         self.composing.remove(&record);
         self.verifying.remove(&record);
         self.cancel_flights(&held.flights);
@@ -322,6 +328,7 @@ impl Agent {
             self.drop_copies(*spread);
         }
         if let Some(copy) = held.copy_of {
+            self.copies_held -= 1;
             return self.copy_gone(record, &copy);
         }
         if held.stage == Stage::Local {
@@ -396,8 +403,8 @@ impl Agent {
                 Due::Release(link) => self.release_link(link),
                 Due::Look => self.look_at_all_links(),
                 Due::Repeat(key) => self.repeat(now, &key),
-                Due::Reread(key) => self.read_next(key),
-                Due::Bury(key) => self.bury(now, key),
+                Due::Reread(key) => self.read_next(*key),
+                Due::Bury(key) => self.bury(now, *key),
             }
         }
         self.settle(now);
@@ -407,7 +414,7 @@ impl Agent {
     fn settle(&mut self, now: Instant) {
         while let Some(record) = self.settled.pop_front() {
             let durable = |held: &Held| held.stage == Stage::Sealing && held.stored >= held.appended;
-            if self.bundles.get(&record).is_some_and(durable) {
+            if self.bundles.get(&record).is_some_and(|held| durable(held)) {
                 self.sealed(now, record);
             }
         }

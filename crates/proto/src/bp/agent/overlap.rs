@@ -98,9 +98,9 @@ impl Agent {
     fn trimmed_by_parts_here(&self, record: RecordId, mut todo: Ranges) -> Ranges {
         let held = &self.bundles[&record];
         let (base, previous) = (held.adu_offset(), held.head.previous_node());
-        let latest = self.adus.get(&held.adu).into_iter().flatten().rev().take(PARTS_LOOKED_AT);
-        for other in latest.filter(|other| **other != record) {
-            let part = &self.bundles[other];
+        let latest = self.records_of(&held.adu).rev().take(PARTS_LOOKED_AT);
+        for other in latest.filter(|other| *other != record) {
+            let part = &self.bundles[&other];
             let waiting = matches!(part.stage, Stage::Forwarding(_) | Stage::Resting(_));
             if waiting && part.head.fragment().is_some() && part.head.previous_node() == previous {
                 let (from, to) = (part.adu_offset(), part.adu_offset() + part.payload_bytes());

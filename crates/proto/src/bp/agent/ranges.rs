@@ -3,9 +3,14 @@
 
 use std::collections::BTreeMap;
 
-/// Half-open ranges that neither overlap nor touch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ranges(BTreeMap<u64, u64>);
+/// Half-open ranges that neither overlap nor touch. One range, which nearly every bundle has, takes no memory of its own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranges {
+    /// The set while `more` is empty, from and to; two equal numbers: nothing.
+    one: (u64, u64),
+    /// The set once it was more than one range.
+    more: BTreeMap<u64, u64>,
+}
 
 impl Ranges {
     /// The set of `start..end`.
@@ -20,25 +25,46 @@ impl Ranges {
         if start >= end {
             return;
         }
+        if self.more.is_empty() {
+            let (a, b) = self.one;
+            if a == b {
+                self.one = (start, end);
+                return;
+            }
+            if a <= end && start <= b {
+                self.one = (a.min(start), b.max(end));
+                return;
+            }
+            self.more.insert(a, b);
+            self.one = (0, 0);
+        }
         let (mut from, mut to) = (start, end);
-        while let Some((&a, &b)) = self.0.range(..=to).next_back() {
+        while let Some((&a, &b)) = self.more.range(..=to).next_back() {
             if b < from {
                 break;
             }
             from = from.min(a);
             to = to.max(b);
-            self.0.remove(&a);
+            self.more.remove(&a);
         }
-        self.0.insert(from, to);
+        self.more.insert(from, to);
     }
 
     /// Takes `start..end` out.
     pub(super) fn remove(&mut self, start: u64, end: u64) {
-        while let Some((&a, &b)) = self.0.range(..end).next_back() {
+        if start >= end {
+            return;
+        }
+        if self.more.is_empty() {
+            let (a, b) = core::mem::take(&mut self.one);
+            self.insert(a, start.min(b));
+            return self.insert(end.max(a), b);
+        }
+        while let Some((&a, &b)) = self.more.range(..end).next_back() {
             if b <= start {
                 return;
             }
-            self.0.remove(&a);
+            self.more.remove(&a);
             self.insert(a, start.min(b));
             self.insert(end.max(a), b);
             if a <= start {
@@ -49,43 +75,50 @@ impl Ranges {
 
     /// Takes up to `most` bytes from the front, without a gap.
     pub(super) fn take_first(&mut self, most: u64) -> Option<(u64, u64)> {
-        let (start, end) = self.0.pop_first()?;
+        let (start, end) = self.first()?;
         let cut = end.min(start.saturating_add(most));
-        if cut < end {
-            self.0.insert(cut, end);
-        }
+        self.remove(start, cut);
         Some((start, cut))
     }
 
     /// What of the set lies in `start..end`.
     pub(super) fn within(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
-        let cut = |(&a, &b): (&u64, &u64)| (a.max(start), b.min(end));
-        self.0.iter().map(cut).filter(|(a, b)| a < b).collect()
+        let cut = |(a, b): (u64, u64)| (a.max(start), b.min(end));
+        self.iter().map(cut).filter(|(a, b)| a < b).collect()
     }
 
     /// Its ranges, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.0.iter().map(|(&a, &b)| (a, b))
+        let one = (self.one.0 < self.one.1).then_some(self.one);
+        one.into_iter().chain(self.more.iter().map(|(&a, &b)| (a, b)))
     }
 
     /// The first range.
     pub(super) fn first(&self) -> Option<(u64, u64)> {
-        self.0.first_key_value().map(|(&a, &b)| (a, b))
+        self.iter().next()
     }
 
     /// True if all of `start..end` is in the set.
     pub(super) fn contains(&self, start: u64, end: u64) -> bool {
-        start >= end || self.0.range(..=start).next_back().is_some_and(|(_, &b)| b >= end)
+        let covers = |(a, b): (u64, u64)| a <= start && end <= b;
+        let behind = self.more.range(..=start).next_back().map(|(&a, &b)| (a, b));
+        start >= end || covers(behind.unwrap_or(self.one))
     }
 
     /// How many bytes are in the set.
     pub(super) fn total(&self) -> u64 {
-        self.0.iter().map(|(a, b)| b - a).sum()
+        self.iter().map(|(a, b)| b - a).sum()
     }
 
     /// True if there is nothing in the set.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.first().is_none()
+    }
+}
+
+impl PartialEq for Ranges {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
     }
 }
 

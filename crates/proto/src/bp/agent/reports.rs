@@ -201,7 +201,13 @@ impl Agent {
                 };
                 let flags = v6::BundleFlags::ADMINISTRATIVE_RECORD | singleton;
                 let endpoints = [destination, self.node.clone(), Eid::Null];
-                Head::V6(self.head_v6(now, endpoints, flags.with_priority(priority), lifetime, length))
+                Head::V6(Box::new(self.head_v6(
+                    now,
+                    endpoints,
+                    flags.with_priority(priority),
+                    lifetime,
+                    length,
+                )))
             }
         };
         self.originate(now, head, payload)

@@ -356,11 +356,8 @@ impl Agent {
     pub(super) fn age_found(&mut self, now: Instant) {
         let Some(dtn_ms) = self.clock.dtn_ms(now) else { return };
         for record in core::mem::take(&mut self.unaged) {
-            let Some(mut held) = self.bundles.remove(&record) else { continue };
-            if held.arrival_dtn_ms == 0 {
-                self.bundles.insert(record, held);
-                continue;
-            }
+            let Some(true) = self.bundles.get(&record).map(|held| held.arrival_dtn_ms > 0) else { continue };
+            let mut held = self.bundles.remove(&record).expect("it was just found");
             self.deadlines.not_ends(held.end, Due::Expiry(record));
             let here_ms = millis(now.saturating_since(held.since));
             let since_arrival = dtn_ms.saturating_sub(held.arrival_dtn_ms);

@@ -30,7 +30,7 @@ pub(super) struct Composing {
 #[derive(Debug)]
 pub(super) enum Sending {
     /// The storage has not been read yet.
-    Waiting { destination: String, length: u64, options: SendOptions },
+    Waiting { destination: String, length: u64, options: Box<SendOptions> },
     /// The bundle is in this record.
     Held(RecordId),
 }
@@ -53,7 +53,7 @@ impl Agent {
         } else if matches!(self.phase, Phase::Ready) {
             self.open_send(now, send, &destination, length, &options);
         } else {
-            self.sends.insert(send, Sending::Waiting { destination, length, options });
+            self.sends.insert(send, Sending::Waiting { destination, length, options: Box::new(options) });
         }
     }
 
@@ -202,7 +202,7 @@ impl Agent {
         if options.custody {
             head.set_custodian(self.node.clone());
         }
-        Ok(Head::V6(head))
+        Ok(Head::V6(Box::new(head)))
     }
 
     /// A head of version 6 made here: destination, source, and where reports go.

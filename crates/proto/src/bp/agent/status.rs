@@ -124,7 +124,7 @@ impl Agent {
 
     /// How many bundles are here, and the bytes that they are counted with against the limit.
     pub fn holds(&self) -> (usize, u64) {
-        (self.bundles.len() - self.bundles.range(COPIES_FROM..).count(), self.bytes_held)
+        (self.bundles.len() - self.copies_held, self.bytes_held)
     }
 
     /// The limits in force.
@@ -137,14 +137,15 @@ impl Agent {
         let timestamp = CreationTimestamp { time: DtnTime(created.0), sequence: created.1 };
         match source.parse::<Eid>() {
             Ok(source) => {
-                let keys = self.adus.range(AduKey::named(&source, timestamp));
-                keys.flat_map(|(_, records)| records.iter().copied()).collect()
+                let (first, last) = AduKey::named(&source, timestamp).into_inner();
+                let found = self.adus.range((first, RecordId(0))..=(last, RecordId(u64::MAX)));
+                found.map(|(_, record)| *record).collect()
             }
             // Of a scheme that is not known: what it is written as tells.
             Err(_) => {
                 let named = |key: &AduKey| key.timestamp == timestamp && key.source.to_string() == source;
                 let found = self.adus.iter().filter(|(key, _)| named(key));
-                found.flat_map(|(_, records)| records.iter().copied()).collect()
+                found.map(|(_, record)| *record).collect()
             }
         }
     }

@@ -125,7 +125,8 @@ impl Agent {
             copy.head.set_copies(copies.max(1));
         }
         self.copies.entry(peer).or_default().insert(id);
-        self.bundles.insert(id, copy);
+        self.bundles.insert(id, Box::new(copy));
+        self.copies_held += 1;
         self.route(id);
         self.sort_again(record);
         id

@@ -107,6 +107,10 @@ impl Roaming {
         }
         let pause = Duration::from_millis(self.rng.below(2500));
         self.world.run_for(pause);
+        for node in 0..self.nodes {
+            let agent = self.world.agent(node);
+            assert_eq!(agent.holds().0, agent.bundles(self.world.now).count(), "seed {seed}: node {node}");
+        }
     }
 
     fn check(&self, seed: u64) {
