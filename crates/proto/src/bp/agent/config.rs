@@ -299,7 +299,9 @@ pub enum Evict {
     /// Nothing: the newcomer is refused.
     #[default]
     None,
-    /// Waiting bundles that are less urgent than the newcomer, the least urgent and oldest first.
+    /// Bundles that wait for a link and are less urgent than the newcomer, the least urgent first and of those the oldest;
+    /// none, where they would not be enough. A send that an application waits for ends as failed. What is in custody, on
+    /// its way, or here for an application stays.
     LowestPriority,
 }
 

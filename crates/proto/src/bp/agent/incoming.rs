@@ -22,7 +22,6 @@ use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-use super::config::Evict;
 use super::delivery::AduKey;
 use super::head::{Closing, Head, decode_head};
 use super::held::{Held, Stage};
@@ -222,8 +221,8 @@ impl Agent {
             return true;
         }
         let growth = self.share_ahead(whole.max(come), come).saturating_sub(held.share);
-        let priority = held.head.priority();
-        if !self.make_bytes(now, growth, priority) {
+        let claim = Agent::claim(&held.head);
+        if !self.make_bytes(now, growth, claim) {
             return false;
         }
         self.bundles.get_mut(&record).expect("it was just found").share += growth;
@@ -263,12 +262,9 @@ impl Agent {
             return Err(RefuseReason::Completed);
         }
         let all = HEADER_BYTES + whole + NOTE_BYTES;
-        // Where nothing is evicted, what cannot fit as it is need not begin to come.
-        let hopeless = match self.config.evict {
-            Evict::None => self.bytes_held.saturating_add(all) > self.config.limits.store_bytes_max,
-            Evict::LowestPriority => all > self.config.limits.store_bytes_max,
-        };
-        if hopeless || !self.make_space(now, self.share_ahead(whole, 0), head.priority()) {
+        // What can have no place in the end need not begin to come.
+        let claim = Agent::claim(head);
+        if !self.could_fit(all, claim) || !self.make_space(now, self.share_ahead(whole, 0), claim) {
             return Err(RefuseReason::NoResources);
         }
         Ok(())
@@ -365,9 +361,6 @@ impl Agent {
             Ok(()) | Err(_) => return Err(DAMAGED),
         }
         held.tail_bytes = bytes.len() as u64;
-        let share = held.notes_at() + NOTE_BYTES;
-        let before = core::mem::replace(&mut held.share, share);
-        self.bytes_held = self.bytes_held - before + share;
         let whole = held.notes_at() - HEADER_BYTES;
         if incoming.announced.is_some_and(|announced| announced != whole) {
             return Err(DAMAGED);
@@ -567,49 +560,6 @@ impl Agent {
         if held.stored >= held.appended {
             self.settled.push_back(record);
         }
-    }
-
-    /// True if there is space for a record of so many bytes, evicting where the policy says so.
-    pub(super) fn make_space(
-        &mut self,
-        now: Instant,
-        bytes: u64,
-        priority: crate::service::Priority,
-    ) -> bool {
-        let limits = &self.config.limits;
-        let (most_bytes, most_bundles) = (limits.store_bytes_max, limits.bundles_max);
-        if bytes > most_bytes {
-            return false;
-        }
-        while self.bundles.len() >= most_bundles {
-            if !self.evict(now, priority) {
-                return false;
-            }
-        }
-        self.make_bytes(now, bytes, priority)
-    }
-
-    /// True if there is space for so many bytes more, evicting where the policy says so.
-    fn make_bytes(&mut self, now: Instant, bytes: u64, priority: crate::service::Priority) -> bool {
-        while self.bytes_held.saturating_add(bytes) > self.config.limits.store_bytes_max {
-            if !self.evict(now, priority) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Deletes what is less urgent than something that comes; false: there is nothing.
-    fn evict(&mut self, now: Instant, priority: crate::service::Priority) -> bool {
-        // The least urgent is last; of those the oldest.
-        let Some(&(least, _)) = self.evictable.last() else { return false };
-        if self.config.evict == Evict::None || least.0 >= priority {
-            return false;
-        }
-        let victim = self.evictable.range((least, RecordId(0))..).next().expect("the class has a member").1;
-        self.counters.deleted_evicted += 1;
-        self.delete(now, victim, ReasonCode::DepletedStorage, SendFailure::Full);
-        true
     }
 
     /// True if the bundle was made later than now, by more than clocks may differ: its clock or this one is wrong.

@@ -69,6 +69,7 @@ mod reports;
 mod restore;
 mod routing;
 mod sending;
+mod space;
 mod status;
 mod store;
 #[cfg(test)]
@@ -96,7 +97,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use clock::{Clock, Deadlines, Due};
 use delivery::{AduKey, Local, Progress, Tombstone};
-use held::{Held, Rank, Stage};
+use held::{Held, Stage};
 use incoming::Incoming;
 use links::Links;
 use reports::Allowance;
@@ -146,8 +147,7 @@ pub struct Agent {
     /// The records of a bundle and its fragments.
     adus: BTreeSet<(AduKey, RecordId)>,
     bytes_held: u64,
-    /// Bundles that wait for a link.
-    evictable: BTreeSet<Rank>,
+    evictable: space::Evictable,
     deadlines: Deadlines,
     /// Records of which all may be durable.
     settled: VecDeque<RecordId>,
@@ -242,7 +242,7 @@ impl Agent {
             copies_held: 0,
             adus: BTreeSet::new(),
             bytes_held: 0,
-            evictable: BTreeSet::new(),
+            evictable: space::Evictable::default(),
             deadlines: Deadlines::default(),
             settled: VecDeque::new(),
             found: Vec::new(),
@@ -316,7 +316,6 @@ impl Agent {
     fn drop_bundle(&mut self, record: RecordId) {
         self.unroute(record);
         let Some(held) = self.bundles.remove(&record) else { return };
-        self.evictable.remove(&held.rank(record));
         self.deadlines.not_ends(held.end, Due::Expiry(record));
         self.bytes_held -= held.share;
         self.unstored -= held.handed - held.durable;
@@ -345,7 +344,6 @@ impl Agent {
         if let Some((id, transfer)) = intake.filter(|intake| self.incoming.contains_key(intake)) {
             self.refuse_deleted(id, transfer, reason);
         }
-        self.report_deleted(now, &head, reason, held_in_custody);
         self.signal_deleted(now, record, reason);
         if let Some(send) = send {
             self.end_send(send, Err(failure));
@@ -356,6 +354,8 @@ impl Agent {
             self.remember_passed(now, record);
         }
         self.drop_bundle(record);
+        // The report may need the place of what it reports.
+        self.report_deleted(now, &head, reason, held_in_custody);
     }
 
     /// The lifetime of a bundle is over (RFC 9171 5.5).

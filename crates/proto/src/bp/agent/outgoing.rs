@@ -562,6 +562,7 @@ impl Agent {
         let until = now + wait;
         held.stage = Stage::Resting(until);
         self.deadlines.at(until, Due::Retry(record));
+        self.note_evictable(record, true);
     }
 
     /// The wait is over.

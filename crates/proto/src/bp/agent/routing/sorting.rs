@@ -71,9 +71,7 @@ impl Agent {
         held.stage = Stage::Forwarding(class);
         if !held.all_handed_out() {
             self.queues.enqueue(class, rank);
-            if held.flights.is_empty() && !is_copy(record) && held.custody.is_none() {
-                self.evictable.insert(rank);
-            }
+            self.note_evictable(record, true);
         }
         self.wake_links_of(class);
     }
@@ -146,9 +144,9 @@ impl Agent {
 
     /// Takes a bundle out of its queue.
     pub(in super::super) fn unroute(&mut self, record: RecordId) {
+        self.note_evictable(record, false);
         let Some(held) = self.bundles.get_mut(&record) else { return };
         let rank = held.rank(record);
-        self.evictable.remove(&rank);
         match held.stage {
             Stage::Forwarding(class) => self.queues.leave(class, rank),
             Stage::Resting(until) => self.deadlines.not_at(until, Due::Retry(record)),
@@ -165,12 +163,10 @@ impl Agent {
         let rank = held.rank(record);
         if held.all_handed_out() {
             self.queues.dequeue(class, rank);
-            self.evictable.remove(&rank);
+            self.note_evictable(record, false);
         } else {
             self.queues.enqueue(class, rank);
-            if held.flights.is_empty() && !is_copy(record) && held.custody.is_none() {
-                self.evictable.insert(rank);
-            }
+            self.note_evictable(record, true);
             self.wake_links_of(class);
         }
     }

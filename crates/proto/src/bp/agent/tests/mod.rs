@@ -9,6 +9,7 @@ mod hostile;
 mod manners;
 mod parts;
 mod roaming;
+mod space;
 mod spreading;
 mod version6;
 mod world;

@@ -20,7 +20,7 @@ fn eid(text: &str) -> Eid {
 }
 
 /// A bundle of an old node.
-fn foreign(destination: &str, payload: &'static [u8]) -> v6::Bundle {
+pub(super) fn foreign(destination: &str, payload: &'static [u8]) -> v6::Bundle {
     let mut primary = v6::PrimaryBlock::new(eid(destination), eid("dtn://old/app"), eid("dtn://old"), false);
     primary.created_s = EPOCH_DTN_MS / 1000;
     primary.sequence = 7;

@@ -113,7 +113,7 @@ pub(super) struct World {
     pub(super) strict: bool,
     /// What was said to injected links.
     pub(super) answers: Vec<BundlesRequest>,
-    injected: u64,
+    pub(super) injected: u64,
 }
 
 /// A link that no cable belongs to: its neighbour is the test itself.
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    fn say_injected(&mut self, node: usize, indication: BundlesIndication) {
+    pub(super) fn say_injected(&mut self, node: usize, indication: BundlesIndication) {
         let now = self.now;
         let agent = self.nodes[node].agent.as_mut().expect("the node is up");
         agent.handle_indication(now, Port::Second((INJECTED, indication)));
