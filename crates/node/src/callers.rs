@@ -166,6 +166,7 @@ mod tests {
         caller_idle: Duration::from_secs(60),
         received_bytes_max: 1,
         queued_bytes_max: 1,
+        stall: Duration::from_secs(1),
     };
 
     fn at(seconds: u64) -> Instant {

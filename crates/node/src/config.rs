@@ -18,6 +18,7 @@
 
 mod explain;
 mod http;
+mod listing;
 
 pub use http::Http;
 pub(crate) use http::is_loopback;
@@ -53,6 +54,8 @@ pub struct Config {
     pub clock: Clock,
     /// Answer pings, at service 7 or `echo`. Default: yes.
     pub echo: bool,
+    /// Applications on this machine, over the socket for them.
+    pub applications: Applications,
     /// The HTTP interface, with events and metrics. Default: off.
     pub http: Http,
     /// The store.
@@ -95,6 +98,7 @@ impl Default for Config {
             endpoints: Vec::new(),
             clock: Clock::default(),
             echo: true,
+            applications: Applications::default(),
             http: Http::default(),
             storage: Storage::default(),
             stream: Stream::default(),
@@ -186,6 +190,9 @@ pub struct Stream {
     /// Bytes handed over to all connections and not yet with the kernel; with more, each takes no more than a little.
     /// Default 64 MiB.
     pub queued_bytes_max: u64,
+    /// A connection whose peer takes nothing of what waits for it for so long is ended; its link then calls again. Default
+    /// 5 min.
+    pub stall: Duration,
 }
 
 impl Default for Stream {
@@ -198,7 +205,25 @@ impl Default for Stream {
             caller_idle: Duration::from_secs(60),
             received_bytes_max: 64 << 20,
             queued_bytes_max: 64 << 20,
+            stall: Duration::from_secs(300),
         }
+    }
+}
+
+/// Applications on this machine, over the socket for them (`control`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Applications {
+    /// Connections at a time; more are turned away. Default 256.
+    pub connections_max: usize,
+    /// An application that reads nothing of what it is told for so long is cut off; what it has not taken waits for the next
+    /// that asks. Default 5 min.
+    pub patience: Duration,
+}
+
+impl Default for Applications {
+    fn default() -> Self {
+        Applications { connections_max: 256, patience: Duration::from_secs(300) }
     }
 }
 
@@ -403,9 +428,17 @@ impl Config {
             )
             .hint("where nobody is to call, leave `listen` empty"));
         }
-        if self.stream.queue_bytes == 0 || self.stream.window_bytes == 0 {
-            return Err(Error::new("`stream.queue-bytes` and `stream.window-bytes` are at least 1")
-                .hint("leave them out"));
+        if self.stream.queue_bytes == 0 || self.stream.window_bytes == 0 || self.stream.stall.is_zero() {
+            return Err(Error::new(
+                "`stream.queue-bytes`, `stream.window-bytes` and `stream.stall` are more than zero",
+            )
+            .hint("leave them out"));
+        }
+        if self.applications.connections_max == 0 || self.applications.patience.is_zero() {
+            return Err(Error::new(
+                "`applications.connections-max` and `applications.patience` are more than zero",
+            )
+            .hint("leave them out"));
         }
         Ok(())
     }

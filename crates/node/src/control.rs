@@ -1,22 +1,61 @@
 //! The control socket: applications on this machine, one connection each. A pump over a [`Client`](crate::Client).
 
 use crate::client::Client;
+use crate::config::Applications;
 use crate::message::{BODY_BYTES_MAX, HEAD_BYTES_MAX, Message, Reply, Request};
 use crate::node::Reception;
+use crate::patient::{Patience, Patient};
+use crate::view;
 use bytes::{BufMut, Bytes, BytesMut};
 use longwire_settings::error::Error;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
 
 /// Bytes of replies that one write takes.
 const WRITE_BYTES: usize = 256 * 1024;
 
+/// How many connections there are, and what became of those that were too many or too slow.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    connections_max: usize,
+    places: Arc<Semaphore>,
+    turned_away: AtomicU64,
+    patience: Patience,
+}
+
+impl Counted {
+    pub(crate) fn new(limits: &Applications) -> Self {
+        Counted {
+            connections_max: limits.connections_max,
+            places: Arc::new(Semaphore::new(limits.connections_max)),
+            turned_away: AtomicU64::new(0),
+            patience: Patience::new(limits.patience),
+        }
+    }
+
+    pub(crate) fn view(&self) -> view::Control {
+        view::Control {
+            now: (self.connections_max - self.places.available_permits()) as u64,
+            turned_away: self.turned_away.load(Ordering::Relaxed),
+            stalled: self.patience.stalled(),
+        }
+    }
+}
+
 /// Listens for applications. A socket that a crash left behind is taken over; one that is answered is not.
-pub(crate) fn listen(path: &Path, reception: Reception, runtime: &Runtime) -> Result<(), Error> {
+pub(crate) fn listen(
+    path: &Path,
+    reception: Reception,
+    counted: Arc<Counted>,
+    runtime: &Runtime,
+) -> Result<(), Error> {
     let bound = bind(path).map_err(|error| {
         Error::new(format!("cannot make the control socket {}: {error}", path.display()))
             .hint("`control` names a path that this user may write to, shorter than 108 bytes")
@@ -24,7 +63,7 @@ pub(crate) fn listen(path: &Path, reception: Reception, runtime: &Runtime) -> Re
     runtime.spawn(async move {
         loop {
             match bound.accept().await {
-                Ok((stream, _)) => drop(tokio::spawn(serve(stream, reception.client()))),
+                Ok((stream, _)) => admit(stream, &reception, &counted),
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
             }
         }
@@ -48,9 +87,28 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+/// Serves an application, if there is a place.
+fn admit(stream: UnixStream, reception: &Reception, counted: &Counted) {
+    let Ok(place) = counted.places.clone().try_acquire_owned() else {
+        counted.turned_away.fetch_add(1, Ordering::Relaxed);
+        let hint = Some("end another one, or raise `applications.connections-max`");
+        let mut out = BytesMut::new();
+        encode(&Reply::error("too many applications are connected", hint).into(), &mut out);
+        // As much as fits into an empty buffer: nobody is waited for.
+        let _ = stream.try_write(&out);
+        return;
+    };
+    let (client, patience) = (reception.client(), counted.patience.clone());
+    tokio::spawn(async move {
+        serve(stream, client, patience).await;
+        drop(place);
+    });
+}
+
 /// Serves one application until either side has enough.
-async fn serve(stream: UnixStream, mut client: Client) {
-    let (mut read, mut write) = stream.into_split();
+async fn serve(stream: UnixStream, mut client: Client, patience: Patience) {
+    let (mut read, write) = stream.into_split();
+    let mut write = Patient::new(write, patience);
     let mut input = BytesMut::new();
     let mut out = BytesMut::new();
     loop {

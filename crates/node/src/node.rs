@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::config::StorageKind;
 use crate::control;
+use crate::descriptors;
 use crate::echo;
 use crate::event::{ClientId, Event};
 use crate::events::Events;
@@ -60,6 +61,7 @@ impl Node {
     /// The store cannot be opened, or an address is taken.
     pub fn start(setup: Setup) -> Result<Node, Error> {
         setup.config.check()?;
+        descriptors::raise();
         let credentials = setup.config.credentials()?.map(Arc::new);
         let (tell, events) = mpsc::unbounded_channel();
         let (store, opened) = open_store(&setup, &tell)?;
@@ -76,6 +78,7 @@ impl Node {
             .map_err(|error| Error::new(format!("the system gives no event queue: {error}")))?;
         let reception = Reception { events: tell.clone(), next_client: Arc::new(AtomicU64::new(0)) };
         let udp_addresses;
+        let counted_control = Arc::new(control::Counted::new(&setup.config.applications));
         let (addresses, folders) = {
             let _inside = runtime.enter();
             if setup.config.echo {
@@ -87,7 +90,7 @@ impl Node {
             let addresses = listen(&setup, &tell, &runtime)?;
             udp_addresses = listen_udp(&setup, &tell)?;
             if let Some(path) = &setup.config.control {
-                control::listen(path, reception.clone(), &runtime)?;
+                control::listen(path, reception.clone(), counted_control.clone(), &runtime)?;
             }
             let config = &setup.config;
             let folders = folders::start(&config.drop, &config.receive, &setup.wall_clock, &reception)?;
@@ -110,6 +113,7 @@ impl Node {
             tell: tell.clone(),
             http: counted,
             noted,
+            control: counted_control,
         };
         let thread = std::thread::Builder::new()
             .name("node".into())

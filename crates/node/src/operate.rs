@@ -77,6 +77,8 @@ impl Task {
             callers: self.callers.view(),
             sessions: view::counts(&self.session_counters()),
             folders: self.folders.lock().expect("no thread panics with it").clone(),
+            control: self.control.view(),
+            stalled_connections: self.patience.stalled(),
             received_bytes: self.pressure.unreleased(),
             queued_bytes: self.queued,
             tls: self.tls.view(now),
@@ -443,6 +445,7 @@ pub(crate) fn down_words(reason: DownReason) -> (&'static str, &'static str) {
         DownReason::Stream(CloseReason::Unreachable) => ("unreachable", "no way to that address"),
         DownReason::Stream(CloseReason::Insecure) => ("insecure", "TLS failed or was refused"),
         DownReason::Stream(CloseReason::Limit) => ("limit", "a limit of this node was reached"),
+        DownReason::Stream(CloseReason::Stalled) => ("stalled", "the peer took nothing for too long"),
     }
 }
 

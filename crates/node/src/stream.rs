@@ -8,8 +8,11 @@
 //! made, and the pump goes on with the secured connection. Nothing is read in between: what a peer says in plain text before
 //! the handshake has been heard by the engine, which then ends the session, and cannot pass for something secured.
 //!
+//! A peer that takes nothing for too long, though it may say that it is there, keeps its connection no longer.
+//!
 //! Units: bytes.
 
+use crate::patient::{Patience, Patient, Stalled};
 use crate::pressure::Pressure;
 use crate::tls::{Handshake, Trouble};
 use crate::view::Proven;
@@ -77,11 +80,13 @@ const SLICES_MAX: usize = 64;
 /// Reads before others get their turn.
 const READS_MAX: usize = 4;
 
-/// The most that rises without being released, of one connection and of all.
+/// What a connection is held to: the most that rises without being released, of it and of all, and how long it may stall.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     pub(crate) bytes: u64,
     pub(crate) all: Arc<Pressure>,
+    /// With a peer that takes nothing.
+    pub(crate) patience: Patience,
 }
 
 /// What of a connection rose and is not released.
@@ -122,7 +127,7 @@ pub(crate) async fn pump(
 ) {
     tell(Said::Connected);
     let mut pump = Pump {
-        wire,
+        wire: Box::new(Patient::new(wire, window.patience)),
         orders,
         out: VecDeque::new(),
         securing: None,
@@ -335,6 +340,9 @@ pub(crate) fn reason_of(error: &io::Error) -> CloseReason {
     if Trouble::of(error).is_some() {
         return CloseReason::Insecure;
     }
+    if Stalled::is(error) {
+        return CloseReason::Stalled;
+    }
     match error.kind() {
         io::ErrorKind::ConnectionRefused => CloseReason::Refused,
         io::ErrorKind::TimedOut => CloseReason::TimedOut,
@@ -345,5 +353,37 @@ pub(crate) fn reason_of(error: &io::Error) -> CloseReason {
         | io::ErrorKind::NotFound
         | io::ErrorKind::InvalidInput => CloseReason::Unreachable,
         _ => CloseReason::Reset,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::io::AsyncWriteExt;
+
+    /// The peer keeps the session alive with what it says, and takes nothing.
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_talks_and_does_not_read_is_given_up() {
+        let (here, mut there) = tokio::io::duplex(1000);
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let (tell, mut said) = mpsc::unbounded_channel();
+        let patience = Patience::new(Duration::from_secs(300));
+        let all = Arc::new(Pressure::new(1 << 20));
+        let window = Window { bytes: 1 << 20, all, patience: patience.clone() };
+        orders.send(Order::Write(Bytes::from(vec![0; 100_000]))).unwrap();
+        let began = tokio::time::Instant::now();
+        let talking = async {
+            while there.write_all(b".").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+            }
+        };
+        tokio::join!(pump(Box::new(here), ordered, window, move |it| drop(tell.send(it))), talking);
+        assert_eq!((patience.stalled(), began.elapsed().as_secs() / 20), (1, 300 / 20));
+        let mut last = None;
+        while let Some(next) = said.recv().await {
+            last = Some(next);
+        }
+        assert!(matches!(last, Some(Said::Closed(CloseReason::Stalled))), "{last:?}");
     }
 }

@@ -12,6 +12,7 @@
 //! start, by a clock that never jumps; the wall clock is told again every few seconds, so that a jump is noticed.
 
 use crate::callers::{Admission, Callers};
+use crate::control;
 use crate::damage::Damages;
 use crate::datagram::{self, Sockets};
 use crate::desk::Desk;
@@ -23,6 +24,7 @@ use crate::links::{Past, Sessions, Shared};
 use crate::message::{Message, Reply, Request};
 use crate::meter::Turns;
 use crate::noting::Watching;
+use crate::patient::Patience;
 use crate::pressure::{Pressure, SHARE_BYTES};
 use crate::setup::{Setup, WallClock};
 use crate::storage::Drive;
@@ -84,6 +86,9 @@ pub(crate) struct Task {
     pub(crate) seen: BTreeMap<LinkId, Seen>,
     pub(crate) callers: Callers,
     pub(crate) pressure: Arc<Pressure>,
+    /// With peers that take nothing.
+    pub(crate) patience: Patience,
+    pub(crate) control: Arc<control::Counted>,
     /// Bytes handed over to connections and not yet with the kernel.
     pub(crate) queued: u64,
     past: Past,
@@ -129,6 +134,7 @@ pub(crate) struct Parts {
     pub(crate) tell: mpsc::UnboundedSender<Event>,
     pub(crate) http: Option<Arc<crate::http::Counted>>,
     pub(crate) noted: Arc<Events>,
+    pub(crate) control: Arc<control::Counted>,
 }
 
 impl Task {
@@ -146,9 +152,11 @@ impl Task {
             tell,
             http,
             noted,
+            control,
         } = parts;
         let window_bytes = setup.config.stream.window_bytes;
         let received_bytes_max = setup.config.stream.received_bytes_max;
+        let stall = setup.config.stream.stall;
         let node = engines.upper.node().to_string();
         Task {
             engines,
@@ -159,6 +167,8 @@ impl Task {
             seen: BTreeMap::new(),
             callers: Callers::default(),
             pressure: Arc::new(Pressure::new(received_bytes_max)),
+            patience: Patience::new(stall),
+            control,
             queued: 0,
             past,
             began_dtn_ms: None,
@@ -486,7 +496,8 @@ impl Task {
     }
 
     fn window(&self) -> Window {
-        Window { bytes: self.setup.config.stream.window_bytes, all: self.pressure.clone() }
+        let bytes = self.setup.config.stream.window_bytes;
+        Window { bytes, all: self.pressure.clone(), patience: self.patience.clone() }
     }
 
     /// Enters a new connection.

@@ -48,6 +48,12 @@ pub struct Status {
     pub callers: Callers,
     /// What all sessions have counted, those that are over included.
     pub sessions: Counts,
+    /// The socket for applications on this machine.
+    #[serde(default)]
+    pub control: Control,
+    /// Connections to peers that were ended because the peer took nothing for `stream.stall`.
+    #[serde(default)]
+    pub stalled_connections: u64,
     /// Bytes received and not yet safe, over all connections.
     pub received_bytes: u64,
     /// Bytes handed over to connections and not yet with the kernel.
@@ -97,6 +103,20 @@ pub struct Process {
     pub cpu_s: f64,
     /// Open files and sockets.
     pub open_files: u64,
+    /// The most that the system lets it have open.
+    #[serde(default)]
+    pub open_files_max: u64,
+}
+
+/// The socket for applications on this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Control {
+    /// How many are connected.
+    pub now: u64,
+    /// Turned away, because there were too many.
+    pub turned_away: u64,
+    /// Cut off, because they read nothing for `applications.patience`.
+    pub stalled: u64,
 }
 
 /// Connections that peers opened.

@@ -3,9 +3,11 @@
 
 mod common;
 
-use common::{App, Place, config, payload};
+use common::{App, Place, config, payload, web};
 use longwire_node::message::Options;
 use longwire_node::{Node, Setup};
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +58,7 @@ fn filled(name: &str) -> Place {
 fn carried(place: &Place, count: usize) -> (Vec<bytes::Bytes>, serde_json::Value) {
     let bob = start(place, "bob", "listen = ['127.0.0.1:0']");
     let link = format!("link = [{{ name = 'bob', address = '{}' }}]", bob.addresses()[0]);
-    let alice = start(place, "alice", &link);
+    let alice = start(place, "alice", &format!("http.listen = '127.0.0.1:0'\n{link}"));
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
     there.register("inbox", 0);
     let got: Vec<bytes::Bytes> = (0..count)
@@ -67,7 +69,20 @@ fn carried(place: &Place, count: usize) -> (Vec<bytes::Bytes>, serde_json::Value
         })
         .collect();
     let status = here.wait_status(|status| status["bundles"] == 0 && status["ready"] == true);
+    // Whoever follows the events is told what `status` tells.
+    let told = event(alice.http_address().expect("it has an HTTP interface"), "store_damaged");
+    assert_eq!(told["what"], status["store"]["latest_damage"][0]);
     (got, status)
+}
+
+/// The first event of this name among all that are kept.
+fn event(at: SocketAddr, name: &str) -> serde_json::Value {
+    let mut stream = web::connect(at);
+    stream.write_all(format!("GET /events?after=0 HTTP/1.1\r\nhost: {at}\r\n\r\n").as_bytes()).unwrap();
+    let lines = BufReader::new(stream).lines().map(|line| line.expect("an event in time"));
+    let data = lines.filter_map(|line| line.strip_prefix("data: ").map(str::to_owned));
+    let mut events = data.map(|data| serde_json::from_str::<serde_json::Value>(&data).expect("JSON"));
+    events.find(|event| event["event"] == name).expect("it is among them")
 }
 
 #[test]

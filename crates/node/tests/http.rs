@@ -213,7 +213,10 @@ fn a_file_goes_from_one_node_to_another() {
     let path = format!("/deliveries/{}", list["deliveries"][0]["id"].as_str().expect("an id"));
     let got = get(there, &path);
     assert!(got.status == 200 && got.body == file, "the file is whole");
-    assert_eq!(got.header("content-disposition"), Some("attachment; filename*=UTF-8''photo.jpg"));
+    assert_eq!(
+        got.header("content-disposition"),
+        Some("attachment; filename=\"photo.jpg\"; filename*=UTF-8''photo.jpg")
+    );
     // Somebody dies in the middle; the rest is there still, and so is all of it.
     let mut broken = web::connect(there);
     broken.write_all(format!("GET {path} HTTP/1.1\r\nhost: {there}\r\n\r\n").as_bytes()).expect("it reads");
@@ -628,17 +631,19 @@ fn what_is_too_much_is_refused_and_counted() {
     assert_eq!(ask(at, "POST", "/links", "", document.as_bytes()).status, 413);
     assert_eq!(get(at, "/nothing").status, 404);
     assert_eq!(ask(at, "DELETE", "/status", "", b"").status, 405);
+    let half = format!("POST /links HTTP/1.1\r\nhost: {at}\r\ncontent-length: 100\r\n\r\n{{\"name\":");
+    assert_eq!(web::say(at, half.as_bytes()).status, 408, "a document that does not come");
     // Two that say nothing have all places, until they have tried its patience.
     let mut silent: Vec<_> = (0..2).map(|_| web::connect(at)).collect();
     silent[0].write_all(b"GET /status HTT").expect("it reads");
     let mut app = App::new(&node);
-    app.wait_status(|status| status["http"]["connections"].as_u64() == Some(7));
+    app.wait_status(|status| status["http"]["connections"].as_u64() == Some(8));
     assert_eq!(web::say(at, b"").status, 503, "all places are taken");
     for stream in &mut silent {
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).expect("it is ended");
     }
-    let status = app.wait_status(|status| status["http"]["stalled"].as_u64() >= Some(2));
+    let status = app.wait_status(|status| status["http"]["stalled"].as_u64() >= Some(3));
     assert_eq!(get(at, "/status").status, 200, "there is place again");
     let counted = &status["http"];
     for (name, count) in [("refused_connections", 1), ("refused_too_long", 1), ("refused_malformed", 1)] {

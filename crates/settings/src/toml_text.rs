@@ -90,6 +90,11 @@ fn duration_in(table: &Table) -> Option<String> {
     if table.len() != 2 {
         return None;
     }
+    length_of_time(secs, nanos)
+}
+
+/// Seconds and nanoseconds as people write them; none: it is longer than five hundred years.
+pub fn length_of_time(secs: u64, nanos: u64) -> Option<String> {
     let total = secs.checked_mul(1_000_000_000)?.checked_add(nanos)?;
     // Minutes, hours and days only where they come out even and short; seconds are what people compare.
     let fits = |unit: &&(&str, u64)| total % unit.1 == 0 && (unit.1 <= 1_000_000_000 || total >= 10 * unit.1);

@@ -45,6 +45,11 @@ impl Config {
                 self.tcpcl.contact_timeout, self.tcpcl.idle_messages_max
             ));
         }
+        line(format!(
+            "A connection whose peer takes nothing for {:?} is ended, and an application that reads nothing for {:?}; there are \
+             at most {} applications at a time.",
+            self.stream.stall, self.applications.patience, self.applications.connections_max
+        ));
         if !self.listen_udp.is_empty() {
             line(format!("Anybody may send bundles over UDP to {}.", self.listen_udp.join(", ")));
         }
@@ -148,6 +153,9 @@ impl Config {
                     .into(),
             );
         }
+        line(crate::descriptors::explain(self));
+        line("Every setting:".into());
+        super::listing::lines(self).into_iter().for_each(line);
         out
     }
 

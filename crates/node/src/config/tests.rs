@@ -94,3 +94,55 @@ fn it_is_explained_in_words() {
         assert!(words.contains(part), "{words}");
     }
 }
+
+/// The keys that serde knows of a section: it says them when it meets one that it does not know.
+fn known(section: &str) -> Vec<String> {
+    let head = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+    let said = parse(&format!("{head}no-such-key = 1")).expect_err(section).to_string();
+    // What an alternative of several has is not guarded so.
+    let expected = said.split_once("expected ").map_or("", |(_, expected)| expected);
+    let known = expected.lines().next().unwrap_or_default().split('`').skip(1).step_by(2);
+    known.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_key_is_listed() {
+    let config =
+        parse("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b:1'\ntcpcl.keepalive = '15 s'").unwrap();
+    let all = listing::settings(&config);
+    let mut sections: Vec<&str> = all.keys().filter_map(|key| Some(key.rsplit_once('.')?.0)).collect();
+    sections.retain(|section| !section.starts_with("link"));
+    sections.push("");
+    sections.dedup();
+    let mut count = 0;
+    for section in sections {
+        for key in known(section) {
+            let path = if section.is_empty() { key } else { format!("{section}.{key}") };
+            let elsewhere = listing::ELSEWHERE.contains(&path.as_str());
+            let below = format!("{path}.");
+            let listed = all.contains_key(&path) || all.keys().any(|key| key.starts_with(&below));
+            assert!(listed || elsewhere, "`{path}` is missing");
+            count += 1;
+        }
+    }
+    assert!(count > 100, "only {count} keys");
+    let words = config.explain();
+    for line in [
+        "  agent.clock-skew-max = \"60 min\"",
+        "  agent.limits.place-ahead-bytes = 1048576",
+        "  agent.limits.reassemblies-max = 4096",
+        "  link.0.tcpcl.keepalive = \"15 s\"",
+        "  link.0.peer: not said",
+        "  node = \"dtn://a/\"  # default: \"\"",
+        "  stream.stall = \"300 s\"",
+    ] {
+        assert!(words.lines().any(|said| said == line), "{line}\n{words}");
+    }
+}
+
+#[test]
+fn a_token_is_not_listed() {
+    let config = parse("node = 'dtn://a/'\n[http]\ntoken = 'a-long-secret-token'").expect("it makes sense");
+    let words = config.explain();
+    assert!(words.contains("http.token = \"..\"") && !words.contains("a-long-secret"), "{words}");
+}

@@ -156,7 +156,7 @@ impl Api {
                 let (mut head, body) = request.into_parts();
                 let asked = async {
                     let named = named(&mut head).await;
-                    let query = if in_body { document(body).await? } else { query_of(&head)? };
+                    let query = if in_body { document(&shared, body).await? } else { query_of(&head)? };
                     carry_out(shared, Asked { named, query }).await
                 };
                 match asked.await {
@@ -331,8 +331,15 @@ fn query_of<Q: DeserializeOwned>(head: &Parts) -> Result<Q, Failure> {
     read.map(|Query(query)| query).map_err(|error| senseless(&error.body_text()))
 }
 
-async fn document<Q: DeserializeOwned>(body: Body) -> Result<Q, Failure> {
-    let text = axum::body::to_bytes(body, DOCUMENT_BYTES_MAX).await.map_err(|_| {
+async fn document<Q: DeserializeOwned>(shared: &Shared, body: Body) -> Result<Q, Failure> {
+    let patience = &shared.counted.patience;
+    let whole = tokio::time::timeout(patience.time(), axum::body::to_bytes(body, DOCUMENT_BYTES_MAX)).await;
+    let whole = whole.map_err(|_| {
+        patience.count();
+        let what = "the document did not come in time; nothing was done";
+        Failure::new(StatusCode::REQUEST_TIMEOUT, what, Some("send it again"))
+    })?;
+    let text = whole.map_err(|_| {
         let what = format!("the request is not whole, or longer than {DOCUMENT_BYTES_MAX} bytes");
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, what, None)
     })?;

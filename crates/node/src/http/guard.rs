@@ -133,7 +133,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (head, ()) = request.body(()).expect("a request").into_parts();
-        match guard.check(&head, &Counted::default()) {
+        match guard.check(&head, &Counted::new(std::time::Duration::from_secs(1))) {
             Ok(()) => 200,
             Err(failure) => failure.status.as_u16(),
         }

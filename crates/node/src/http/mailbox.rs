@@ -248,12 +248,19 @@ fn part_of(range: &str) -> Option<(u64, u64)> {
     (first <= last).then_some((first, last))
 }
 
-/// To be kept as a file, under this name (RFC 6266 4.3, RFC 8187 3.2).
+/// To be kept as a file, under this name (RFC 6266 4.3, RFC 8187 3.2). Who does not know `filename*` finds the name in
+/// `filename`, with `_` for what cannot be said there (RFC 6266 4.3 and appendix D).
 fn disposition(name: Option<&str>) -> String {
     let Some(name) = name else { return "attachment".into() };
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
     let escape = |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    format!("attachment; filename*=UTF-8''{}", name.bytes().map(escape).collect::<String>())
+    let plainly = |letter: char| {
+        let quotable = letter.is_ascii_graphic() && !"\"\\%".contains(letter) || letter == ' ';
+        if quotable { letter } else { '_' }
+    };
+    let plain: String = name.chars().map(plainly).collect();
+    let exact: String = name.bytes().map(escape).collect();
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{exact}")
 }
 
 fn number(id: &str) -> u64 {
@@ -443,5 +450,22 @@ impl Keeper {
                 true
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_told_to_old_and_new_browsers() {
+        for (name, said) in [
+            ("photo.jpg", "filename=\"photo.jpg\"; filename*=UTF-8''photo.jpg"),
+            ("übung 1.txt", "filename=\"_bung 1.txt\"; filename*=UTF-8''%C3%BCbung%201.txt"),
+            ("a\"b\\c%20", "filename=\"a_b_c_20\"; filename*=UTF-8''a%22b%5Cc%2520"),
+        ] {
+            assert_eq!(disposition(Some(name)), format!("attachment; {said}"));
+        }
+        assert_eq!(disposition(None), "attachment");
     }
 }

@@ -151,7 +151,15 @@ fn node(out: &mut Out<'_>, status: &Status) -> fmt::Result {
     let help = "Connections that were ended for a newcomer, because there were too many";
     out.counter("longwire_callers_gave_way", help, callers.gave_way)?;
     let help = "Callers that were turned away because there were too many";
-    out.counter("longwire_callers_turned_away", help, callers.turned_away)
+    out.counter("longwire_callers_turned_away", help, callers.turned_away)?;
+    let help = "Connections to peers that took nothing for too long";
+    out.counter("longwire_stalled_connections", help, status.stalled_connections)?;
+    let help = "Applications that are connected to the control socket";
+    out.gauge("longwire_control", help, status.control.now as f64)?;
+    let help = "Applications that were turned away because there were too many";
+    out.counter("longwire_control_turned_away", help, status.control.turned_away)?;
+    let help = "Applications that were cut off because they read nothing for too long";
+    out.counter("longwire_control_stalled", help, status.control.stalled)
 }
 
 /// Groups of the agent's counters, by how their names begin.
@@ -267,7 +275,8 @@ fn process(out: &mut Out<'_>, status: &Status) -> fmt::Result {
     out.bytes("process_resident_memory", "Resident memory", process.resident_bytes)?;
     let help = "User and system processor time";
     out.one("process_cpu", help, Some(&Unit::Seconds), MetricType::Counter, process.cpu_s)?;
-    out.gauge("process_open_fds", "Open file descriptors", process.open_files as f64)
+    out.gauge("process_open_fds", "Open file descriptors", process.open_files as f64)?;
+    out.gauge("process_max_fds", "The most file descriptors that it may have", process.open_files_max as f64)
 }
 
 fn http(out: &mut Out<'_>, counts: &Counts) -> fmt::Result {

@@ -33,6 +33,7 @@ use crate::config;
 use crate::events::Events;
 use crate::message::{Message, Reply, Request};
 use crate::node::Reception;
+use crate::patient::Patience;
 use crate::view::Counts;
 use answer::Failure;
 use guard::Guard;
@@ -61,7 +62,6 @@ pub(crate) struct Shared {
     teller: Arc<Mutex<Client>>,
     guard: Guard,
     counted: Arc<Counted>,
-    patience: Duration,
     /// The node's id.
     node: String,
     events: Arc<Events>,
@@ -91,13 +91,12 @@ impl Http {
             Error::new(format!("cannot listen on {text} for http: {error}"))
                 .hint("another program may have the port; `http.listen` takes host:port")
         })?;
-        let counted = Arc::new(Counted::default());
+        let counted = Arc::new(Counted::new(config.patience));
         let shared = Shared {
             reception: reception.clone(),
             teller: Arc::new(Mutex::new(reception.client())),
             guard: Guard::new(config, address)?,
             counted: counted.clone(),
-            patience: config.patience,
             node,
             events,
             mailboxes: Mailboxes::default(),
@@ -113,7 +112,6 @@ impl Http {
         let limits = serve::Limits {
             connections_max: config.connections_max,
             header_bytes_max: config.header_bytes_max,
-            patience: config.patience,
         };
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new()
@@ -175,7 +173,7 @@ impl Shared {
 }
 
 /// What the interface counts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Counted {
     connections: AtomicU64,
     requests: AtomicU64,
@@ -185,10 +183,25 @@ pub(crate) struct Counted {
     refused_origin: AtomicU64,
     refused_malformed: AtomicU64,
     refused_too_long: AtomicU64,
-    stalled: AtomicU64,
+    /// With peers that neither read nor write.
+    patience: Patience,
 }
 
 impl Counted {
+    fn new(patience: Duration) -> Self {
+        Counted {
+            connections: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            refused_connections: AtomicU64::new(0),
+            refused_token: AtomicU64::new(0),
+            refused_host: AtomicU64::new(0),
+            refused_origin: AtomicU64::new(0),
+            refused_malformed: AtomicU64::new(0),
+            refused_too_long: AtomicU64::new(0),
+            patience: Patience::new(patience),
+        }
+    }
+
     pub(crate) fn view(&self) -> Counts {
         let all = [
             ("connections", &self.connections),
@@ -199,9 +212,10 @@ impl Counted {
             ("refused_origin", &self.refused_origin),
             ("refused_malformed", &self.refused_malformed),
             ("refused_too_long", &self.refused_too_long),
-            ("stalled", &self.stalled),
         ];
-        all.into_iter().map(|(name, count)| (name.to_owned(), count.load(Ordering::Relaxed))).collect()
+        let all = all.map(|(name, count)| (name, count.load(Ordering::Relaxed)));
+        let stalled = ("stalled", self.patience.stalled());
+        all.into_iter().chain([stalled]).map(|(name, count)| (name.to_owned(), count)).collect()
     }
 }
 

@@ -1,14 +1,14 @@
 //! Sends: the payload is the body of a request, and goes to the node as it comes, so any size does. The answer comes when
 //! the node has it durable. Whoever goes away before that has sent nothing.
 
+use super::Shared;
 use super::answer::{Failure, json};
 use super::api::Asked;
-use super::{Shared, count};
 use crate::client::Client;
 use crate::envelope;
 use crate::message::{Message, Options, Reply, Request};
 use crate::view::{self, Accepted, Urgency};
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -18,9 +18,12 @@ use longwire_proto::service::{BundleVersion, Priority};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of the payload that are handed over at once.
 const PIECE_BYTES: usize = 256 * 1024;
+/// How long, and how much of, the rest of a refused payload is thrown away.
+const PARTING: (Duration, usize) = (Duration::from_secs(1), 8 << 20);
 
 /// How a bundle is to be sent.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -102,7 +105,11 @@ pub(super) async fn send(
     let opening =
         Request::Send { send: 1, to: sending.to.clone(), length: payload_bytes, options: sending.options()? };
     say(&client, Message { head: opening, body: name }).await?;
-    hand_over(&shared, &mut client, body, length).await?;
+    let mut body = body.into_data_stream();
+    if let Err(failure) = hand_over(&shared, &mut client, &mut body, length).await {
+        part(body).await;
+        return Err(failure);
+    }
     loop {
         if let Some((source, created)) = judge(client.reply().await)? {
             let id = view::bundle_id(&source, created);
@@ -118,15 +125,19 @@ pub(super) async fn send(
 }
 
 /// Hands the payload over as it comes.
-async fn hand_over(shared: &Shared, client: &mut Client, body: Body, length: u64) -> Result<(), Failure> {
-    let mut body = body.into_data_stream();
+async fn hand_over(
+    shared: &Shared,
+    client: &mut Client,
+    body: &mut BodyDataStream,
+    length: u64,
+) -> Result<(), Failure> {
     let mut piece = BytesMut::new();
     let mut left = length;
     while left > 0 {
         tokio::select! {
             biased;
             said = client.reply() => { judge(said)?; }
-            next = tokio::time::timeout(shared.patience, body.next()) => match next {
+            next = tokio::time::timeout(shared.counted.patience.time(), body.next()) => match next {
                 Ok(Some(Ok(bytes))) => {
                     left = left.saturating_sub(bytes.len() as u64);
                     piece.extend_from_slice(&bytes);
@@ -140,7 +151,7 @@ async fn hand_over(shared: &Shared, client: &mut Client, body: Body, length: u64
                     return Err(Failure::new(StatusCode::BAD_REQUEST, what, None));
                 }
                 Err(_) => {
-                    count(&shared.counted.stalled);
+                    shared.counted.patience.count();
                     let what = "the body did not go on; nothing was sent";
                     return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, what, Some("send it again")));
                 }
@@ -148,6 +159,18 @@ async fn hand_over(shared: &Shared, client: &mut Client, body: Body, length: u64
         }
     }
     Ok(())
+}
+
+/// Lets whoever is refused come to read why: a connection that is closed with unread bytes takes the answer with it.
+async fn part(body: BodyDataStream) {
+    let (patience, bytes) = PARTING;
+    let mut left = bytes;
+    let rest = body.take_while(|next| {
+        left = next.as_ref().map_or(0, |some| left.saturating_sub(some.len()));
+        std::future::ready(left > 0)
+    });
+    // The answer is given whatever comes of this.
+    let _ = tokio::time::timeout(patience, rest.for_each(|_| std::future::ready(()))).await;
 }
 
 async fn say(client: &Client, request: Message<Request>) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! Connections: how many, how long they may stall, what becomes of a request.
 
-use super::{Counted, Shared, api, count};
+use super::{Shared, api, count};
+use crate::patient::Patient;
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::{IntoResponse, Response};
@@ -10,16 +11,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::Sleep;
 
 /// Lines of a request before its body.
 const HEADERS_MAX: usize = 64;
@@ -30,7 +25,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Limits {
     pub(super) connections_max: usize,
     pub(super) header_bytes_max: usize,
-    pub(super) patience: Duration,
 }
 
 /// Serves whoever comes, until it is dropped.
@@ -72,17 +66,17 @@ async fn serve(stream: TcpStream, limits: Limits, service: Service) {
     // Answers are written whole.
     let _ = stream.set_nodelay(true);
     let counted = service.shared.counted.clone();
-    let wire = Patient { wire: stream, patience: limits.patience, stall: None, counted: counted.clone() };
+    let wire = Patient::new(stream, counted.patience.clone());
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.patience)
+        .header_read_timeout(counted.patience.time())
         .max_buf_size(limits.header_bytes_max)
         .max_headers(HEADERS_MAX)
         .serve_connection(TokioIo::new(wire), service_fn(move |request| carry_out(service.clone(), request)))
         .await;
     if let Err(error) = served {
         if error.is_timeout() {
-            count(&counted.stalled);
+            counted.patience.count();
         } else if error.is_parse_too_large() {
             count(&counted.refused_too_long);
         } else if error.is_parse() {
@@ -100,70 +94,4 @@ async fn carry_out(service: Service, request: Request<Incoming>) -> Result<Respo
     }
     let request = Request::from_parts(head, Body::new(body));
     hyper::service::Service::call(&TowerToHyperService::new(router), request).await
-}
-
-/// A connection whose peer may not stall: what is written has to move within the time, or it ends.
-struct Patient {
-    wire: TcpStream,
-    patience: Duration,
-    stall: Option<Pin<Box<Sleep>>>,
-    counted: Arc<Counted>,
-}
-
-impl Patient {
-    fn watch<T>(&mut self, context: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if poll.is_ready() {
-            self.stall = None;
-            return poll;
-        }
-        let patience = self.patience;
-        let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
-        if stall.as_mut().poll(context).is_pending() {
-            return Poll::Pending;
-        }
-        count(&self.counted.stalled);
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-impl AsyncRead for Patient {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.wire).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Patient {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let poll = Pin::new(&mut self.wire).poll_write(context, bytes);
-        self.watch(context, poll)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let poll = Pin::new(&mut self.wire).poll_write_vectored(context, slices);
-        self.watch(context, poll)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.wire).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.wire).poll_shutdown(context)
-    }
 }

@@ -27,6 +27,7 @@ mod resident;
 
 pub use backend::{Backend, Reader, Refusal, Write};
 pub(crate) use drive::Drive;
+pub(crate) use log::SEGMENT_BYTES;
 pub use log::{Damage, Harm, Log, Opened, Quarantine};
 pub use memory::Forgetful;
 

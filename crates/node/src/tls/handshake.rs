@@ -3,6 +3,7 @@
 use super::certificate::Claims;
 use super::verify::Verifier;
 use super::{Credentials, Policy, Rule, Trouble};
+use crate::patient::Patient;
 use crate::stream::Wire;
 use crate::view::Proven;
 use rustls::client::Resumption;
@@ -220,6 +221,8 @@ fn proves_address(entity: &EndEntityCert<'_>, ip: std::net::IpAddr) -> bool {
 /// The address of the other side, where the connection is TCP's.
 fn peer_address(wire: &dyn Wire) -> Option<std::net::IpAddr> {
     let wire: &dyn Any = wire;
+    // A pump has put its patience around it.
+    let wire = wire.downcast_ref::<Patient<Box<dyn Wire>>>().map_or(wire, |patient| &**patient.inner());
     wire.downcast_ref::<TcpStream>()?.peer_addr().ok().map(|address| address.ip())
 }
 

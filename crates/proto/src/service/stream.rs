@@ -80,4 +80,6 @@ pub enum CloseReason {
     Insecure,
     /// A limit of the provider was reached.
     Limit,
+    /// The peer took nothing of what was written for too long.
+    Stalled,
 }

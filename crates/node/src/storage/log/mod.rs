@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A new segment begins when the last one is as long as this.
-const SEGMENT_BYTES: u64 = 64 << 20;
+pub(crate) const SEGMENT_BYTES: u64 = 64 << 20;
 /// Kept for removals when the device is full.
 const RESERVE_BYTES: usize = 1 << 20;
 /// How much is moved out of an old segment between two batches.

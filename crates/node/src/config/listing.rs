@@ -1,0 +1,85 @@
+//! Every setting with its value, one a line: made from the configuration itself, so that none can be missing.
+
+use super::Config;
+use longwire_settings::toml_text::length_of_time;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What a node takes from other keys: `node`, `[[link]]`, `[[peer]]`, `[routing]`.
+pub(super) const ELSEWHERE: [&str; 5] =
+    ["agent.links", "agent.node", "agent.peers", "agent.routing", "tcpcl.node-id"];
+/// What is not for other eyes.
+const SECRET: &str = "http.token";
+
+/// All settings of a configuration by their dotted keys, as TOML has them; none: it is not said, and has no default.
+pub(super) fn settings(config: &Config) -> BTreeMap<String, Option<String>> {
+    let value = serde_json::to_value(config).expect("a configuration is a document");
+    let mut all = BTreeMap::new();
+    enter(&mut all, String::new(), &value);
+    all.retain(|key, _| {
+        !ELSEWHERE
+            .iter()
+            .any(|other| key.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+    });
+    if let Some(Some(secret)) = all.get_mut(SECRET) {
+        *secret = "\"..\"".into();
+    }
+    all
+}
+
+/// Lines for a person, with the default behind what differs from it.
+pub(super) fn lines(config: &Config) -> Vec<String> {
+    let plain = settings(&Config::default());
+    let line = |(key, value): (String, Option<String>)| {
+        let text = match &value {
+            Some(value) => format!("  {key} = {value}"),
+            None => format!("  {key}: not said"),
+        };
+        match plain.get(&key) {
+            Some(default) if *default != value => {
+                format!("{text}  # default: {}", default.as_deref().unwrap_or("not said"))
+            }
+            _ => text,
+        }
+    };
+    settings(config).into_iter().map(line).collect()
+}
+
+fn enter(all: &mut BTreeMap<String, Option<String>>, key: String, value: &Value) {
+    let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
+    match value {
+        Value::Object(fields) => match plain(value) {
+            Some(text) => drop(all.insert(key, Some(text))),
+            None if fields.is_empty() => drop(all.insert(key, Some("{}".into()))),
+            None => fields.iter().for_each(|(name, value)| enter(all, below(name), value)),
+        },
+        Value::Array(items) if items.iter().any(|item| item.is_object() && plain(item).is_none()) => {
+            for (number, item) in items.iter().enumerate() {
+                enter(all, below(&number.to_string()), item);
+            }
+        }
+        Value::Null => drop(all.insert(key, None)),
+        other => drop(all.insert(key, Some(text(other)))),
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(", ")),
+        other => plain(other).unwrap_or_else(|| other.to_string()),
+    }
+}
+
+/// A length of time, or a date, which TOML writes in one word.
+fn plain(value: &Value) -> Option<String> {
+    let fields = value.as_object()?;
+    match (fields.len(), fields.get("secs"), fields.get("nanos"), fields.values().next()) {
+        (2, Some(secs), Some(nanos), _) => {
+            length_of_time(secs.as_u64()?, nanos.as_u64()?).map(|text| format!("\"{text}\""))
+        }
+        (1, _, _, Some(only)) if fields.keys().all(|key| key.starts_with("$__toml")) => {
+            only.as_str().map(str::to_owned)
+        }
+        _ => None,
+    }
+}
