@@ -135,6 +135,12 @@ impl Config {
         } else if !version6.destinations.is_empty() {
             line(format!("It sends bundles of version 6 to {}.", version6.destinations.join(", ")));
         }
+        if !version6.ages_in_seconds.is_empty() {
+            line(format!(
+                "In bundles of version 6 it reads and writes ages in seconds with {}.",
+                version6.ages_in_seconds.join(", ")
+            ));
+        }
         let custody = &self.agent.custody;
         if !custody.accept_from.is_empty() {
             line(format!("It takes custody of what {} hands over.", custody.accept_from.join(", ")));

@@ -487,6 +487,33 @@ fn priority_travels_in_ions_block() {
     assert_eq!(Content::QualityOfService(Priority::Expedited.into()).encode(), hex("8400020000"));
 }
 
+/// The block as docs/routing.md writes it down, alone and inside a bundle.
+#[test]
+fn the_block_of_copies_is_these_bytes() {
+    let mut bundle = Bundle::new(
+        Head::new(
+            PrimaryBlock::new(
+                Eid::ipn(2, 1),
+                Eid::ipn(1, 1),
+                CreationTimestamp { time: DtnTime(800_000_000_000), sequence: 1 },
+                3_600_000,
+            ),
+            0,
+        ),
+        Bytes::from_static(b"hi"),
+    );
+    bundle.head.primary.crc = CrcType::None;
+    bundle.head.payload.crc = CrcType::None;
+    bundle.head.set(&Content::Copies(4));
+    bundle.head.blocks.iter_mut().for_each(|block| block.crc = CrcType::None);
+    let block = "85 18c2 02 01 00 41 04";
+    let primary = "88 07 00 00 8202820201 8202820101 8202820101 821b000000ba43b7400001 1a0036ee80";
+    let whole = hex(&format!("9f {primary} {block} 85 01 01 00 00 426869 ff"));
+    assert_eq!(bundle.to_bytes(), whole);
+    let read = Bundle::from_bytes(&whole, &Policy::STORED).expect("a bundle");
+    assert_eq!((read.head.copies(), &read), (Some(4), &bundle));
+}
+
 /// The format of ION's spray-and-wait block: a number.
 #[test]
 fn copies_are_counted_in_ions_block() {

@@ -47,6 +47,12 @@ pub const CODECS: &[Codec] = &[
         valid: |rng| v6::generate::Generator::new(rng).bundle().to_bytes(),
     },
     Codec {
+        name: "version 6 bundle in pieces",
+        check: check_bundle6_in_pieces,
+        valid: |rng| [&[40], &v6::generate::Generator::new(rng).bundle().to_bytes()[..]].concat().into(),
+    },
+    Codec { name: "version 6 block content", check: check_content6, valid: valid_content6 },
+    Codec {
         name: "version 6 administrative record",
         check: |bytes| is_stable(bytes, v6::AdminRecord::decode, v6::AdminRecord::encode),
         valid: |rng| v6::generate::Generator::new(rng).admin_record().to_bytes(),
@@ -247,6 +253,64 @@ fn decode_in_pieces(bytes: &Bytes, cut: usize) -> Result<Bundle, DecodeError> {
         bytes[bytes.len() - rest.len() - crc.tail_bytes()..][..crc.tail_bytes()]
     );
     Ok(Bundle { head, payload })
+}
+
+/// Head, payload, tail, as an agent takes them: says the same as all at once. The first byte ends a prefix.
+fn check_bundle6_in_pieces(bytes: &Bytes) -> bool {
+    let (Some(&cut), rest) = (bytes.first(), bytes.slice(bytes.len().min(1)..)) else { return false };
+    let whole = v6::Bundle::decode(&mut rest.clone());
+    let pieces = decode6_in_pieces(&rest, usize::from(cut));
+    assert_eq!(pieces, whole);
+    pieces.is_ok()
+}
+
+fn decode6_in_pieces(bytes: &Bytes, cut: usize) -> Result<v6::Bundle, DecodeError> {
+    let policy = Policy::default();
+    let (mut head, length) = v6::decode_head(bytes, &policy)?;
+    let prefix = v6::decode_head(&bytes.slice(..cut.min(length)), &policy);
+    assert!(prefix == Err(DecodeError::Incomplete) || prefix == Ok((head.clone(), length)));
+    let mut rest = bytes.slice(length..);
+    let payload_length = usize::try_from(head.payload.length).unwrap_or(usize::MAX);
+    if rest.len() < payload_length {
+        return Err(DecodeError::Incomplete);
+    }
+    let payload = rest.split_to(payload_length);
+    head.after = v6::decode_tail(&mut rest, &head, &policy)?;
+    assert_eq!(head.after.is_empty(), head.payload.last);
+    Ok(v6::Bundle { head, payload })
+}
+
+const TYPES_6: [v6::BlockType; 4] =
+    [v6::BlockType::PreviousHop, v6::BlockType::Age, v6::BlockType::Metadata, v6::BlockType::ClassOfService];
+
+/// The first byte chooses the block type. Previous hops may be written in several ways.
+fn check_content6(bytes: &Bytes) -> bool {
+    let Some(&choice) = bytes.first() else { return false };
+    let (block_type, data) = (TYPES_6[usize::from(choice) % TYPES_6.len()], bytes.slice(1..));
+    let block = v6::Block { block_type, flags: v6::BlockFlags::NONE, references: None, data };
+    let Ok(Some(content)) = block.content() else { return false };
+    let again = v6::Block::new(&content);
+    assert_eq!((again.block_type, again.content()), (block_type, Ok(Some(content))));
+    true
+}
+
+fn valid_content6(mut rng: Rng) -> Bytes {
+    let choice = rng.below(TYPES_6.len() as u64) as u8;
+    let mut make = v6::generate::Generator::new(rng);
+    let content = match TYPES_6[usize::from(choice)] {
+        v6::BlockType::PreviousHop => v6::Content::PreviousHop(make.endpoint()),
+        v6::BlockType::Age => v6::Content::Age(make.number()),
+        v6::BlockType::Metadata => {
+            let (kind, data) = (make.number(), Bytes::copy_from_slice(&make.number().to_be_bytes()));
+            v6::Content::Metadata(v6::Metadata { kind, data })
+        }
+        _ => v6::Content::ClassOfService(v6::ClassOfService {
+            flags: 4,
+            ordinal: 7,
+            label: Some(make.number()),
+        }),
+    };
+    [&[choice], &content.encode()[..]].concat().into()
 }
 
 /// Half of them without CRCs, so that damage reaches what is behind them.

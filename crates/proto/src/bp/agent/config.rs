@@ -251,11 +251,20 @@ pub struct Version6 {
     pub destinations: Vec<String>,
     /// Leave the dictionary out where all endpoints are `ipn`. Default yes. RFC 6260.
     pub compressed_headers: bool,
+    /// Neighbours whose age blocks are in seconds where others have microseconds, as DTN2's are: node ids as they call
+    /// themselves, a trailing `*` matches any rest. What comes from them is read so, and what goes to them is written
+    /// so. Default none.
+    pub ages_in_seconds: Vec<String>,
 }
 
 impl Default for Version6 {
     fn default() -> Self {
-        Version6 { default_version: BundleVersion::V7, destinations: Vec::new(), compressed_headers: true }
+        Version6 {
+            default_version: BundleVersion::V7,
+            destinations: Vec::new(),
+            compressed_headers: true,
+            ages_in_seconds: Vec::new(),
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 
 use crate::bp::ReasonCode;
 use crate::bp::v6::CustodyReason;
+use crate::bp::v6::wire::NO_PAYLOAD;
 use crate::codec::DecodeError;
 use crate::service::{
     AppIndication, BundlesRequest, Happened, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure,
@@ -154,8 +155,10 @@ impl Agent {
                 let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
                 incoming.state = State::Head(all.into());
             }
-            Err(_) => {
-                let reason = self.judge_malformed(id, &all).unwrap_or(DAMAGED);
+            Err(error) => {
+                // It is whole and legal, and would come again and again.
+                let hopeless = (error == NO_PAYLOAD).then_some(RefuseReason::NotAcceptable);
+                let reason = hopeless.or_else(|| self.judge_malformed(id, &all)).unwrap_or(DAMAGED);
                 self.refuse(id, transfer, reason);
             }
         }
@@ -181,14 +184,15 @@ impl Agent {
             return self.refuse(id, transfer, DAMAGED);
         }
         let whole = announced.unwrap_or(known);
-        if let Err(reason) = self.judge(now, &head, whole) {
+        let age_ms = self.age_ms_over(id, &head).unwrap_or(0);
+        if let Err(reason) = self.judge(now, &head, age_ms, whole) {
             return self.refuse(id, transfer, reason);
         }
         self.report_unsupported(now, &head);
         head.discard_unsupported();
         let closing = Closing::of(&head);
         let record = self.next_record();
-        let header = self.header(now, Kind::Received, head.age_ms().unwrap_or(0));
+        let header = self.header(now, Kind::Received, age_ms);
         let mut held = self.hold(now, record, header, head, length as u64, false);
         held.intake = Some((id, transfer));
         held.share = self.share_ahead(whole, length as u64);
@@ -231,7 +235,7 @@ impl Agent {
     }
 
     /// Whether a bundle is wanted (RFC 9171 5.6).
-    fn judge(&mut self, now: Instant, head: &Head, whole: u64) -> Result<(), RefuseReason> {
+    fn judge(&mut self, now: Instant, head: &Head, age_ms: u64, whole: u64) -> Result<(), RefuseReason> {
         if whole > self.config.limits.bundle_bytes_max {
             return Err(RefuseReason::NotAcceptable);
         }
@@ -247,7 +251,7 @@ impl Agent {
             self.counters.dropped_null_destination += 1;
             return Err(RefuseReason::Completed);
         }
-        if self.is_over(now, head) {
+        if self.is_over(now, head, age_ms) {
             self.counters.deleted_expired += 1;
             self.report_deleted(now, head, ReasonCode::LifetimeExpired, false);
             return Err(RefuseReason::Completed);
@@ -270,11 +274,11 @@ impl Agent {
         Ok(())
     }
 
-    /// True if the bundle's age exceeds its lifetime (RFC 9171 5.5).
-    fn is_over(&self, now: Instant, head: &Head) -> bool {
+    /// True if the bundle's age, by its clock or as it says, exceeds its lifetime (RFC 9171 5.5).
+    fn is_over(&self, now: Instant, head: &Head, age_ms: u64) -> bool {
         let age = match (self.clock.dtn_ms(now), head.created_ms()) {
             (Some(dtn_ms), Some(created)) => dtn_ms.saturating_sub(created),
-            _ => head.age_ms().unwrap_or(0),
+            _ => age_ms,
         };
         age > head.lifetime_ms()
     }

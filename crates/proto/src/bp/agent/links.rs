@@ -388,7 +388,7 @@ impl Agent {
         link.room = 0;
         let node = peer.as_deref().and_then(super::parse_node);
         let name = node.as_ref().map(Eid::to_string);
-        link.manners = Manners::of(&link.config, name.as_deref(), &self.config.peers);
+        link.manners = Manners::of(&link.config, name.as_deref(), &self.config);
         let in_contact = link.in_contact;
         self.links.set_led_to(id, None);
         self.links.set_peer(id, node);

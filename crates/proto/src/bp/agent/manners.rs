@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::BTreeSet;
 
 use super::head::Head;
-use super::{Agent, LinkConfig};
+use super::{Agent, Config, LinkConfig};
 
 /// What holds on a link, for its peer.
 #[derive(Debug, Default)]
@@ -16,13 +16,15 @@ pub(super) struct Manners {
     emit: Vec<Emit>,
     /// What would have taken bundles that were refused.
     would_help: BTreeSet<Accept>,
+    /// Ages in bundles of version 6 are in seconds on it.
+    ages_in_seconds: bool,
 }
 
 impl Manners {
     /// What is said of a link and of the node at its other end.
-    pub(super) fn of(link: &LinkConfig, peer: Option<&str>, peers: &[Peer]) -> Self {
+    pub(super) fn of(link: &LinkConfig, peer: Option<&str>, config: &Config) -> Self {
         let about: Vec<&Peer> =
-            peers.iter().filter(|other| peer.is_some_and(|node| other.is(node))).collect();
+            config.peers.iter().filter(|other| peer.is_some_and(|node| other.is(node))).collect();
         let accept = about.iter().flat_map(|peer| &peer.accept).chain(&link.accept).copied().collect();
         let mut emit: Vec<Emit> = Vec::new();
         // The link has the last word.
@@ -30,7 +32,10 @@ impl Manners {
             emit.retain(|other| other != way);
             emit.push(*way);
         }
-        Manners { accept, emit, would_help: BTreeSet::new() }
+        let slow = &config.version6.ages_in_seconds;
+        let ages_in_seconds =
+            peer.is_some_and(|node| slow.iter().any(|pattern| super::matches(pattern, node)));
+        Manners { accept, emit, would_help: BTreeSet::new(), ages_in_seconds }
     }
 
     fn relax(&self, policy: Policy) -> Policy {
@@ -52,6 +57,16 @@ impl Agent {
     /// What of the doubtful is accepted over this link.
     pub(super) fn policy_of(&self, link: LinkId) -> Policy {
         self.links.get(link).map_or(self.policy, |link| link.manners.relax(self.policy))
+    }
+
+    /// The age that a bundle says, which has come over this link, milliseconds.
+    pub(super) fn age_ms_over(&self, link: LinkId, head: &Head) -> Option<u64> {
+        let in_seconds = self.links.get(link).is_some_and(|link| link.manners.ages_in_seconds);
+        match head {
+            // What is meant to be microseconds.
+            Head::V6(head) if in_seconds => head.age_us().map(|seconds| seconds.saturating_mul(1000)),
+            head => head.age_ms(),
+        }
     }
 
     /// Counts what a bundle was accepted in spite of.
@@ -87,6 +102,7 @@ impl Agent {
     pub(super) fn adapt(&self, link: LinkId, head: &mut Head) -> bool {
         match (self.links.get(link), head) {
             (Some(link), Head::V7(head)) => head.adapt(&link.manners.emit),
+            (Some(link), Head::V6(head)) if link.manners.ages_in_seconds => head.set_age_in_seconds(),
             _ => false,
         }
     }

@@ -84,6 +84,13 @@ impl Head {
         }
     }
 
+    /// Says its age in whole seconds, as DTN2 does; false if it says none.
+    pub fn set_age_in_seconds(&mut self) -> bool {
+        let Some(age_us) = self.age_us() else { return false };
+        self.set(&Content::Age(age_us / 1_000_000));
+        true
+    }
+
     /// Removes every block of this type before the payload. What is behind it stays: it may be on its way already.
     pub fn remove(&mut self, block_type: BlockType) {
         self.blocks.retain(|block| block.block_type != block_type);

@@ -22,13 +22,15 @@
 //!
 //! # What is refused
 //! Everything that RFC 5050 forbids is refused with the field and the clause. Not implemented, on purpose:
-//! - A bundle without a payload block. RFC 5050 4 allows it, nobody sends it, and there is nothing to deliver.
+//! - A bundle without a payload block. RFC 5050 4 allows it, nobody sends it, and there is nothing to deliver: the
+//!   sender is told that it is not acceptable, now or ever ([`wire::NO_PAYLOAD`]).
 //! - Numbers of more than 64 bits or more than ten bytes (RFC 5050 4.1 allows to refuse them).
 //! - The inside of the Bundle Security Protocol's blocks (RFC 6257): carried as they are.
 //!
 //! # Where implementations differ
 //! - Block type 10 is the age block of the draft and of IBR-DTN, and ION's custody transfer enhancement block: it is an
-//!   age if it is one number and nothing else. The age is written in microseconds, as the draft and IBR-DTN do.
+//!   age if it is one number and nothing else. The age is written in microseconds, as the draft and IBR-DTN do; DTN2
+//!   keeps to an older draft and writes seconds, which only its operator can tell: the agent's `ages-in-seconds`.
 //! - A previous hop block has its node as a reference into the dictionary, as two texts, or (older DTN2) as one: all
 //!   three are read, and the two texts of RFC 6259 are written.
 //!

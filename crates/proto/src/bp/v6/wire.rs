@@ -24,6 +24,9 @@ const CANONICAL: &str = "RFC 5050 4.5.2";
 const PAYLOAD: &str = "RFC 5050 4.5.3";
 const FRAGMENT: &str = "RFC 5050 5.8";
 
+/// What is said of a bundle without a payload block: it is legal (RFC 5050 4), and there is nothing in it to store.
+pub const NO_PAYLOAD: DecodeError = DecodeError::Limit { what: "a bundle without a payload block" };
+
 /// Reads everything up to the payload's first byte, from the front of `input`, and checks all that can be checked
 /// without what follows. Returns the head and how many bytes it takes.
 ///
@@ -54,10 +57,7 @@ fn read_head(input: &mut Bytes, policy: &Policy) -> Result<Head, DecodeError> {
             Canonical::Payload(payload) => {
                 return Ok(Head { primary, blocks, payload, after: Vec::new() });
             }
-            Canonical::Extension(_, true) => {
-                let what = "a bundle without a payload block";
-                return Err(DecodeError::Limit { what });
-            }
+            Canonical::Extension(_, true) => return Err(NO_PAYLOAD),
             Canonical::Extension(block, false) => blocks.push(block),
         }
         if blocks.len() > policy.extension_blocks_max as usize {

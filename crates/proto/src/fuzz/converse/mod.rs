@@ -265,6 +265,13 @@ impl Party<Asked, Said> for Ground {
     }
 }
 
+const ROUTERS: [agent::RouterChoice; 4] = [
+    agent::RouterChoice::Static,
+    agent::RouterChoice::ContactPlan,
+    agent::RouterChoice::Epidemic,
+    agent::RouterChoice::SprayAndWait,
+];
+
 fn agent(script: &mut Script<'_>) -> u64 {
     let config = agent::Config {
         node: "dtn://here/".to_owned(),
@@ -283,6 +290,15 @@ fn agent(script: &mut Script<'_>) -> u64 {
             accept_from: if script.chance() { vec!["*".to_owned()] } else { Vec::new() },
             timer_min: Duration::from_millis(1 << script.below(18)),
             ..agent::Custody::default()
+        },
+        routing: agent::Routing {
+            router: script.pick(&ROUTERS).unwrap_or_default(),
+            copies: 1 + script.below(127) as u32,
+            ..agent::Routing::default()
+        },
+        version6: agent::Version6 {
+            ages_in_seconds: if script.chance() { vec!["*".to_owned()] } else { Vec::new() },
+            ..agent::Version6::default()
         },
         reports: agent::Reports {
             reception: script.chance(),

@@ -280,6 +280,64 @@ fn a_node_without_a_clock_sends_the_age() {
     assert!((89_000_000..91_000_000).contains(&head.age_us().expect("an age")), "{:?}", head.age_us());
 }
 
+/// A bundle without creation time, of this age as its block has it.
+fn aged(destination: &str, age: u64) -> Bytes {
+    let mut bundle = foreign(destination, b"hello");
+    bundle.head.primary.created_s = 0;
+    bundle.head.set(&v6::Content::Age(age));
+    bundle.to_bytes()
+}
+
+/// What a relay makes of a neighbour's age, which is with it for ten seconds.
+fn relayed_age(in_seconds: &[&str], age: u64) -> Option<u64> {
+    let mut world = World::new(11);
+    let patterns = in_seconds.iter().map(|&node| node.to_owned()).collect();
+    let relay = world.node("relay", |config| config.version6.ages_in_seconds = patterns);
+    world.node("next", |_| {});
+    world.cable(0, 1);
+    world.route(0, "*", 0);
+    world.start_all();
+    world.cut(0);
+    world.run_for(Duration::from_secs(1));
+    world.inject(relay, &aged("dtn://elsewhere/x", age), 1000);
+    world.run_for(Duration::from_secs(10));
+    world.heal(0);
+    world.run_for(MINUTE);
+    world.cables[0].heads6.first().and_then(v6::Head::age_us)
+}
+
+#[test]
+fn ages_are_in_seconds_with_whom_the_operator_says() {
+    let micros = |age: Option<u64>| age.map(|age| age / 1_000_000);
+    assert_eq!(micros(relayed_age(&[], 90_000_000)), Some(100));
+    assert_eq!(relayed_age(&["dtn://neighbour/", "dtn://next/"], 90), Some(100));
+    assert_eq!(micros(relayed_age(&["dtn://neigh*"], 90)), Some(100), "the next one has microseconds");
+    assert_eq!(relayed_age(&["dtn://next/"], 90_000_000), Some(100), "only the next one has seconds");
+    assert_eq!(relayed_age(&["*"], 3601), None, "it was over when it came");
+    assert_eq!(relayed_age(&["*"], u64::MAX), None);
+}
+
+/// RFC 5050 4 allows it. The sender would offer it for ever if it were only asked for it again.
+#[test]
+fn a_bundle_without_a_payload_block_is_refused_for_good_and_counted() {
+    let mut world = World::new(12);
+    let node = world.node("earth", |_| {});
+    world.start_all();
+    world.run_for(Duration::from_secs(1));
+    let mut bytes = foreign("dtn://earth/in", b"").to_bytes().to_vec();
+    let at = bytes.len() - 3;
+    assert_eq!(bytes[at..], [1, 8, 0], "the payload block: type, last block, length");
+    bytes[at] = 200;
+    for piece in [1, 1000] {
+        world.inject(node, &bytes.clone().into(), piece);
+    }
+    world.run_for(MINUTE);
+    assert_eq!(world.refusals(), [RefuseReason::NotAcceptable; 2]);
+    let counters = world.agent(node).counters();
+    assert_eq!((counters.refused_not_acceptable, counters.refused_damaged, counters.received), (2, 0, 0));
+    assert_eq!(world.disk_records(node), 1, "the boot record alone");
+}
+
 #[test]
 fn the_version_of_a_send_follows_its_destination() {
     let mut world = chain_with(10, |config| config.version6.destinations = vec!["dtn://earth/old*".into()]);
