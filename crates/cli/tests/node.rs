@@ -155,6 +155,8 @@ fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
     let status: serde_json::Value =
         serde_json::from_str(&place.asked("alice", &["status", "--json"])).unwrap();
     assert_eq!(status["bundles"], 1);
+    let bundles = place.asked("alice", &["bundles"]);
+    assert!(bundles.contains("link `bob` to dtn://bob/ is down: cut here"), "{bundles}");
     place.asked("alice", &["bundles", "cancel", &id]);
     assert_eq!(place.asked("alice", &["bundles"]), "no bundles\n");
     place.asked("alice", &["links", "heal", "bob"]);

@@ -9,6 +9,7 @@ use crate::meter;
 use crate::task::Task;
 use crate::view::{self, Bundle, Filter, Page, State, Status};
 use longwire_proto::bp::agent::{BundleStatus, Why};
+use longwire_proto::bp::eid::Eid;
 use longwire_proto::service::{AppRequest, CloseReason, DownReason, LinkId, RecordId};
 use longwire_proto::time::Instant;
 use longwire_settings::error::nearest;
@@ -126,7 +127,7 @@ impl Task {
     fn bundle_view(&self, now: Instant, bundle: &BundleStatus) -> Bundle {
         let timestamp = bundle.id.timestamp;
         let (source, created) = (bundle.id.source.to_string(), (timestamp.time.0, timestamp.sequence));
-        let (state, why) = self.why(now, &bundle.why);
+        let (state, why) = self.why(now, bundle);
         Bundle {
             id: view::bundle_id(&source, created),
             source,
@@ -154,17 +155,18 @@ impl Task {
     }
 
     /// Why a bundle is still here, for a person.
-    fn why(&self, now: Instant, why: &Why) -> (State, String) {
+    fn why(&self, now: Instant, bundle: &BundleStatus) -> (State, String) {
         let names = |ids: &[LinkId]| {
             let links = self.links.lock().expect("no thread panics while it has the links");
             ids.iter().map(|id| format!("`{}`", links.name(*id))).collect::<Vec<_>>().join(", ")
         };
-        match why {
+        match &bundle.why {
             Why::Arriving => (State::Arriving, "it is still arriving".into()),
             Why::Storing => (State::Storing, "it is being stored".into()),
             Why::NoRoute => {
-                let words = "no route leads to its destination, and no such neighbour is connected";
-                (State::NoRoute, words.into())
+                let missing = self.neighbour_that_was(&bundle.destination);
+                let words = missing.unwrap_or_else(|| "no such neighbour is connected".into());
+                (State::NoRoute, format!("no route leads to its destination, and {words}"))
             }
             Why::LinksDown(ids) => {
                 (State::LinksDown, format!("every link that it may take is down: {}", names(ids)))
@@ -222,6 +224,16 @@ impl Task {
                 (State::NotTaken, "an application was told of it and has not taken it".into())
             }
         }
+    }
+
+    /// That a link which led to this destination is down, and why, for a person.
+    fn neighbour_that_was(&self, destination: &Eid) -> Option<String> {
+        let node = destination.node_id().to_string();
+        let (id, seen) =
+            self.seen.iter().find(|(_, seen)| !seen.up && seen.led_to.as_ref() == Some(&node))?;
+        let why = seen.down.map_or("", |down| down_words(down).1);
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        Some(format!("link `{}` to {node} is down: {why}", links.name(*id)))
     }
 
     fn delete(&mut self, now: Instant, source: String, created: (u64, u64)) -> Reply {

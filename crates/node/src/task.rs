@@ -73,6 +73,8 @@ struct Connection {
 pub(crate) struct Seen {
     pub(crate) up: bool,
     pub(crate) peer: Option<String>,
+    /// Whom it leads to, or led to when it was last up.
+    pub(crate) led_to: Option<String>,
     pub(crate) down: Option<DownReason>,
     pub(crate) since: Instant,
 }
@@ -658,8 +660,9 @@ impl Task {
             self.tls.up(*link);
         }
         let peer = peer.as_deref().map(plain);
-        let seen = Seen { up: down.is_none(), peer, down: *down, since: now };
-        self.seen.insert(*link, seen);
+        let before = self.seen.remove(link).and_then(|seen| seen.led_to);
+        let led_to = peer.clone().or(before);
+        self.seen.insert(*link, Seen { up: down.is_none(), peer, led_to, down: *down, since: now });
     }
 
     /// Reads the configuration again, as far as there is a file; links and routes follow it.
