@@ -139,7 +139,7 @@ fn send(out: &Sender, mut answers: Receiver, count: usize, length: usize) {
             let lifetime = Duration::from_secs(3600);
             let lifetime_ms = u64::try_from(lifetime.as_millis()).expect("an hour");
             let primary =
-                PrimaryBlock::new(eid("dtn://bob/sink"), eid("dtn://alice/app"), timestamp, lifetime_ms);
+                PrimaryBlock::new(eid("dtn://bob/sink"), eid("dtn://alice/sink"), timestamp, lifetime_ms);
             let mut head = Head::new(primary, length as u64);
             // As its own applications make them.
             (head.primary.crc, head.payload.crc) = (CrcType::None, CrcType::None);

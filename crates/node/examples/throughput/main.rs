@@ -71,9 +71,10 @@ fn table() {
     );
     println!("{:<42}{:>10}{:>9}{:>9}{:>7}{:>10}", "", "bundles/s", "Mbit/s", "us CPU", "MB", "stranded");
     for (count, length) in [(10_000, 1024), (500, 1_000_000)] {
-        for kind in ["memory", "disk"] {
-            let name =
-                format!("{count} of {length} B, store {}", if kind == "disk" { "durable" } else { kind });
+        for (kind, words) in
+            [("memory", "store in memory"), ("tls", "store in memory, TLS 1.3"), ("disk", "store durable")]
+        {
+            let name = format!("{count} of {length} B, {words}");
             if let Some(run) = median(&format!("path {count} {length} {kind}"), "seconds") {
                 row(&name, &run);
                 if kind == "disk" {

@@ -4,6 +4,7 @@ use crate::resting::status;
 use crate::{disk, process};
 use bytes::Bytes;
 use longwire_node::message::{BODY_BYTES_MAX, Message, Options, Reply, Request};
+use longwire_node::tls::{mint::Wish, office};
 use longwire_node::{Client, Config, Node, Setup};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 /// What is still here this long after the last delivery is stranded.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A node with its store in this folder.
+/// A node with its store in this folder; `more`: keys of its configuration.
 pub(crate) fn node(folder: &Path, name: &str, kind: &str, more: &str) -> Node {
     let store = folder.join(name);
     let text = format!(
@@ -30,10 +31,29 @@ pub(crate) fn application<T>(work: impl Future<Output = T>) -> T {
     runtime.block_on(work)
 }
 
+/// A certificate for a node, and the keys that make its sessions use TLS.
+fn secured(folder: &Path, name: &str) -> String {
+    let now = longwire_node::unix_now().expect("the clock is set");
+    let wish = Wish::for_node(&format!("dtn://{name}/"), now, 2);
+    let issued = office::issue(&folder.join("tls"), &wish, now, false).expect("a certificate");
+    format!(
+        "tcpcl.tls = 'require'\ntls.certificate = '{}'\ntls.key = '{}'\ntls.trust = ['{}']",
+        issued.certificate.display(),
+        issued.key.display(),
+        issued.authority.display()
+    )
+}
+
+/// `kind` is where the stores are: `memory` or `disk`; or `tls`: in memory, and the link is encrypted.
 pub(crate) fn run(count: usize, length: usize, kind: &str) -> Value {
     let folder = crate::folder().join(format!("longwire-throughput-{}", std::process::id()));
-    let bob = node(&folder, "bob", kind, "listen = ['127.0.0.1:0']");
-    let link = format!("link = [{{ name = 'bob', address = '{}' }}]", bob.addresses()[0]);
+    let tls = kind == "tls";
+    let kind = if tls { "memory" } else { kind };
+    let security = |name| if tls { secured(&folder, name) } else { String::new() };
+    let listen = format!("listen = ['127.0.0.1:0']\n{}", security("bob"));
+    let bob = node(&folder, "bob", kind, &listen);
+    let address = bob.addresses()[0];
+    let link = format!("link = [{{ name = 'bob', address = '{address}' }}]\n{}", security("alice"));
     let alice = node(&folder, "alice", kind, &link);
     let (sender, receiver) = (alice.client(), bob.client());
     let me = process::of(None);

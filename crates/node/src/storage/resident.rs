@@ -79,6 +79,10 @@ impl Resident {
             self.refused.insert(record);
             return Some(StorageIndication::Full { record });
         }
+        if self.records.bytes() == 0 {
+            // What begins to come has not been waiting: what takes it out gets its time to begin, too.
+            self.left_at = now;
+        }
         let offset = self.records.length(record).unwrap_or(0);
         let up_to = offset + data.len() as u64;
         self.records.append(record, offset, data);
@@ -144,6 +148,7 @@ mod tests {
         let mut store = Resident::new(800_000);
         let mut now = Instant::ZERO + 5000 * MS;
         assert_eq!(append(&mut store, now, 1, 60_000), stored(1, 60_000));
+        now += PATIENCE;
         assert_eq!(append(&mut store, now, 2, 60_000), stored(2, 60_000));
         assert_eq!(append(&mut store, now, 3, 60_000), stored(3, 60_000), "nothing has left for a long time");
         remove(&mut store, now, 3);
@@ -162,6 +167,16 @@ mod tests {
         now += PATIENCE;
         assert_eq!(store.next(now), stored(6, 60_000));
         assert_eq!(append(&mut store, now, 8, 60_000), stored(8, 60_000));
+    }
+
+    #[test]
+    fn a_store_that_begins_to_fill_waits_for_what_takes_it_out_to_begin() {
+        let mut store = Resident::new(800_000);
+        let mut now = Instant::ZERO + 5000 * MS;
+        assert_eq!(append(&mut store, now, 1, 60_000), stored(1, 60_000));
+        assert_eq!(append(&mut store, now, 2, 60_000), None, "nothing could leave yet");
+        now += PATIENCE;
+        assert_eq!(store.next(now), stored(2, 60_000), "nobody takes it: it fills");
     }
 
     #[test]
