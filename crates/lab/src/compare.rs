@@ -50,6 +50,7 @@ struct Contender {
     about: String,
     settings: toml::Table,
     carries_bundles: bool,
+    acknowledges: bool,
     cautions: Vec<String>,
     outcomes: Vec<Outcome>,
 }
@@ -62,6 +63,7 @@ impl Contender {
             about: format!("{}; {}", stack.about, variant.about),
             settings: batch.setup.settings().clone(),
             carries_bundles: batch.setup.carries_bundles(),
+            acknowledges: stack.acknowledges,
             cautions: batch.setup.cautions().to_vec(),
             outcomes,
         }
@@ -80,14 +82,15 @@ impl Contender {
         finding::why_missed(&self.outcomes.iter().collect::<Vec<_>>())
     }
 
-    /// Who always arrives comes first, then who is faster.
+    /// Who always arrives comes first, then who knows that it has arrived, then who is faster.
     fn order(&self, other: &Contender) -> Ordering {
         let missing = |contender: &Contender| contender.outcomes.len() - contender.times().len();
         let time = |contender: &Contender| match &contender.times()[..] {
             [] => f64::INFINITY,
             times => mean(times),
         };
-        missing(self).cmp(&missing(other)).then(time(self).total_cmp(&time(other)))
+        let known = other.acknowledges.cmp(&self.acknowledges);
+        missing(self).cmp(&missing(other)).then(known).then(time(self).total_cmp(&time(other)))
     }
 }
 
@@ -324,11 +327,14 @@ impl Comparison<'_> {
         let node = self
             .contenders
             .iter()
-            .find(|contender| contender.carries_bundles && !contender.times().is_empty());
-        let winner = (!best.carries_bundles && !best.times().is_empty()).then(|| Block::Code {
-            caption: format!("settings: {} (plain TCP: nothing is kept when it breaks)", best.name),
-            text: text(best),
-        });
+            .find(|other| other.carries_bundles && other.acknowledges && !other.times().is_empty());
+        let keeps = best.carries_bundles && best.acknowledges;
+        let why = match best.acknowledges {
+            true => "plain TCP: nothing is kept when it breaks",
+            false => "nobody knows what has arrived",
+        };
+        let winner = (!keeps && !best.times().is_empty())
+            .then(|| Block::Code { caption: format!("settings: {} ({why})", best.name), text: text(best) });
         let node = node.map(|node| Block::Code {
             caption: format!(
                 "node configuration: {} (keeps what it accepted, and goes on where it stopped)",

@@ -10,9 +10,12 @@ use crate::witness::Witness;
 use crate::workload::Task;
 use crate::workload::bundles::FilesOverBundles;
 use longwire_proto::bp::agent::{self, Agent};
+use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, Fan, Origin, Stack, Through};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{AppRequest, Contact, LinkId, NextHop, SendOptions, Storage};
+use longwire_proto::service::{
+    AppRequest, Bundles, Contact, Frames, InterfaceId, LinkId, Many, NextHop, SendOptions, Storage,
+};
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{self, Session, Versions};
 use longwire_proto::time::Duration;
@@ -120,10 +123,23 @@ fn too_hasty(tcpcl: &tcpcl::Config, links: &[LinkProfile]) -> Option<String> {
 fn node(settings: &BundleSettings, place: &Place, boot: Boot) -> NodeEngine<Task> {
     let host = counted_host(place, &settings.tcp, TCPCL_PORT, &boot.rng);
     let sessions = sessions(&settings.tcpcl, place, boot.rng.fork("tcpcl"));
+    agent_over(Stack::new(sessions, host), &settings.agent, place, &boot)
+}
+
+/// A node that carries bundles over these links.
+pub(super) fn agent_over<L>(
+    links: L,
+    settings: &agent::Config,
+    place: &Place,
+    boot: &Boot,
+) -> NodeEngine<Task>
+where
+    L: Engine<Above = Many<LinkId, Bundles>, Below = Many<InterfaceId, Frames>> + Send + 'static,
+{
     let watched = (!place.is_destination()).then_some((ONWARD_LINK, place.position));
-    let links = Witness::new(Stack::new(sessions, host), watched, place.bundles.clone());
+    let links = Witness::new(links, watched, place.bundles.clone());
     let node = place.node_id(place.position);
-    let config = agent::Config { node, ..settings.agent.clone() };
+    let config = agent::Config { node, ..settings.clone() };
     let agent = Agent::new(config, boot.rng.fork("agent")).expect("node names are checked with the scenario");
     let ports = Beside { first: Through::<Storage>::new(), second: links };
     let options = SendOptions { lifetime: LIFETIME, ..SendOptions::default() };

@@ -6,6 +6,7 @@
 
 mod bundles;
 pub mod node;
+mod udp;
 
 use crate::error::{Error, nearest};
 use crate::link::LinkProfile;
@@ -29,6 +30,8 @@ pub struct Stack {
     pub variants: &'static [Variant],
     /// The most hops that it spans.
     pub hops_max: usize,
+    /// True if the source learns what has arrived, and sends the rest again.
+    pub acknowledges: bool,
     /// The settings where nothing is said.
     defaults: fn() -> Table,
     /// Puts it together from its settings.
@@ -80,6 +83,7 @@ pub const STACKS: &[Stack] = &[
             },
         ],
         hops_max: 1,
+        acknowledges: true,
         defaults: || node::stream_settings(Profile::default()),
         assemble: |settings, _| node::assemble_stream(settings),
     },
@@ -100,6 +104,7 @@ pub const STACKS: &[Stack] = &[
             },
         ],
         hops_max: HOPS_MAX,
+        acknowledges: true,
         defaults: bundles::defaults,
         assemble: bundles::assemble,
     },
@@ -120,8 +125,22 @@ pub const STACKS: &[Stack] = &[
             },
         ],
         hops_max: HOPS_MAX,
+        acknowledges: true,
         defaults: bundles::defaults,
         assemble: bundles::assemble,
+    },
+    Stack {
+        name: "udp",
+        about: "bundles over UDP (RFC 7122), one a datagram, stored at every node; nobody acknowledges anything",
+        variants: &[Variant {
+            name: "paced",
+            about: "at the rate of the slowest link, in datagrams as long as its packets",
+            settings: udp::paced,
+        }],
+        hops_max: HOPS_MAX,
+        acknowledges: false,
+        defaults: udp::defaults,
+        assemble: udp::assemble,
     },
 ];
 

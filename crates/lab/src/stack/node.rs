@@ -109,7 +109,8 @@ fn host_config(place: &Place, profile: Profile, port: u16) -> HostConfig {
     }
 }
 
-fn address(hop: usize, end: u8) -> Ipv4Addr {
+/// The address of an end of a hop: 1 towards the source, 2 towards the destination.
+pub(super) fn address(hop: usize, end: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, hop as u8, end)
 }
 

@@ -1,0 +1,336 @@
+//! Bundles over UDP: the convergence layer, and what an operating system does under it.
+//!
+//! [`UdpHost`] is UDP (RFC 768) over IPv4 (RFC 791) over the interfaces of a simulated node: one port, the same at both
+//! ends of a hop. It makes no IP fragments: a datagram is as long as the MTU allows, and the agent divides bundles.
+
+use super::bundles::agent_over;
+use super::node::{Counted, ONWARD_LINK, address, checked};
+use super::{Assembly, Place, Tally};
+use crate::error::Error;
+use crate::link::LinkProfile;
+use crate::run::{INWARD, ONWARD};
+use crate::toml_text;
+use crate::workload::Task;
+use bytes::{BufMut, Bytes, BytesMut};
+use longwire_proto::bp::agent;
+use longwire_proto::engine::Engine;
+use longwire_proto::joint::{Fan, Origin, Stack};
+use longwire_proto::service::{
+    CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
+    InterfaceId, LinkId, Many, Shares,
+};
+use longwire_proto::tcp::wire::{Ipv4Header, internet_checksum};
+use longwire_proto::time::Instant;
+use longwire_proto::udpcl::{self, Link};
+use longwire_sim::{Boot, NodeEngine};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use toml::Table;
+
+/// The port of bundles over UDP (RFC 7122 3.2.2).
+const PORT: u16 = 4556;
+/// UDP's number among IPv4's protocols.
+const PROTOCOL: u8 = 17;
+/// What IPv4 and UDP add to a datagram, bytes.
+const HEADERS_BYTES: u64 = 28;
+const UDP_HEADER_BYTES: u16 = 8;
+/// What of an interface's datagrams waits to be released, bytes; more is dropped, as by a socket's buffer.
+const UNRELEASED_MAX: u64 = 1 << 20;
+
+/// The settings of a node that sends bundles over UDP.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct UdpSettings {
+    agent: agent::Config,
+    udp: udpcl::Config,
+}
+
+/// What is set without being said.
+pub(super) fn defaults() -> Table {
+    toml_text::to_table(&UdpSettings::default())
+}
+
+/// Datagrams as long as the path's packets, at the rate of its slowest link.
+pub(super) fn paced(links: &[LinkProfile]) -> Table {
+    let plain = udpcl::Config::default();
+    let rate = links.iter().map(|link| link.rate_bps).min();
+    let longest = links.iter().map(|link| u64::from(link.mtu_bytes)).min();
+    let udp = udpcl::Config {
+        rate_bps: rate.unwrap_or(plain.rate_bps),
+        datagram_bytes_max: longest.map_or(plain.datagram_bytes_max, |mtu| mtu - HEADERS_BYTES),
+        // With the longest frame check: a queue that drops must not fill.
+        overhead_bytes: HEADERS_BYTES + 4,
+        ..plain
+    };
+    toml_text::to_table(&UdpSettings { agent: agent::Config::default(), udp })
+}
+
+/// Bundles over UDP with these settings.
+pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
+    let parsed: UdpSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    checked(parsed.agent.check(), "agent")?;
+    let cautions = uncertain(links).into_iter().collect();
+    let make = move |place: &Place, boot: Boot| node(&parsed, place, boot);
+    Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })
+}
+
+/// What is to be said where datagrams are lost: nobody sends them again.
+fn uncertain(links: &[LinkProfile]) -> Option<String> {
+    links.iter().any(|link| link.mean_ber() > 0.0).then(|| {
+        "nothing is acknowledged and nothing sent again: with one damaged packet a part of the file is lost for good"
+            .into()
+    })
+}
+
+fn node(settings: &UdpSettings, place: &Place, boot: Boot) -> NodeEngine<Task> {
+    let config = settings.udp.clone();
+    let make = move |_, origin| {
+        Some(match origin {
+            Origin::Above => Link::new(config.clone()),
+            Origin::Below => Link::listening(config.clone()),
+        })
+    };
+    let links = Fan::new(Box::new(make) as Box<dyn FnMut(LinkId, Origin) -> Option<Link> + Send>);
+    let host = Counted::new(UdpHost::new(place), place.tally.clone(), count);
+    agent_over(Stack::new(links, host), &settings.agent, place, &boot)
+}
+
+fn count(host: &UdpHost, tally: &mut Tally) {
+    for port in &host.ports {
+        for (name, count) in
+            [("udp_datagrams", port.sent), ("udp_dropped", port.dropped), ("udp_damaged", port.damaged)]
+        {
+            *tally.entry(name).or_default() += count;
+        }
+    }
+}
+
+/// One end of a hop.
+#[derive(Debug)]
+struct Port {
+    interface: InterfaceId,
+    /// Who hears what comes: on the way to the destination, the link that a peer opens.
+    link: LinkId,
+    here: Ipv4Addr,
+    there: Ipv4Addr,
+    datagram_bytes_max: u64,
+    open: bool,
+    /// Frames that may be handed down.
+    room: u32,
+    /// What its user believes of that.
+    told: u64,
+    unreleased: u64,
+    sent: u64,
+    dropped: u64,
+    damaged: u64,
+}
+
+impl Port {
+    fn new(place: &Place, interface: InterfaceId, hop: usize, end: u8) -> Port {
+        let link = if interface == ONWARD { ONWARD_LINK } else { LinkId(LinkId::FIRST_INCOMING) };
+        Port {
+            interface,
+            link,
+            here: address(hop, end),
+            there: address(hop, 3 - end),
+            datagram_bytes_max: u64::from(place.mtus[hop]) - HEADERS_BYTES,
+            open: interface == INWARD,
+            room: 0,
+            told: 0,
+            unreleased: 0,
+            sent: 0,
+            dropped: 0,
+            damaged: 0,
+        }
+    }
+
+    /// The packet that a datagram goes in.
+    fn packet(&mut self, payload: &[u8]) -> Bytes {
+        let length = UDP_HEADER_BYTES + payload.len() as u16;
+        let header = Ipv4Header {
+            service: 0,
+            identification: self.sent as u16,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            time_to_live: 64,
+            protocol: PROTOCOL,
+            source: self.here,
+            destination: self.there,
+            payload_bytes: length,
+        };
+        let mut out = BytesMut::with_capacity(usize::from(length) + 20);
+        header.encode(&mut out);
+        let checksum = match udp_checksum(self.here, self.there, length, 0, payload) {
+            // Zero says that there is none (RFC 768).
+            0 => 0xffff,
+            checksum => checksum,
+        };
+        [PORT, PORT, length, checksum].into_iter().for_each(|field| out.put_u16(field));
+        out.put_slice(payload);
+        self.sent += 1;
+        out.freeze()
+    }
+
+    /// The datagram in a frame; none: it is damaged, or for somebody else.
+    fn datagram(&self, mut frame: Bytes) -> Option<Bytes> {
+        let header = Ipv4Header::decode(&mut frame).ok()?;
+        let whole = !header.more_fragments && header.fragment_offset == 0;
+        if !whole || header.protocol != PROTOCOL || header.destination != self.here {
+            return None;
+        }
+        let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
+        let (port, length, checksum) = (word(2)?, word(4)?, word(6)?);
+        if port != PORT || length != header.payload_bytes || length < UDP_HEADER_BYTES {
+            return None;
+        }
+        let payload = frame.slice(usize::from(UDP_HEADER_BYTES)..usize::from(length));
+        let right = udp_checksum(header.source, header.destination, length, checksum, &payload) == 0;
+        (right && word(0)? == PORT).then_some(payload)
+    }
+}
+
+/// The checksum over the pseudo header, the header with this checksum in it, and the payload (RFC 768).
+fn udp_checksum(source: Ipv4Addr, destination: Ipv4Addr, length: u16, stands: u16, payload: &[u8]) -> u16 {
+    let mut all = BytesMut::with_capacity(20 + payload.len());
+    all.put_slice(&source.octets());
+    all.put_slice(&destination.octets());
+    [u16::from(PROTOCOL), length, PORT, PORT, length, stands]
+        .into_iter()
+        .for_each(|field| all.put_u16(field));
+    all.put_slice(payload);
+    internet_checksum(&all)
+}
+
+/// UDP and IPv4 of one node. See the [module](self).
+#[derive(Debug)]
+struct UdpHost {
+    ports: Vec<Port>,
+    up: VecDeque<(LinkId, DatagramsIndication)>,
+    down: VecDeque<(InterfaceId, FramesRequest)>,
+}
+
+impl UdpHost {
+    fn new(place: &Place) -> UdpHost {
+        let inward = (place.position > 0).then(|| Port::new(place, INWARD, place.position - 1, 2));
+        let onward = (!place.is_destination()).then(|| Port::new(place, ONWARD, place.position, 1));
+        let ports: Vec<Port> = inward.into_iter().chain(onward).collect();
+        let listening = ports.iter().filter(|port| port.open);
+        let up = listening.map(|port| (port.link, DatagramsIndication::Joined { bytes_max: 0 })).collect();
+        let down = ports.iter().map(|port| (port.interface, FramesRequest::Join)).collect();
+        UdpHost { ports, up, down }
+    }
+}
+
+impl Engine for UdpHost {
+    type Above = Many<LinkId, Datagrams>;
+    type Below = Many<InterfaceId, Frames>;
+
+    fn handle_request(&mut self, _now: Instant, (link, request): (LinkId, DatagramsRequest)) {
+        let Some(port) = self.ports.iter_mut().find(|port| port.link == link) else {
+            if request == DatagramsRequest::Join {
+                self.up.push_back((link, DatagramsIndication::Left(CloseReason::Unreachable)));
+            }
+            return;
+        };
+        match request {
+            DatagramsRequest::Join => {
+                (port.open, port.told) = (true, 0);
+                let joined = DatagramsIndication::Joined { bytes_max: port.datagram_bytes_max };
+                self.up.push_back((link, joined));
+            }
+            DatagramsRequest::Leave => port.open = false,
+            DatagramsRequest::Release(bytes) => port.unreleased = port.unreleased.saturating_sub(bytes),
+            DatagramsRequest::Datagram(payload) => {
+                port.room = port.room.checked_sub(1).expect("a datagram needs room");
+                port.told -= 1;
+                let shares = Shares { payload: payload.len() as u32, ..Shares::default() };
+                let bytes = port.packet(&payload);
+                let frame = FramesRequest::Frame { bytes, token: None, last: true, shares };
+                self.down.push_back((port.interface, frame));
+            }
+        }
+    }
+
+    fn handle_indication(&mut self, _now: Instant, (interface, said): (InterfaceId, FramesIndication)) {
+        let Some(port) = self.ports.iter_mut().find(|port| port.interface == interface) else { return };
+        match said {
+            FramesIndication::Room(room) => port.room = room,
+            FramesIndication::Frame(frame) => match port.datagram(frame) {
+                None => port.damaged += 1,
+                Some(_) if !port.open || port.unreleased > UNRELEASED_MAX => port.dropped += 1,
+                Some(payload) => {
+                    port.unreleased += payload.len() as u64;
+                    self.up.push_back((port.link, DatagramsIndication::Datagram(payload)));
+                }
+            },
+            FramesIndication::Transmitted(_) | FramesIndication::Carrier(_) => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_indication(&mut self) -> Option<(LinkId, DatagramsIndication)> {
+        if let Some(indication) = self.up.pop_front() {
+            return Some(indication);
+        }
+        let sends = |port: &&mut Port| port.interface == ONWARD && port.open;
+        let port = self.ports.iter_mut().filter(sends).find(|port| port.told != u64::from(port.room))?;
+        port.told = u64::from(port.room);
+        Some((port.link, DatagramsIndication::Room(port.told)))
+    }
+
+    fn poll_request(&mut self, _now: Instant) -> Option<(InterfaceId, FramesRequest)> {
+        self.down.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    fn port(interface: InterfaceId, end: u8) -> Port {
+        let place = Place {
+            position: 0,
+            names: vec!["tx".into(), "rx".into()],
+            mtus: vec![1500],
+            announced_outages: Vec::new(),
+            bundles: crate::witness::record(1),
+            tally: Arc::new(Mutex::new(Tally::new())),
+        };
+        Port::new(&place, interface, 0, end)
+    }
+
+    #[test]
+    fn a_datagram_crosses_as_it_is_and_no_flipped_bit_gets_through() {
+        let (mut from, to) = (port(ONWARD, 1), port(INWARD, 2));
+        for payload in [&b""[..], b"a", b"bundle", &[0xff; 1472]] {
+            let packet = from.packet(payload);
+            assert_eq!(packet.len() as u64, payload.len() as u64 + HEADERS_BYTES);
+            assert_eq!(to.datagram(packet.clone()).as_deref(), Some(payload));
+            for bit in 0..packet.len() * 8 {
+                let mut wrong = packet.to_vec();
+                wrong[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(to.datagram(wrong.into()), None, "bit {bit}");
+            }
+            assert_eq!(to.datagram(packet.slice(..packet.len() - 1)), None);
+        }
+    }
+
+    #[test]
+    fn a_packet_is_these_bytes() {
+        let packet = port(ONWARD, 1).packet(b"hi");
+        let expected = [
+            0x45, 0, 0, 30, 0, 0, 0x40, 0, 64, 17, 0x26, 0xcd, 10, 0, 0, 1, 10, 0, 0, 2, // IPv4
+            0x11, 0xcc, 0x11, 0xcc, 0, 10, 0x5f, 0xd6, b'h', b'i',
+        ];
+        assert_eq!(packet[..], expected);
+    }
+}

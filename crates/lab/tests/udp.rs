@@ -1,0 +1,53 @@
+//! Bundles over UDP in virtual time: as fast as the link, and nobody repeats anything.
+
+use longwire_lab::run::{Missed, Outcome, Setup, Wanted};
+use longwire_lab::scenario::Scenario;
+use std::path::Path;
+
+fn play(nodes: &str, link: &str, run: u32) -> Outcome {
+    let text = format!(
+        "stack = 'udp'\nnodes = [{nodes}]\nduration-limit-s = 3000\n[workload]\nbytes = 300000\n\
+         [[link]]\nprofile = 'cislunar'\n{link}"
+    );
+    let scenario = Scenario::parse(&text, "test").unwrap();
+    Setup::new(scenario, Path::new(".")).unwrap().run(run, Wanted::default())
+}
+
+#[test]
+fn a_clean_link_is_used_from_the_first_bit_to_the_last() {
+    // Every datagram is a bundle with a head of its own: of short ones a third is head.
+    for (link, most) in
+        [("ber = 0", 1.15), ("ber = 0\ntail-drop = true", 1.15), ("ber = 0\nmtu-bytes = 300", 1.9)]
+    {
+        let outcome = play("'tx', 'rx'", link, 0);
+        assert!(outcome.delivered, "{link}: {:?}", outcome.missed);
+        let ratio = outcome.transfer_s.unwrap() / outcome.limit.streaming_s;
+        let fragments = outcome.tally["udp_datagrams"];
+        assert!((1.0..most).contains(&ratio), "{link}: {ratio} times the limit in {fragments} datagrams");
+        assert!(fragments > 200 && outcome.tally["udp_dropped"] == 0, "{:?}", outcome.tally);
+        assert_eq!(outcome.hops[0].repeated_frames, 0);
+    }
+}
+
+#[test]
+fn a_relay_sends_each_fragment_on_when_it_has_come() {
+    let one = play("'tx', 'rx'", "ber = 0", 0).transfer_s.unwrap();
+    let two = play("'tx', 'mx', 'rx'", "ber = 0", 0);
+    assert!(two.delivered);
+    let more = two.transfer_s.unwrap() - one;
+    // The relay's name makes each fragment a little longer than a datagram, so that it goes on as two.
+    assert!(
+        (1.28..one / 4.0).contains(&more),
+        "{more} s more than {one} s: a delay of 1.28 s, and not the file again"
+    );
+}
+
+#[test]
+fn on_a_noisy_link_what_is_damaged_is_lost() {
+    let outcome = play("'tx', 'rx'", "ber = 1e-5", 0);
+    assert!(!outcome.delivered);
+    assert_eq!(outcome.missed, Some(Missed::Time(3000.0)));
+    let hop = &outcome.hops[0];
+    assert!(hop.damaged_frames > 5 && hop.repeated_frames == 0, "{} damaged", hop.damaged_frames);
+    assert_eq!(outcome.transfer_s, None);
+}
