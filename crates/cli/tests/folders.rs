@@ -105,7 +105,8 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        let status = || ["alice", "bob"].map(|name| format!("{name}: {:#}", place.status(name))).concat();
+        let running = ["alice", "bob"].into_iter().filter(|name| place.path(&format!("{name}.toml")).exists());
+        let status = || running.map(|name| format!("{name}: {:#}", place.status(name))).collect::<String>();
         assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", status());
         let _ = mpsc::channel::<()>().1.recv_timeout(Duration::from_millis(20));
     }
@@ -151,6 +152,29 @@ fn what_is_put_in_comes_out() {
     let status = place.status("alice");
     assert_eq!((&status["folders"][0]["files"], &status["folders"][0]["trouble"]), (&3.into(), &().into()));
     drop((alice, bob));
+}
+
+/// One is too long for the node, and one has another name elsewhere.
+#[test]
+fn what_cannot_be_sent_holds_up_nothing_else() {
+    let place = Place::new("long");
+    place.configure(
+        "alice",
+        "agent.limits.bundle-bytes-max = 100000\n[[drop]]\nfolder = 'out'\nto = 'dtn://alice/files'\nsettle = '1 ms'\n\
+         [[receive]]\nfolder = 'in'\nendpoint = 'files'",
+    );
+    fs::create_dir_all(place.path("out")).unwrap();
+    fs::write(place.path("out/a-long"), noise(5_000_000, 1)).unwrap();
+    let _alice = place.start("alice");
+    let trouble = || place.status("alice")["folders"][0]["trouble"].to_string();
+    wait("it is told", &place, || trouble().contains("a-long waits: it exceeds a limit"));
+    fs::write(place.path("letter"), "letter").unwrap();
+    fs::hard_link(place.path("letter"), place.path("out/letter")).unwrap();
+    wait("the other one comes", &place, || files(&place.path("in")).len() == 1);
+    wait("it is put away", &place, || files(&place.path("out/sent")).contains_key("letter"));
+    assert_eq!(files(&place.path("in"))["letter"], b"letter");
+    let claims = fs::read_dir(place.path("out/.longwire")).unwrap().map(|entry| entry.unwrap().path());
+    assert!(claims.into_iter().any(|claim| claim.join("a-long").exists()), "it is kept");
 }
 
 #[test]

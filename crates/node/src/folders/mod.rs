@@ -146,9 +146,40 @@ impl Talk {
             if let Some(found) = wanted(&said) {
                 return Ok(found);
             }
-            if matches!(said.head, Reply::Delivered { .. }) {
-                self.waiting.push_back(said);
+            match said.head {
+                Reply::Delivered { .. } => self.waiting.push_back(said),
+                // Its lifetime has ended before its turn.
+                Reply::Gone { delivery: gone, .. } => self.waiting.retain(
+                    |said| !matches!(said.head, Reply::Delivered { delivery, .. } if delivery == gone),
+                ),
+                _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{ClientId, Event};
+
+    #[tokio::test]
+    async fn what_expires_before_its_turn_is_not_waited_for() {
+        let (events, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let mut talk = Talk { client: Client::new(ClientId(1), events), waiting: VecDeque::new() };
+        let Some(Event::Client(_, end)) = heard.recv().await else { panic!("an application comes") };
+        let delivered = |delivery| {
+            let (source, destination) = ("dtn://moon/".to_owned(), "dtn://earth/files".to_owned());
+            Reply::Delivered { delivery, source, destination, created: (delivery, 0), length: 5 }
+        };
+        let gone = |delivery, taken| Reply::Gone { delivery, taken };
+        for said in [delivered(2), delivered(3), gone(2, false), gone(1, true)] {
+            end.replies.send(said.into()).expect("it listens");
+        }
+        let wanted =
+            |said: &Message<Reply>| matches!(said.head, Reply::Gone { delivery: 1, .. }).then_some(());
+        talk.wait(wanted).await.expect("the node is there");
+        assert_eq!(talk.hear().await.expect("it waited").head, delivered(3));
+        assert!(talk.waiting.is_empty());
     }
 }

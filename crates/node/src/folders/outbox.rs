@@ -8,10 +8,11 @@ use crate::message::{Message, Options, Reply, Request};
 use crate::setup::WallClock;
 use crate::storage::random_u64;
 use bytes::{Bytes, BytesMut};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -33,12 +34,32 @@ struct Claim {
     created: (u64, u64),
 }
 
+/// Why a file waits.
+#[derive(Debug)]
+struct Reason {
+    words: String,
+    /// It is the node's, and all files wait.
+    is_the_nodes: bool,
+}
+
+impl Reason {
+    /// Something that has to do with this file.
+    fn of_file(words: String) -> Self {
+        Reason { words, is_the_nodes: false }
+    }
+
+    /// Why the node did not take it, by the code that it says.
+    fn of_node(words: String, code: &str) -> Self {
+        Reason { words, is_the_nodes: matches!(code, "full" | "storage") }
+    }
+}
+
 /// How a try to send ended.
 enum Outcome {
     /// The node has it.
     Accepted,
     /// Not now, for this reason.
-    Later(String),
+    Later(Reason),
     /// It changed while it was read.
     Changed,
 }
@@ -55,25 +76,31 @@ async fn serve_on(drop: &DropFolder, clock: &WallClock, talk: &mut Talk, line: &
     }
     let mut watch = Watch::new(&drop.folder, drop.settle);
     let mut number = 0;
-    // What was begun before the last end goes first, as the bundles that it was.
+    let mut pause = Pause::default();
     loop {
-        let mut troubled = false;
-        for claim in claims(&drop.folder) {
-            number += 1;
-            troubled |= !send(drop, talk, line, &claim, number).await?;
+        // What was begun before goes first, as the bundles that it was.
+        if pause.is_over(Instant::now()) {
+            pause = Pause::default();
+            for claim in claims(&drop.folder) {
+                number += 1;
+                pause.after(send(drop, talk, line, &claim, number).await?);
+            }
         }
         match watch.at_rest(Instant::now()) {
             Ok((ready, others)) => {
-                line.change(|folder| folder.waiting = others + ready.len() as u64);
+                line.change(|folder| folder.waiting = others + pause.files + ready.len() as u64);
                 for name in ready {
-                    if troubled {
+                    if pause.all {
                         break;
                     }
                     match claim(&drop.folder, &name, (clock().unwrap_or(0), own_number())) {
                         Ok(claim) => {
                             number += 1;
-                            troubled = !send(drop, talk, line, &claim, number).await?;
-                            line.change(|folder| folder.waiting = folder.waiting.saturating_sub(1));
+                            let waits = send(drop, talk, line, &claim, number).await?;
+                            if waits.is_none() {
+                                line.change(|folder| folder.waiting = folder.waiting.saturating_sub(1));
+                            }
+                            pause.after(waits);
                         }
                         // It is gone again.
                         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -85,11 +112,36 @@ async fn serve_on(drop: &DropFolder, clock: &WallClock, talk: &mut Talk, line: &
             }
             Err(error) => line.trouble(format!("cannot read {}: {error}", drop.folder.display())),
         }
-        let wait = if troubled { AGAIN_AFTER } else { LOOK_EVERY };
+        let wait = if pause.all { AGAIN_AFTER } else { LOOK_EVERY };
         tokio::select! {
             gone = talk.hear() => drop_reply(gone?),
             () = watch.event() => {}
             () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// Before what has waited is tried again.
+#[derive(Debug, Default)]
+struct Pause {
+    until: Option<Instant>,
+    /// How many files wait.
+    files: u64,
+    /// All wait, not only those.
+    all: bool,
+}
+
+impl Pause {
+    fn is_over(&self, now: Instant) -> bool {
+        self.until.is_none_or(|until| until <= now)
+    }
+
+    /// A file was tried, and waits for this reason.
+    fn after(&mut self, waits: Option<Reason>) {
+        if let Some(reason) = waits {
+            self.until = Some(Instant::now() + AGAIN_AFTER);
+            self.files += 1;
+            self.all |= reason.is_the_nodes;
         }
     }
 }
@@ -152,33 +204,27 @@ fn found(place: &Path) -> Option<Claim> {
     }
 }
 
-/// Sends a file and puts it where it belongs then; false: not now.
+/// Sends a file and puts it where it belongs then; or why it waits.
 async fn send(
     drop: &DropFolder,
     talk: &mut Talk,
     line: &Line,
     claim: &Claim,
     number: u64,
-) -> Result<bool, Gone> {
+) -> Result<Option<Reason>, Gone> {
     let path = claim.place.join(&claim.name);
-    if fs::metadata(&path).is_ok_and(|about| about.nlink() > 1) {
-        // It has its place among those sent: only the end of that was missing.
-        finish(drop, line, claim);
-        return Ok(true);
-    }
     let outcome = match hand(drop, talk, claim, number).await? {
         Ok(outcome) => outcome,
-        Err(error) => Outcome::Later(format!("cannot read {}: {error}", path.display())),
+        Err(error) => Outcome::Later(Reason::of_file(format!("cannot read {}: {error}", path.display()))),
     };
-    match outcome {
+    let waits = match outcome {
         Outcome::Accepted => finish(drop, line, claim),
-        Outcome::Changed => put_back(drop, line, claim),
-        Outcome::Later(why) => {
-            line.trouble(format!("{} waits: {why}", claim.name.to_string_lossy()));
-            return Ok(false);
-        }
-    }
-    Ok(true)
+        Outcome::Changed => put_back(drop, claim),
+        Outcome::Later(reason) => Err(reason),
+    };
+    Ok(waits.err().inspect(|reason| {
+        line.trouble(format!("{} waits: {}", claim.name.to_string_lossy(), reason.words));
+    }))
 }
 
 /// Hands a file to the node.
@@ -218,14 +264,26 @@ async fn hand(
             return give_up(talk, send, Ok(Outcome::Changed)).await;
         }
         talk.ask(Message { head: Request::Piece { send }, body: piece }).await?;
+        // A file that is refused need not be read to its end.
+        while let Some(said) = talk.client.try_reply() {
+            if let Some(outcome) = outcome_of(&said, send) {
+                return Ok(Ok(outcome));
+            }
+        }
     }
-    let outcome = talk.wait(|said| match &said.head {
+    Ok(Ok(talk.wait(|said| outcome_of(said, send)).await?))
+}
+
+/// What the node says of a send, if that ends it.
+fn outcome_of(said: &Message<Reply>, send: u64) -> Option<Outcome> {
+    match &said.head {
         Reply::Accepted { send: of, .. } if *of == send => Some(Outcome::Accepted),
-        Reply::Failed { send: of, reason, .. } if *of == send => Some(Outcome::Later(reason.clone())),
-        Reply::Error { what, .. } => Some(Outcome::Later(what.clone())),
+        Reply::Failed { send: of, reason, code } if *of == send => {
+            Some(Outcome::Later(Reason::of_node(reason.clone(), code)))
+        }
+        Reply::Error { what, .. } => Some(Outcome::Later(Reason::of_file(what.clone()))),
         _ => None,
-    });
-    Ok(Ok(outcome.await?))
+    }
 }
 
 async fn give_up(
@@ -246,20 +304,21 @@ fn next_piece(file: &mut File, left: u64) -> io::Result<Bytes> {
 }
 
 /// The node has it: it goes to those sent, or goes.
-fn finish(drop: &DropFolder, line: &Line, claim: &Claim) {
+fn finish(drop: &DropFolder, line: &Line, claim: &Claim) -> Result<(), Reason> {
     let moved =
         if drop.keep { keep(&drop.folder, claim) } else { fs::remove_file(claim.place.join(&claim.name)) };
-    match moved.and_then(|()| fs::remove_dir(&claim.place)) {
-        Ok(()) => line.done(),
-        Err(error) => line.trouble(format!("cannot move {}: {error}", claim.name.to_string_lossy())),
-    }
+    moved
+        .and_then(|()| fs::remove_dir(&claim.place))
+        .map_err(|error| Reason::of_file(format!("the node has it, and it cannot be put away: {error}")))?;
+    line.done();
+    Ok(())
 }
 
 /// It was changed after all: it waits until it is at rest again, and becomes another bundle then.
-fn put_back(drop: &DropFolder, line: &Line, claim: &Claim) {
-    if let Err(error) = place(&drop.folder, claim).and_then(|()| fs::remove_dir(&claim.place)) {
-        line.trouble(format!("cannot put {} back: {error}", claim.name.to_string_lossy()));
-    }
+fn put_back(drop: &DropFolder, claim: &Claim) -> Result<(), Reason> {
+    place(&drop.folder, claim)
+        .and_then(|()| fs::remove_dir(&claim.place))
+        .map_err(|error| Reason::of_file(format!("it has changed, and cannot be put back: {error}")))
 }
 
 fn keep(folder: &Path, claim: &Claim) -> io::Result<()> {
@@ -268,24 +327,21 @@ fn keep(folder: &Path, claim: &Claim) -> io::Result<()> {
     place(&sent, claim)
 }
 
-/// Moves a file into a folder, under its name or that with a number: nothing that is there is replaced. With two names it
-/// has its place, and only loses the first.
+/// Moves a file into a folder, under its name or that with a number: nothing that is there is replaced.
 fn place(folder: &Path, claim: &Claim) -> io::Result<()> {
     let from = claim.place.join(&claim.name);
-    if fs::metadata(&from)?.nlink() > 1 {
-        return fs::remove_file(from);
-    }
     for number in 1..NUMBERS_MAX {
         let to = folder.join(numbered(&claim.name, number));
-        match fs::hard_link(&from, &to) {
-            Ok(()) => {
-                File::open(folder)?.sync_all()?;
-                return fs::remove_file(from);
-            }
+        let moved = match renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
+            // A file system that cannot look and move in one step.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if !to.exists() => fs::rename(&from, &to),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => continue,
+            moved => moved.map_err(io::Error::from),
+        };
+        match moved {
+            Ok(()) => return File::open(folder)?.sync_all(),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            // A file system without links, such as FAT.
-            Err(_) if !to.exists() => return fs::rename(&from, &to),
-            Err(_) => {}
+            Err(error) => return Err(error),
         }
     }
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "there are too many files of that name"))
@@ -338,12 +394,9 @@ mod tests {
         assert_eq!(claims(&folder.0), [first.clone(), second]);
         assert!(claim(&folder.0, OsStr::new("none"), (1, 1)).is_err());
         assert_eq!(claims(&folder.0).len(), 2);
-        // Placed, and not removed: once more places it no second time.
-        fs::create_dir(folder.0.join("sent")).unwrap();
-        fs::hard_link(first.place.join("b.txt"), folder.0.join("sent/b.txt")).unwrap();
         keep(&folder.0, &first).unwrap();
-        fs::remove_dir(&first.place).unwrap();
-        assert_eq!(fs::read_dir(folder.0.join("sent")).unwrap().count(), 1);
+        assert_eq!(claims(&folder.0).len(), 1, "the end came after the file");
+        assert!(!first.place.exists() && folder.0.join("sent/b.txt").exists());
     }
 
     #[test]
