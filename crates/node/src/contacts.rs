@@ -88,7 +88,7 @@ fn dtn_ms(at: &Datetime) -> Option<u64> {
 
 /// A DTN time for people: `12:30:00 UTC`, with the day where it is not within a day from `now`.
 pub(crate) fn clock_time(at_dtn_ms: u64, now_dtn_ms: u64) -> String {
-    let unix_s = (at_dtn_ms + crate::setup::DTN_EPOCH_MS) / 1000;
+    let unix_s = crate::setup::unix_s(at_dtn_ms);
     let at =
         i64::try_from(unix_s).ok().and_then(|unix_s| time::OffsetDateTime::from_unix_timestamp(unix_s).ok());
     let Some(at) = at else { return "a time far away".into() };
@@ -105,7 +105,7 @@ fn millis(duration: Duration) -> u64 {
 
 impl Planned {
     /// True if it is one of this link, at this node.
-    fn concerns(&self, config: &Config, link: &Link) -> bool {
+    pub(crate) fn concerns(&self, config: &Config, link: &Link) -> bool {
         let id = |text: &str| text.parse::<Eid>().or_else(|_| format!("{text}/").parse()).ok();
         let ours = self.from.as_deref().is_none_or(|from| id(from) == config.node_id().ok());
         let peer = link.peer.as_deref().and_then(id);
@@ -250,6 +250,7 @@ mod tests {
         assert_eq!(at("2026-11-21T12:30:00"), None, "whose time is that?");
         assert_eq!(clock_time(848_579_400_250, 848_579_400_000), "12:30:00 UTC");
         assert_eq!(clock_time(848_579_400_250, 0), "2026-11-21 12:30:00 UTC");
+        assert_eq!(clock_time(u64::MAX, 0), "a time far away");
     }
 
     #[test]

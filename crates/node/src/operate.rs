@@ -320,6 +320,12 @@ impl Task {
         }
         let mut config = self.setup.config.clone();
         config.link.retain(|link| link.name != name);
+        // What is planned for it alone goes, too: a plan without a link makes no sense.
+        let old = &self.setup.config;
+        config.contact.retain(|planned| {
+            old.link.iter().all(|link| link.name != name || !planned.concerns(old, link))
+                || config.link.iter().any(|link| planned.concerns(old, link))
+        });
         config.route.retain(|route| route.via != name);
         self.apply(now, config)
     }
