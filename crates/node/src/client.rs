@@ -10,6 +10,13 @@ use tokio::sync::{Semaphore, mpsc};
 pub(crate) const BUDGET_BYTES: usize = 4 << 20;
 /// What a message costs beside its body.
 pub(crate) const MESSAGE_BYTES: usize = 256;
+/// Other requests of each application that may wait to be heard.
+const ASKED_MAX: usize = 1024;
+
+/// Whether a request brings payload, which counts by its bytes.
+pub(crate) fn is_payload(request: &Request) -> bool {
+    matches!(request, Request::Send { .. } | Request::Piece { .. })
+}
 
 /// An application. Dropping it ends what it has begun: sends that are not whole are given up, deliveries that were not
 /// taken wait for the next registration.
@@ -18,6 +25,7 @@ pub struct Client {
     id: ClientId,
     events: mpsc::UnboundedSender<Event>,
     budget: Arc<Semaphore>,
+    asked: Arc<Semaphore>,
     replies: mpsc::UnboundedReceiver<Message<Reply>>,
     waiting: Arc<AtomicUsize>,
 }
@@ -26,6 +34,8 @@ pub struct Client {
 #[derive(Debug)]
 pub(crate) struct ClientEnd {
     pub(crate) budget: Arc<Semaphore>,
+    /// Room for requests that bring no payload; what was heard gives its place back.
+    pub(crate) asked: Arc<Semaphore>,
     pub(crate) replies: mpsc::UnboundedSender<Message<Reply>>,
     /// Replies that were not read.
     pub(crate) waiting: Arc<AtomicUsize>,
@@ -36,22 +46,30 @@ impl Client {
         let (sender, replies) = mpsc::unbounded_channel();
         let budget = Arc::new(Semaphore::new(BUDGET_BYTES));
         let waiting = Arc::new(AtomicUsize::new(0));
-        let end = ClientEnd { budget: budget.clone(), replies: sender, waiting: waiting.clone() };
+        let asked = Arc::new(Semaphore::new(ASKED_MAX));
+        let end = ClientEnd {
+            budget: budget.clone(),
+            asked: asked.clone(),
+            replies: sender,
+            waiting: waiting.clone(),
+        };
         let _ = events.send(Event::Client(id, end));
-        Client { id, events, budget, replies, waiting }
+        Client { id, events, budget, asked, replies, waiting }
     }
 
-    /// Asks the node for something. Waits while too much of what this application sends is in the node's memory; false:
-    /// the node is gone.
+    /// Asks the node for something. Waits while too much of what this application sends or asks is in the node's memory;
+    /// false: the node is gone.
     pub async fn request(&self, request: impl Into<Message<Request>>) -> bool {
         let message = request.into();
         assert!(message.body.len() <= BODY_BYTES_MAX, "bodies are bounded");
-        if matches!(message.head, Request::Send { .. } | Request::Piece { .. }) {
-            let cost = (message.body.len() + MESSAGE_BYTES) as u32;
-            match self.budget.acquire_many(cost).await {
-                Ok(permit) => permit.forget(),
-                Err(_) => return false,
-            }
+        let permit = if is_payload(&message.head) {
+            self.budget.acquire_many((message.body.len() + MESSAGE_BYTES) as u32).await
+        } else {
+            self.asked.acquire().await
+        };
+        match permit {
+            Ok(permit) => permit.forget(),
+            Err(_) => return false,
         }
         self.events.send(Event::Request(self.id, message)).is_ok()
     }

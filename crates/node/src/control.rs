@@ -112,46 +112,42 @@ async fn serve(stream: UnixStream, mut client: Client, patience: Patience) {
     let mut input = BytesMut::new();
     let mut out = BytesMut::new();
     loop {
-        tokio::select! {
-            biased;
-            reply = client.reply() => {
-                let Some(reply) = reply else { return };
-                encode(&reply, &mut out);
-                while out.len() < WRITE_BYTES && let Some(reply) = client.try_reply() {
-                    encode(&reply, &mut out);
-                }
-                if write.write_all(&out).await.is_err() {
-                    return;
-                }
-                out.clear();
-            }
-            some = read.read_buf(&mut input) => {
-                if !matches!(some, Ok(1..)) {
-                    return;
-                }
-                if !hear(&mut input, &client, &mut write).await {
-                    return;
-                }
-            }
+        // What is to be said goes out before more is heard: who does not read asks for nothing more.
+        while out.len() < WRITE_BYTES
+            && let Some(reply) = client.try_reply()
+        {
+            encode(&reply, &mut out);
         }
-    }
-}
-
-/// Carries out all requests that are whole; false: it is over.
-async fn hear(input: &mut BytesMut, client: &Client, write: &mut (impl AsyncWriteExt + Unpin)) -> bool {
-    loop {
-        let message: Message<Request> = match decode(input, HEAD_BYTES_MAX) {
-            Ok(Some(message)) => message,
-            Ok(None) => return true,
+        if !out.is_empty() {
+            if write.write_all(&out).await.is_err() {
+                return;
+            }
+            out.clear();
+            continue;
+        }
+        match decode::<Request>(&mut input, HEAD_BYTES_MAX) {
+            Ok(Some(request)) => {
+                if !client.request(request).await {
+                    return;
+                }
+                continue;
+            }
+            Ok(None) => {}
             Err(what) => {
-                let mut out = BytesMut::new();
                 encode(&Reply::error(what, None).into(), &mut out);
                 let _ = write.write_all(&out).await;
-                return false;
+                return;
             }
-        };
-        if !client.request(message).await {
-            return false;
+        }
+        tokio::select! {
+            biased;
+            reply = client.reply() => match reply {
+                Some(reply) => encode(&reply, &mut out),
+                None => return,
+            },
+            some = read.read_buf(&mut input) => if !matches!(some, Ok(1..)) {
+                return;
+            },
         }
     }
 }

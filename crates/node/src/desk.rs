@@ -5,7 +5,7 @@
 //! slow disk slows the application and fills no memory. Deliveries are said to an application a window at a time; what is
 //! over waits in the agent's storage, and here by number only.
 
-use crate::client::{ClientEnd, MESSAGE_BYTES};
+use crate::client::{ClientEnd, MESSAGE_BYTES, is_payload};
 use crate::event::ClientId;
 use crate::message::{Message, Options, Reply, Request};
 use bytes::{Bytes, BytesMut};
@@ -41,6 +41,8 @@ struct Delivery {
     /// Its payload comes with it: what was read so far.
     inline: Option<BytesMut>,
     said: bool,
+    /// Bytes that count in the application's window.
+    said_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -53,6 +55,16 @@ struct App {
     said: usize,
     said_bytes: u64,
     backlog: VecDeque<DeliveryId>,
+}
+
+impl App {
+    /// A delivery no longer takes a place in the window.
+    fn close(&mut self, delivery: &Delivery) {
+        if delivery.said {
+            self.said -= 1;
+            self.said_bytes -= delivery.said_bytes;
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -124,6 +136,7 @@ impl Desk {
     pub(crate) fn leave(&mut self, client: ClientId) {
         let Some(app) = self.apps.remove(&client) else { return };
         app.end.budget.close();
+        app.end.asked.close();
         for endpoint in app.registered.into_keys() {
             self.owners.remove(&endpoint);
             self.down.push_back(AppRequest::Unregister { endpoint });
@@ -184,6 +197,11 @@ impl Desk {
     /// Hears an application; what the desk knows nothing of comes back.
     pub(crate) fn request(&mut self, client: ClientId, message: Message<Request>) -> Option<Request> {
         let Message { head, body } = message;
+        if let Some(app) = self.apps.get(&client)
+            && !is_payload(&head)
+        {
+            app.end.asked.add_permits(1);
+        }
         match head {
             Request::Send { send, to, length, options } => {
                 self.send(client, send, to, length, &options, body)
@@ -299,9 +317,15 @@ impl Desk {
         let Some(app) = self.apps.get_mut(&client) else { return };
         if app.registered.remove(&endpoint).is_some() {
             self.owners.remove(&endpoint);
+            // What it has not taken is for whoever asks next.
+            let theirs = |known: &Delivery| known.client == client && known.destination == endpoint;
+            for (_, handed_back) in self.deliveries.extract_if(.., |_, known| theirs(known)) {
+                app.close(&handed_back);
+            }
             self.down.push_back(AppRequest::Unregister { endpoint });
         }
         self.say(client, Reply::Done);
+        self.say_deliveries(client);
     }
 
     fn read(&mut self, client: ClientId, delivery: u64, offset: u64, length: u32) {
@@ -408,7 +432,16 @@ impl Desk {
         if self.deliveries.contains_key(&delivery) {
             return;
         }
-        let new = Delivery { client, source, destination, created, length, inline: None, said: false };
+        let new = Delivery {
+            client,
+            source,
+            destination,
+            created,
+            length,
+            inline: None,
+            said: false,
+            said_bytes: 0,
+        };
         self.deliveries.insert(delivery, new);
         let app = self.apps.get_mut(&client).expect("owners are there");
         app.backlog.push_back(delivery);
@@ -429,6 +462,7 @@ impl Desk {
             delivery.said = true;
             app.said += 1;
             if delivery.length > 0 && delivery.length <= u64::from(inline_bytes) {
+                delivery.said_bytes = delivery.length;
                 app.said_bytes += delivery.length;
                 delivery.inline = Some(BytesMut::new());
                 let length = delivery.length as u32;
@@ -447,6 +481,10 @@ impl Desk {
             let head = Reply::Data { delivery: id.0, offset };
             return self.say(client, Message { head, body: data });
         };
+        if offset != read.len() as u64 {
+            // The answer to an application that was told of it before.
+            return;
+        }
         let whole = read.is_empty() && data.len() as u64 == delivery.length;
         let body = if whole {
             data
@@ -464,14 +502,8 @@ impl Desk {
 
     fn gone(&mut self, id: DeliveryId, taken: bool) {
         let Some(delivery) = self.deliveries.remove(&id) else { return };
-        if let Some(app) = self.apps.get_mut(&delivery.client)
-            && delivery.said
-        {
-            app.said -= 1;
-            let inline = app.registered.get(&delivery.destination).copied().unwrap_or(0).min(READ_BYTES_MAX);
-            if delivery.length <= u64::from(inline) {
-                app.said_bytes = app.said_bytes.saturating_sub(delivery.length);
-            }
+        if let Some(app) = self.apps.get_mut(&delivery.client) {
+            app.close(&delivery);
         }
         self.say(delivery.client, Reply::Gone { delivery: id.0, taken });
         self.say_deliveries(delivery.client);

@@ -372,6 +372,28 @@ fn an_application_that_breaks_the_rules_is_told_and_harms_nobody() {
 }
 
 #[test]
+fn what_one_application_has_not_taken_is_told_to_the_next() {
+    let alice = start(config("node = 'ipn:7.0'\n[storage]\nkind = 'memory'"));
+    let (mut one, mut two) = (App::new(&alice), App::new(&alice));
+    // With its payload, and without.
+    for inline_bytes in [1000, 0] {
+        one.register("3", inline_bytes);
+        let send = two.send("ipn:7.3", &payload(500, 1), Options::default());
+        two.wait_accepted(send);
+        assert_eq!(one.receive().1, payload(500, 1));
+        one.ask(Request::Unregister { endpoint: "3".into() });
+        one.wait(|said| matches!(said.head, Reply::Done).then_some(()));
+        // It is still connected, and has the endpoint no longer.
+        two.register("3", inline_bytes);
+        let (delivery, got) = two.receive();
+        assert_eq!(got, payload(500, 1));
+        two.take(delivery);
+        two.ask(Request::Unregister { endpoint: "3".into() });
+        two.wait(|said| matches!(said.head, Reply::Done).then_some(()));
+    }
+}
+
+#[test]
 fn links_and_routes_change_without_a_restart() {
     let place = common::Place::new("reload");
     let (bob, carol) = (
