@@ -105,7 +105,8 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        let running = ["alice", "bob"].into_iter().filter(|name| place.path(&format!("{name}.toml")).exists());
+        let running =
+            ["alice", "bob"].into_iter().filter(|name| place.path(&format!("{name}.toml")).exists());
         let status = || running.map(|name| format!("{name}: {:#}", place.status(name))).collect::<String>();
         assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", status());
         let _ = mpsc::channel::<()>().1.recv_timeout(Duration::from_millis(20));
