@@ -169,7 +169,10 @@ impl Desk {
                 sending.pieces.pop_front();
             }
             self.room -= length as u64;
-            if !sending.pieces.is_empty() {
+            if sending.owed == 0 && sending.pieces.is_empty() {
+                // It may be long until the send ends: its queue takes no memory until then.
+                sending.pieces = VecDeque::new();
+            } else if !sending.pieces.is_empty() {
                 self.waiting.push_back(send);
             }
             if let Some(app) = self.apps.get(&sending.client) {

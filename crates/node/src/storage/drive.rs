@@ -104,7 +104,13 @@ impl Drive {
     }
 
     /// Hears a request of the engines.
-    pub(crate) fn request(&mut self, now: Instant, request: StorageRequest) {
+    pub(crate) fn request(&mut self, now: Instant, mut request: StorageRequest) {
+        if let StorageRequest::Append { data, .. } = &mut request
+            && data.len() < OWN_BYTES
+        {
+            // A little piece would keep all that was read together with it in memory.
+            *data = Bytes::copy_from_slice(data);
+        }
         match &mut self.store {
             Store::Memory(records) => self.answers.extend(records.request(now, request)),
             Store::Disk(disk) => self.answers.extend(disk.request(request)),
@@ -167,8 +173,6 @@ impl Disk {
                 let known = self.recent.length(record).or_else(|| self.lengths.length(record));
                 let offset = known.unwrap_or(0);
                 self.waiting.fetch_add(data.len() as u64, Ordering::Relaxed);
-                // A little piece would keep all that was read together with it in memory.
-                let data = if data.len() < OWN_BYTES { Bytes::copy_from_slice(&data) } else { data };
                 self.recent.append(record, offset, data.clone());
                 self.jobs.push(Job::Write(Write::Append { record, offset, data }));
                 None

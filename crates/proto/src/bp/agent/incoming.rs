@@ -140,8 +140,12 @@ impl Agent {
     fn head_piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: &Bytes, last: bool) {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
         let State::Head(buffer) = &mut incoming.state else { unreachable!("the caller has looked") };
-        buffer.extend_from_slice(data);
-        let all = buffer.split().freeze();
+        let all = if buffer.is_empty() {
+            data.clone()
+        } else {
+            buffer.extend_from_slice(data);
+            buffer.split().freeze()
+        };
         let policy = self.policy_of(id);
         match decode_head(&all, &policy) {
             Ok((_, length)) => {
