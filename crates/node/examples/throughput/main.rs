@@ -103,12 +103,12 @@ fn table() {
 fn row(name: &str, run: &Value) {
     let figure = |name: &str| run[name].as_f64().unwrap_or(f64::NAN);
     println!(
-        "{name:<42}{:>10.0}{:>9.0}{:>9.1}{:>7.0}{:>10}",
+        "{name:<42}{:>10.0}{:>9.0}{:>9.1}{:>7.0}{:>10.0}",
         figure("bundles_per_s"),
         figure("mbit_per_s"),
         figure("cpu_us"),
         figure("peak_mb"),
-        run["stranded"]
+        figure("stranded")
     );
 }
 
