@@ -2,94 +2,32 @@
 //!
 //! `LONGWIRE_KILLS=200 cargo test -p longwire --test folders` kills more often.
 
+mod common;
+
+use common::{DEADLINE, Place, noise, port};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Nothing here takes longer.
-const DEADLINE: Duration = Duration::from_secs(120);
+/// What every node here is configured with: links come back soon.
+const QUICK: &str = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'";
 
-struct Place(PathBuf);
+fn configure(place: &Place, name: &str, text: &str) {
+    place.configure(name, &format!("{text}\n{QUICK}"));
+}
 
-impl Place {
-    fn new(name: &str) -> Place {
-        let path = std::env::temp_dir().join(format!("longwire-folders-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Place(path)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn configure(&self, name: &str, text: &str) {
-        let quick = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'";
-        let text = format!("node = 'dtn://{name}/'\nstorage.path = '{name}/store'\n{text}\n{quick}");
-        fs::write(self.path(&format!("{name}.toml")), text).unwrap();
-    }
-
-    fn longwire(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.args(words).current_dir(&self.0).env_clear().stdin(Stdio::null());
-        command
-    }
-
-    fn ask(&self, words: &[&str]) -> Output {
-        self.longwire(words).output().unwrap()
-    }
-
-    fn start(&self, name: &str) -> Running {
-        let config = format!("{name}.toml");
-        let command = &mut self.longwire(&["node", "--config", &config]);
-        Running(command.stderr(Stdio::null()).spawn().unwrap())
-    }
-
-    /// What a node says of itself, once it is up.
-    fn status(&self, name: &str) -> serde_json::Value {
-        let config = format!("{name}.toml");
-        let began = Instant::now();
-        loop {
-            let output = self.ask(&["status", "--json", "--config", &config]);
-            if output.status.success() {
-                return serde_json::from_slice(&output.stdout).unwrap();
-            }
-            assert!(began.elapsed() < DEADLINE, "{output:?}");
+/// What a node says of itself, once it answers.
+fn status(place: &Place, name: &str) -> serde_json::Value {
+    let began = Instant::now();
+    loop {
+        let output = place.ask(name, &["status", "--json"]);
+        if output.status.success() {
+            return serde_json::from_slice(&output.stdout).unwrap();
         }
+        assert!(began.elapsed() < DEADLINE, "{output:?}");
     }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-struct Running(Child);
-
-impl Drop for Running {
-    /// SIGKILL.
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A port that nobody has at the moment.
-fn port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// Bytes that are not all the same.
-fn noise(length: usize, mut seed: u64) -> Vec<u8> {
-    let mut next = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 56) as u8
-    };
-    (0..length).map(|_| next()).collect()
 }
 
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -107,7 +45,7 @@ fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         let running =
             ["alice", "bob"].into_iter().filter(|name| place.path(&format!("{name}.toml")).exists());
-        let status = || running.map(|name| format!("{name}: {:#}", place.status(name))).collect::<String>();
+        let status = || running.map(|name| format!("{name}: {:#}", status(place, name))).collect::<String>();
         assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", status());
         let _ = mpsc::channel::<()>().1.recv_timeout(Duration::from_millis(20));
     }
@@ -117,7 +55,8 @@ fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
 fn what_is_put_in_comes_out() {
     let place = Place::new("story");
     let port = port();
-    place.configure(
+    configure(
+        &place,
         "alice",
         &format!(
             "[[link]]\nname = 'bob'\naddress = '127.0.0.1:{port}'\n\
@@ -125,11 +64,12 @@ fn what_is_put_in_comes_out() {
              [[drop]]\nfolder = 'away'\nto = 'dtn://bob/files'\nkeep = false"
         ),
     );
-    place.configure(
+    configure(
+        &place,
         "bob",
         &format!("listen = ['127.0.0.1:{port}']\n[[receive]]\nfolder = 'in'\nendpoint = 'files'"),
     );
-    let words = String::from_utf8(place.ask(&["node", "--check", "--config", "alice.toml"]).stdout).unwrap();
+    let words = String::from_utf8(place.ask("alice", &["node", "--check"]).stdout).unwrap();
     assert!(words.contains("out is sent to dtn://bob/files, and moved to its `sent`"), "{words}");
     // What is there already, from before the node was.
     fs::create_dir_all(place.path("out")).unwrap();
@@ -150,7 +90,7 @@ fn what_is_put_in_comes_out() {
     wait("all are put away", &place, || files(&place.path("out/sent")).len() == 3);
     assert_eq!(files(&place.path("out")).keys().collect::<Vec<_>>(), ["half.part"]);
     assert_eq!(files(&place.path("away")).len() + files(&place.path("away/sent")).len(), 0);
-    let status = place.status("alice");
+    let status = status(&place, "alice");
     assert_eq!((&status["folders"][0]["files"], &status["folders"][0]["trouble"]), (&3.into(), &().into()));
     drop((alice, bob));
 }
@@ -159,7 +99,8 @@ fn what_is_put_in_comes_out() {
 #[test]
 fn what_cannot_be_sent_holds_up_nothing_else() {
     let place = Place::new("long");
-    place.configure(
+    configure(
+        &place,
         "alice",
         "agent.limits.bundle-bytes-max = 100000\n[[drop]]\nfolder = 'out'\nto = 'dtn://alice/files'\nsettle = '1 ms'\n\
          [[receive]]\nfolder = 'in'\nendpoint = 'files'",
@@ -167,7 +108,7 @@ fn what_cannot_be_sent_holds_up_nothing_else() {
     fs::create_dir_all(place.path("out")).unwrap();
     fs::write(place.path("out/a-long"), noise(5_000_000, 1)).unwrap();
     let _alice = place.start("alice");
-    let trouble = || place.status("alice")["folders"][0]["trouble"].to_string();
+    let trouble = || status(&place, "alice")["folders"][0]["trouble"].to_string();
     wait("it is told", &place, || trouble().contains("a-long waits: it exceeds a limit"));
     fs::write(place.path("letter"), "letter").unwrap();
     fs::hard_link(place.path("letter"), place.path("out/letter")).unwrap();
@@ -189,8 +130,8 @@ fn what_cannot_be_right_is_said() {
         ("[[drop]]\nfoldr = 'x'", "did you mean `folder`"),
     ];
     for (text, said) in cases {
-        place.configure("alice", text);
-        let output = place.ask(&["node", "--check", "--config", "alice.toml"]);
+        configure(&place, "alice", text);
+        let output = place.ask("alice", &["node", "--check"]);
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && stderr.contains(said), "{text}: {stderr}");
     }
@@ -202,20 +143,22 @@ fn nothing_is_lost_or_doubled_when_nodes_are_killed() {
     let kills: u64 = std::env::var("LONGWIRE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
     let place = Place::new("kills");
     let port = port();
-    place.configure(
+    configure(
+        &place,
         "alice",
         &format!(
             "[[link]]\nname = 'bob'\naddress = '127.0.0.1:{port}'\n\
              [[drop]]\nfolder = 'out'\nto = 'dtn://bob/files'"
         ),
     );
-    place.configure(
+    configure(
+        &place,
         "bob",
         &format!("listen = ['127.0.0.1:{port}']\n[[receive]]\nfolder = 'in'\nendpoint = 'files'"),
     );
     fs::create_dir_all(place.path("out")).unwrap();
     let random = noise(kills as usize * 4 + 4, 7);
-    let mut nodes = BTreeMap::from(["alice", "bob"].map(|name| (name, place.start(name))));
+    let mut nodes = BTreeMap::from(["alice", "bob"].map(|name| (name, place.begin(name))));
     let mut expected = BTreeMap::new();
     for kill in 0..kills as usize {
         for part in 0..3 {
@@ -232,12 +175,12 @@ fn nothing_is_lost_or_doubled_when_nodes_are_killed() {
         let _ = mpsc::channel::<()>().1.recv_timeout(wait);
         let victim = ["alice", "bob"][usize::from(random[kill * 4]) / 16 % 2];
         drop(nodes.remove(victim));
-        nodes.insert(victim, place.start(victim));
+        nodes.insert(victim, place.begin(victim));
     }
     wait("all arrive", &place, || files(&place.path("in")).len() >= expected.len());
     wait("all are put away", &place, || files(&place.path("out/sent")).len() >= expected.len());
     for name in ["alice", "bob"] {
-        wait("the nodes are empty", &place, || place.status(name)["bundles"] == 0);
+        wait("the nodes are empty", &place, || status(&place, name)["bundles"] == 0);
     }
     let got = files(&place.path("in"));
     assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());

@@ -2,115 +2,17 @@
 //!
 //! `LONGWIRE_KILLS=200 cargo test -p longwire --test node` kills more often.
 
+mod common;
+
+use common::{DEADLINE, Place, Running, noise, port};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Nothing here takes longer.
-const DEADLINE: Duration = Duration::from_secs(120);
-
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Place {
-        let path = std::env::temp_dir().join(format!("longwire-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Place(path)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn configure(&self, name: &str, text: &str) {
-        let text = format!(
-            "node = 'dtn://{name}/'\nstorage.path = '{name}/store'\nagent.reports.delivery = true\n{text}"
-        );
-        fs::write(self.path(&format!("{name}.toml")), text).unwrap();
-    }
-
-    fn longwire(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.args(words).current_dir(&self.0).env_clear().stdin(Stdio::null());
-        command
-    }
-
-    /// A command that talks to a node.
-    fn ask(&self, node: &str, words: &[&str]) -> Output {
-        let config = format!("{node}.toml");
-        self.longwire(&[words, &["--config", &config]].concat()).output().unwrap()
-    }
-
-    #[track_caller]
-    fn asked(&self, node: &str, words: &[&str]) -> String {
-        let output = self.ask(node, words);
-        assert!(output.status.success(), "{words:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Starts a node; it is up when this returns.
-    fn start(&self, name: &str) -> Running {
-        let config = format!("{name}.toml");
-        let mut child = self.longwire(&["node", "--config", &config]).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let (sender, heard) = mpsc::channel();
-        thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        let mut all = Vec::new();
-        loop {
-            match heard.recv_timeout(DEADLINE) {
-                Ok(line) if line.contains(" is up: ") => return Running { child, line },
-                Ok(line) => all.push(line),
-                Err(_) => panic!("{name} does not come up: {all:?}"),
-            }
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-struct Running {
-    child: Child,
-    line: String,
-}
-
-impl Running {
-    /// SIGKILL.
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A port that nobody has at the moment.
-fn port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// Bytes that are not all the same.
-fn noise(length: usize, mut seed: u64) -> Vec<u8> {
-    let mut next = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 56) as u8
-    };
-    (0..length).map(|_| next()).collect()
-}
 
 #[test]
 fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
