@@ -169,30 +169,14 @@ fn numbered(name: &str, number: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Folder;
 
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("longwire-inbox-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            fs::create_dir_all(&path).unwrap();
-            Folder(path)
-        }
-
-        fn visible(&self) -> Vec<String> {
-            let names = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
-            let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
-            names.retain(|name| !name.starts_with('.'));
-            names.sort();
-            names
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn visible(folder: &Folder) -> Vec<String> {
+        let names = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+        names.retain(|name| !name.starts_with('.'));
+        names.sort();
+        names
     }
 
     fn origin(sequence: u64) -> Origin {
@@ -208,40 +192,40 @@ mod tests {
 
     #[test]
     fn a_file_appears_whole_once_and_replaces_none() {
-        let folder = Folder::new("whole");
+        let folder = Folder::new("inbox-whole");
         for sequence in 0..3 {
             let mut file = arriving(&folder, sequence);
             // One byte at a time: the name may be cut anywhere.
             for byte in envelope::head("../letter.txt").iter().chain(b"hello") {
                 file.write(&[*byte]).unwrap();
-                assert_eq!(folder.visible().len(), sequence as usize, "not before it is whole");
+                assert_eq!(visible(&folder).len(), sequence as usize, "not before it is whole");
             }
             let path = file.finish().unwrap();
             assert_eq!(fs::read(&path).unwrap(), b"hello");
             assert!(matches!(begin(&folder.0, origin(sequence)).unwrap(), Begun::Placed), "said again");
         }
-        assert_eq!(folder.visible(), ["letter-2.txt", "letter-3.txt", "letter.txt"]);
+        assert_eq!(visible(&folder), ["letter-2.txt", "letter-3.txt", "letter.txt"]);
         forget(&folder.0, &origin(1));
         assert_eq!(fs::read_dir(folder.0.join(".longwire")).unwrap().count(), 2);
     }
 
     #[test]
     fn a_payload_without_a_name_is_kept_as_it_is() {
-        let folder = Folder::new("plain");
+        let folder = Folder::new("inbox-plain");
         let mut file = arriving(&folder, 7);
         let payload = vec![b'x'; 1000];
         file.write(&payload[..100]).unwrap();
         file.write(&payload[100..]).unwrap();
         let path = file.finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), payload);
-        assert_eq!(folder.visible(), ["bundle-dtn-moon-5-7"]);
+        assert_eq!(visible(&folder), ["bundle-dtn-moon-5-7"]);
         let empty = arriving(&folder, 8).finish().unwrap();
         assert_eq!(fs::read(empty).unwrap(), b"");
     }
 
     #[test]
     fn what_a_crash_left_is_begun_anew() {
-        let folder = Folder::new("anew");
+        let folder = Folder::new("inbox-anew");
         let mut file = arriving(&folder, 1);
         file.write(&[1; 5000]).unwrap();
         tidy(&folder.0);

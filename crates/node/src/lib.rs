@@ -43,6 +43,8 @@ mod operate;
 mod patient;
 pub mod ping;
 mod pressure;
+#[cfg(test)]
+mod scratch;
 mod setup;
 pub mod storage;
 pub mod stream;

@@ -364,20 +364,12 @@ fn numbered(name: &OsStr, number: u32) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Folder(PathBuf);
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+    use crate::scratch::Folder;
 
     fn folder(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("longwire-outbox-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(parts(&path)).unwrap();
-        Folder(path)
+        let folder = Folder::new(&format!("outbox-{name}"));
+        fs::create_dir_all(parts(&folder.0)).unwrap();
+        folder
     }
 
     #[test]

@@ -131,26 +131,12 @@ fn is_unfinished(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Folder;
     use std::io::Write;
-
-    struct Folder(PathBuf);
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn folder(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("longwire-watch-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
 
     #[test]
     fn what_nothing_is_told_of_has_to_rest() {
-        let folder = folder("rest");
+        let folder = Folder::new("watch-rest");
         for name in ["letter.txt", ".hidden", "big.part", "draft.txt~", "x.TMP"] {
             fs::write(folder.0.join(name), "content").unwrap();
         }
@@ -174,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_is_moved_in_or_closed_goes_at_once_and_what_is_open_waits() {
-        let folder = folder("told");
+        let folder = Folder::new("watch-told");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let mut watch = Watch::new(&folder.0, Duration::from_secs(2));
