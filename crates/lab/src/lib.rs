@@ -7,6 +7,7 @@ pub mod finding;
 pub mod ledger;
 pub mod limit;
 pub mod link;
+pub mod meetings;
 pub mod output;
 pub mod progress;
 pub mod record;

@@ -191,14 +191,18 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::parse`], and a file that cannot be read.
     pub fn load(path: &Path) -> Result<Scenario, Error> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Error::new(format!("cannot read the scenario {}: {error}", path.display()))
-                .hint("the shipped ones are in the folder scenarios/")
-        })?;
-        Scenario::parse(&text, &path.display().to_string())
+        Scenario::parse(&Scenario::text(path)?, &path.display().to_string())
     }
 
-    fn from_table(table: Table, place: &str) -> Result<Scenario, Error> {
+    /// The text of a scenario file.
+    pub(crate) fn text(path: &Path) -> Result<String, Error> {
+        std::fs::read_to_string(path).map_err(|error| {
+            Error::new(format!("cannot read the scenario {}: {error}", path.display()))
+                .hint("the shipped ones are in the folder scenarios/")
+        })
+    }
+
+    pub(crate) fn from_table(table: Table, place: &str) -> Result<Scenario, Error> {
         let scenario: Scenario = toml_text::from_table(table, place)?;
         scenario.check(place)?;
         Ok(scenario)

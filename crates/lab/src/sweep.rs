@@ -3,6 +3,7 @@
 use crate::batch::{self, Batch};
 use crate::error::Error;
 use crate::finding::{self, Finding, Trace};
+use crate::meetings;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params, Record, Value};
 use crate::report::{Axis, Block, Cell, Column, Plot, PlotSeries, Point, Report, Section, Table, Tone};
@@ -10,6 +11,7 @@ use crate::run::{Outcome, Setup, Wanted};
 use crate::scenario::Scenario;
 use crate::spread::Shard;
 use crate::stats::Summary;
+use crate::toml_text;
 use std::path::{Path, PathBuf};
 use toml::Value as TomlValue;
 
@@ -37,7 +39,13 @@ pub struct Options {
 /// # Errors
 /// What is wrong with the file, or with what it names.
 pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
-    let mut scenario = Scenario::load(&options.scenario)?;
+    let place = options.scenario.display().to_string();
+    let table = toml_text::parse(&Scenario::text(&options.scenario)?, &place)?;
+    // A world of meetings is told by them: a chain has none.
+    if table.contains_key("meeting") {
+        return meetings::run(meetings::Plan::from_table(table, &place)?, options, progress);
+    }
+    let mut scenario = Scenario::from_table(table, &place)?;
     scenario.runs = options.runs.unwrap_or(scenario.runs);
     scenario.seed = options.seed.unwrap_or(scenario.seed);
     let base = options.scenario.parent().unwrap_or(Path::new("."));

@@ -1,0 +1,389 @@
+//! One run: the nodes, the lines between them, and what is seen.
+
+use super::{Plan, Route};
+use bytes::Bytes;
+use longwire_proto::bp::agent::{self, Agent, LinkConfig, RouterChoice};
+use longwire_proto::engine::Engine;
+use longwire_proto::joint::{Beside, Fan, Origin, Stack, Through};
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{
+    App, AppIndication, AppRequest, Contact, Happened, InterfaceId, LinkId, NextHop, SendId, SendOptions,
+    Storage,
+};
+use longwire_proto::tcp::Host;
+use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
+use longwire_proto::tcpcl::{self, Session};
+use longwire_proto::time::{Duration, Instant};
+use longwire_sim::{
+    Boot, ChannelConfig, ClockConfig, Delay, DiskConfig, Fcs, LineConfig, NodeEngine, NodeId, Simulation,
+    Window,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PORT: u16 = 4556;
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Messages that a node has accepted.
+    pub sent: u64,
+    /// Of those that arrived, from the send to the delivery, seconds, in order of arrival.
+    pub delays_s: Vec<f64>,
+    /// For each message how many nodes had it, the destination not counted.
+    pub holders: Vec<usize>,
+    /// Bytes that left on all lines.
+    pub sent_bytes: u64,
+}
+
+impl Outcome {
+    /// The mean delay of what arrived, seconds.
+    pub fn mean_delay_s(&self) -> Option<f64> {
+        let count = self.delays_s.len();
+        (count > 0).then(|| self.delays_s.iter().sum::<f64>() / count as f64)
+    }
+}
+
+/// When something is there: beginnings and ends, seconds, apart and in order.
+type Spans = Vec<(f64, f64)>;
+
+/// What a seed draws: the same for every router.
+struct Drawn {
+    /// For each pair when it meets.
+    meetings: Vec<((usize, usize), Spans)>,
+    /// When, from whom, to whom, in order.
+    messages: Vec<(f64, usize, usize)>,
+}
+
+impl Drawn {
+    fn new(plan: &Plan, rng: &Rng) -> Drawn {
+        let place = |name: &String| plan.nodes.iter().position(|node| node == name).expect("it is checked");
+        let mut met: BTreeMap<(usize, usize), Spans> = BTreeMap::new();
+        for (number, meeting) in plan.meeting.iter().enumerate() {
+            let mut rng = rng.fork(&format!("meeting {number}"));
+            let [a, b] = [place(&meeting.between[0]), place(&meeting.between[1])];
+            let spans = met.entry((a.min(b), a.max(b))).or_default();
+            let mut at = meeting.first_s;
+            while at < plan.duration_s {
+                let (takes_place, late) = (rng.chance(meeting.chance), meeting.late_s * rng.unit());
+                if takes_place {
+                    spans.push((at + late, at + late + meeting.lasts_s));
+                }
+                if meeting.every_s == 0.0 {
+                    break;
+                }
+                at += meeting.every_s;
+            }
+        }
+        met.values_mut().for_each(apart);
+        let mut rng = rng.fork("messages");
+        let mut pick = |names: &[String]| place(&names[rng.below(names.len() as u64) as usize]);
+        let ends = (0..plan.messages.count).map(|_| (pick(&plan.messages.from), pick(&plan.messages.to)));
+        let ends: Vec<_> = ends.collect();
+        let times = ends.into_iter().map(|(from, to)| (plan.messages.within_s * rng.unit(), from, to));
+        let mut messages: Vec<_> = times.collect();
+        messages.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Drawn { meetings: met.into_iter().filter(|(_, spans)| !spans.is_empty()).collect(), messages }
+    }
+}
+
+/// Makes one meeting of those that overlap.
+fn apart(spans: &mut Spans) {
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut merged = Spans::new();
+    for (from, to) in spans.drain(..) {
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    *spans = merged;
+}
+
+fn at(seconds: f64) -> Instant {
+    Instant::from_nanos((seconds * 1e9) as u64)
+}
+
+/// A link of a node: to whom, over which line, and when.
+#[derive(Clone)]
+struct Way {
+    link: LinkId,
+    interface: InterfaceId,
+    here: Ipv4Addr,
+    there: Ipv4Addr,
+    peer: String,
+    spans: Spans,
+}
+
+/// What makes a node.
+#[derive(Clone)]
+struct Maker {
+    name: String,
+    router: RouterChoice,
+    copies: u32,
+    rate_bps: u64,
+    ways: Vec<Way>,
+    routes: Vec<Route>,
+}
+
+fn node_id(name: &str) -> String {
+    format!("dtn://{name}/")
+}
+
+/// Plays a run.
+pub(super) fn play(plan: &Plan, router: RouterChoice, seed: u64) -> Outcome {
+    let drawn = Drawn::new(plan, &Rng::new(seed).fork("meetings"));
+    let mut simulation = Simulation::new(seed);
+    for (number, name) in plan.nodes.iter().enumerate() {
+        let maker = Maker::new(plan, router, &drawn, number, name);
+        let (disk, clock) = (DiskConfig::default(), ClockConfig::default());
+        simulation.add_node(name, disk, clock, Box::new(move |boot| maker.make(&boot)));
+    }
+    for (line, ((a, b), spans)) in drawn.meetings.iter().enumerate() {
+        let end = |node: usize| (NodeId(node as u32), InterfaceId(line as u16));
+        let contacts = spans.iter().map(|(from, to)| Window { from: at(*from), to: at(*to) }).collect();
+        let config = LineConfig {
+            rate_bps: plan.rate_bps,
+            delay: Delay::constant_ms(10),
+            fcs: Fcs::Crc32,
+            contacts,
+            announced: true,
+            ..LineConfig::default()
+        };
+        simulation.add_channel(end(*a), end(*b), ChannelConfig::symmetric(config));
+    }
+    let sent_bytes = Arc::new(AtomicU64::new(0));
+    let count = sent_bytes.clone();
+    simulation.set_trace(Box::new(move |frame| {
+        if frame.started.is_some() {
+            count.fetch_add(frame.bytes.len() as u64, Ordering::Relaxed);
+        }
+    }));
+    let mut watch = Watch::new(plan);
+    for (number, (time_s, from, to)) in drawn.messages.iter().enumerate() {
+        watch.run_until(&mut simulation, at(*time_s));
+        watch.send(&mut simulation, number, *from, &plan.nodes[*to]);
+    }
+    watch.run_until(&mut simulation, at(plan.duration_s));
+    watch.outcome(&drawn, sent_bytes.load(Ordering::Relaxed))
+}
+
+impl Maker {
+    fn new(plan: &Plan, router: RouterChoice, drawn: &Drawn, number: usize, name: &str) -> Maker {
+        let mut ways = Vec::new();
+        for (line, ((a, b), spans)) in drawn.meetings.iter().enumerate() {
+            let address = |end| Ipv4Addr::new(10, 0, line as u8, end);
+            let (peer, here, there) = match () {
+                () if *a == number => (*b, address(1), address(2)),
+                () if *b == number => (*a, address(2), address(1)),
+                () => continue,
+            };
+            let (link, interface) = (LinkId(line as u32 + 1), InterfaceId(line as u16));
+            let peer = plan.nodes[peer].clone();
+            ways.push(Way { link, interface, here, there, peer, spans: spans.clone() });
+        }
+        let routed = matches!(router, RouterChoice::Static | RouterChoice::ContactPlan);
+        let routes = plan.route.iter().filter(|route| routed && route.at == name).cloned().collect();
+        let (name, copies, rate_bps) = (name.to_owned(), plan.copies, plan.rate_bps);
+        Maker { name, router, copies, rate_bps, ways, routes }
+    }
+
+    fn make(&self, boot: &Boot) -> NodeEngine<App> {
+        let interface = |way: &Way| InterfaceConfig {
+            interface: way.interface,
+            address: way.here,
+            ..InterfaceConfig::default()
+        };
+        let peer = |way: &Way| PeerConfig { link: way.link, address: way.there, port: PORT };
+        let host = HostConfig {
+            interfaces: self.ways.iter().map(interface).collect(),
+            listen: vec![PORT],
+            peers: self.ways.iter().map(peer).collect(),
+            ..HostConfig::default()
+        };
+        let host = Host::new(host, boot.rng.fork("tcp"));
+        let sessions = Fan::new(sessions(&self.name, boot.rng.fork("tcpcl")));
+        let agent = Agent::new(self.agent_config(), boot.rng.fork("agent")).expect("names are checked");
+        let links = Stack::starting(boot.now, sessions, host);
+        let ports = Beside { first: Through::<Storage>::new(), second: links };
+        let mut node = Stack::starting(boot.now, agent, ports);
+        for request in self.setup(boot.dtn_ms) {
+            node.handle_request(boot.now, request);
+        }
+        Box::new(node)
+    }
+
+    fn agent_config(&self) -> agent::Config {
+        let link = |way: &Way| LinkConfig {
+            link: way.link,
+            rate_bps: self.rate_bps,
+            open_in_contacts: true,
+            ..LinkConfig::default()
+        };
+        agent::Config {
+            node: node_id(&self.name),
+            routing: agent::Routing { router: self.router, copies: self.copies, ..agent::Routing::default() },
+            links: self.ways.iter().map(link).collect(),
+            ..agent::Config::default()
+        }
+    }
+
+    /// What the operator says first.
+    fn setup(&self, dtn_ms: Option<u64>) -> Vec<AppRequest> {
+        let mut said = vec![AppRequest::SetClock { dtn_ms }, AppRequest::Watch { on: true }];
+        said.push(AppRequest::Register { endpoint: format!("{}in", node_id(&self.name)) });
+        for route in &self.routes {
+            let way = self.ways.iter().find(|way| way.peer == route.via);
+            let pattern = format!("{}*", node_id(&route.to));
+            said.extend(way.map(|way| {
+                let via = NextHop::Link(way.link);
+                AppRequest::SetRoute { pattern, via, cost: route.cost }
+            }));
+        }
+        for way in &self.ways {
+            if let Some(began) = dtn_ms.filter(|_| self.router == RouterChoice::ContactPlan) {
+                said.push(AppRequest::SetContacts { link: way.link, contacts: contacts(began, &way.spans) });
+            }
+            said.push(AppRequest::OpenLink { link: way.link });
+        }
+        said
+    }
+}
+
+/// The plan of a link, for a clock that shows `began_dtn_ms` at the beginning.
+fn contacts(began_dtn_ms: u64, spans: &[(f64, f64)]) -> Vec<Contact> {
+    let ms = |seconds: f64| began_dtn_ms + (seconds * 1e3) as u64;
+    let contact = |(from, to): &(f64, f64)| Contact {
+        start_dtn_ms: ms(*from),
+        end_dtn_ms: ms(*to),
+        delay_ms: 10,
+        ..Contact::default()
+    };
+    spans.iter().map(contact).collect()
+}
+
+/// Sessions that notice soon who has come and who has gone.
+fn sessions(name: &str, rng: Rng) -> impl FnMut(LinkId, Origin) -> Option<Session> + Send + 'static {
+    let config = tcpcl::Config {
+        keepalive: Duration::from_secs(5),
+        keepalive_timeout: Some(Duration::from_secs(12)),
+        connect_timeout: Some(Duration::from_secs(10)),
+        contact_timeout: Duration::from_secs(10),
+        close_timeout: Duration::from_secs(5),
+        reconnect_min: Duration::from_secs(1),
+        reconnect_max: Duration::from_secs(2),
+        ..tcpcl::Config::version_4(&node_id(name))
+    };
+    move |link, origin| {
+        let rng = rng.fork(&link.0.to_string());
+        match origin {
+            Origin::Above if link.is_incoming() => None,
+            Origin::Above => Some(Session::active(config.clone(), rng)),
+            Origin::Below => Some(Session::passive(config.clone(), rng)),
+        }
+    }
+}
+
+/// A bundle as events name it: its source, and when it was made.
+type Name = (String, (u64, u64));
+
+/// What is seen of a run.
+struct Watch {
+    payload: Bytes,
+    lifetime: Duration,
+    /// For each node the room for pieces, and what waits for it.
+    rooms: Vec<u64>,
+    waiting: Vec<VecDeque<SendId>>,
+    sources: BTreeMap<usize, String>,
+    /// By number: by whom it was accepted, and its creation.
+    accepted: BTreeMap<u64, (usize, (u64, u64))>,
+    holders: BTreeMap<Name, BTreeSet<usize>>,
+    delivered: BTreeMap<Name, Instant>,
+}
+
+impl Watch {
+    fn new(plan: &Plan) -> Watch {
+        let nodes = plan.nodes.len();
+        Watch {
+            payload: vec![0x5a; plan.messages.bytes as usize].into(),
+            lifetime: Duration::from_secs_f64(2.0 * plan.duration_s + 1.0),
+            rooms: vec![0; nodes],
+            waiting: vec![VecDeque::new(); nodes],
+            sources: BTreeMap::new(),
+            accepted: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            delivered: BTreeMap::new(),
+        }
+    }
+
+    fn send(&mut self, simulation: &mut Simulation<App>, number: usize, from: usize, to: &str) {
+        let (send, length) = (SendId(number as u64), self.payload.len() as u64);
+        let options = SendOptions { lifetime: self.lifetime, ..SendOptions::default() };
+        let destination = format!("{}in", node_id(to));
+        let request = AppRequest::Send { send, destination, length, options };
+        simulation.request(NodeId(from as u32), request);
+        self.waiting[from].push_back(send);
+        self.hear(simulation);
+    }
+
+    fn run_until(&mut self, simulation: &mut Simulation<App>, until: Instant) {
+        self.hear(simulation);
+        while simulation.next_event_at().is_some_and(|at| at <= until) {
+            simulation.step();
+            self.hear(simulation);
+        }
+        simulation.run_until(until);
+    }
+
+    fn hear(&mut self, simulation: &mut Simulation<App>) {
+        loop {
+            while let Some((now, node, said)) = simulation.pop_indication() {
+                self.note(simulation, now, node, said);
+            }
+            let length = self.payload.len() as u64;
+            let next = (0..self.rooms.len())
+                .find(|node| !self.waiting[*node].is_empty() && self.rooms[*node] >= length);
+            let Some(node) = next else { return };
+            let send = self.waiting[node].pop_front().expect("it was just seen");
+            self.rooms[node] -= length;
+            let piece = AppRequest::Piece { send, data: self.payload.clone() };
+            simulation.request(NodeId(node as u32), piece);
+        }
+    }
+
+    fn note(&mut self, simulation: &mut Simulation<App>, now: Instant, node: NodeId, said: AppIndication) {
+        let here = node.0 as usize;
+        match said {
+            AppIndication::Room(room) => self.rooms[here] = room,
+            AppIndication::Accepted { send, created } => drop(self.accepted.insert(send.0, (here, created))),
+            AppIndication::Bundle { source, created, what, .. } => {
+                if what == Happened::Accepted {
+                    self.sources.insert(here, source.clone());
+                }
+                if matches!(what, Happened::Accepted | Happened::Received(_)) {
+                    self.holders.entry((source, created)).or_default().insert(here);
+                }
+            }
+            AppIndication::Delivered { delivery, source, created, .. } => {
+                self.delivered.entry((source, created)).or_insert(now);
+                simulation.request(node, AppRequest::Taken { delivery });
+            }
+            _ => {}
+        }
+    }
+
+    fn outcome(&self, drawn: &Drawn, sent_bytes: u64) -> Outcome {
+        let mut outcome = Outcome { sent: self.accepted.len() as u64, sent_bytes, ..Outcome::default() };
+        for (number, (node, created)) in &self.accepted {
+            let (time_s, _, to) = drawn.messages[*number as usize];
+            let name = (self.sources[node].clone(), *created);
+            let holders = self.holders[&name].iter().filter(|holder| **holder != to);
+            outcome.holders.push(holders.count());
+            let arrived = self.delivered.get(&name);
+            outcome.delays_s.extend(arrived.map(|arrived| arrived.as_secs_f64() - time_s));
+        }
+        outcome
+    }
+}

@@ -1,0 +1,100 @@
+//! Routers in the same world of meetings: what has to hold between them, whatever the seed.
+
+use longwire_lab::meetings::{Outcome, Plan};
+use longwire_lab::progress::Progress;
+use longwire_lab::spread::Shard;
+use longwire_lab::sweep::{self, Options};
+use longwire_proto::bp::agent::RouterChoice;
+use std::path::PathBuf;
+
+fn valley() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/valley.toml"))
+}
+
+fn plan(change: impl FnOnce(&mut toml::Table)) -> Plan {
+    let text = std::fs::read_to_string(valley()).expect("it is shipped");
+    let mut table: toml::Table = toml::from_str(&text).expect("TOML");
+    change(&mut table);
+    Plan::from_table(table, "valley").expect("it makes sense")
+}
+
+/// What holds in every world: who has more ways brings no less and no later, who counts copies keeps to the count.
+fn law(plan: &Plan, copies: usize, run: u32) -> Result<(), String> {
+    let play = |router| plan.play(router, run);
+    let (fixed, planned) = (play(RouterChoice::Static), play(RouterChoice::ContactPlan));
+    let (epidemic, spray) = (play(RouterChoice::Epidemic), play(RouterChoice::SprayAndWait));
+    let most = |outcome: &Outcome| outcome.holders.iter().copied().max().unwrap_or(0);
+    let sum = |outcome: &Outcome| outcome.holders.iter().sum::<usize>();
+    for (name, holds) in [
+        ("every message is accepted", [&fixed, &planned, &epidemic, &spray].iter().all(|of| of.sent == 40)),
+        ("spray keeps to its copies", most(&spray) <= copies),
+        ("a route is one way: the villages, a bus", most(&fixed) <= 2 && most(&planned) <= 2),
+        ("epidemic brings what spray brings", epidemic.delays_s.len() >= spray.delays_s.len()),
+        ("spray brings what routes bring", spray.delays_s.len() >= fixed.delays_s.len()),
+        ("epidemic copies most", sum(&epidemic) >= sum(&spray) && sum(&spray) >= sum(&fixed)),
+        ("copies cost bytes", epidemic.sent_bytes > planned.sent_bytes),
+        ("nothing arrives before it is sent", fixed.delays_s.iter().all(|delay| *delay > 0.0)),
+    ] {
+        if !holds {
+            return Err(format!("run {run}: {name}: {fixed:?} {planned:?} {epidemic:?} {spray:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn who_has_more_ways_brings_no_less_and_who_counts_copies_keeps_to_them() {
+    let plan = plan(|_| {});
+    (0..3).for_each(|run| law(&plan, plan.copies as usize, run).expect("the laws hold"));
+}
+
+#[test]
+fn the_laws_notice_copies_that_nobody_counts_and_ways_that_are_kept_secret() {
+    // The sources make sixteen copies of what the law takes for two.
+    let many = plan(|table| drop(table.insert("copies".into(), 16.into())));
+    assert!(law(&many, 2, 0).expect_err("it is broken").contains("spray keeps to its copies"));
+    // Nobody who has no route meets anybody: what is copied gets no further than what is routed.
+    let alone = plan(|table| drop(table.insert("meeting".into(), toml::Value::Array(Vec::new()))));
+    assert!(law(&alone, 4, 0).expect_err("it is broken").contains("copies cost bytes"));
+}
+
+#[test]
+fn the_same_seed_is_the_same_world_and_prints_the_same() {
+    let show = || {
+        let options = Options {
+            scenario: valley(),
+            sweeps: Vec::new(),
+            runs: Some(2),
+            seed: Some(7),
+            shard: Shard::WHOLE,
+            threads: 2,
+            traces: false,
+        };
+        sweep::run(&options, &Progress::default()).expect("it runs")
+    };
+    let (one, two) = (show(), show());
+    assert_eq!(one.experiment, two.experiment);
+    let series: Vec<&str> = one.experiment.records.iter().map(|record| record.series.as_str()).collect();
+    for router in ["static", "contact-plan", "epidemic", "spray-and-wait"] {
+        assert_eq!(series.iter().filter(|name| **name == router).count(), 6, "{router}");
+    }
+    assert_eq!(one.experiment.runs.len(), 8);
+    println!("{}", longwire_lab::output::terminal(&one.summary, 110, false));
+}
+
+#[test]
+fn a_world_that_makes_no_sense_is_refused() {
+    for (key, value, what) in [
+        ("nodes", "['a']", "is none of `nodes`"),
+        ("copies", "0", "`copies` is 1 to 127"),
+        ("routers", "[]", "need at least one each"),
+        ("rate", "1", "unknown"),
+    ] {
+        let text = std::fs::read_to_string(valley()).expect("it is shipped");
+        let mut table: toml::Table = toml::from_str(&text).expect("TOML");
+        let new: toml::Table = toml::from_str(&format!("x = {value}")).expect("TOML");
+        table.insert(key.into(), new["x"].clone());
+        let error = Plan::from_table(table, "valley").expect_err(key).to_string();
+        assert!(error.contains(what), "{key}: {error}");
+    }
+}
