@@ -209,10 +209,12 @@ fn the_winner_of_a_comparison_is_a_node_configuration() {
     }
 }
 
-/// Sender, relay and receiver are killed in turn at random instants while files flow; every file arrives once and whole.
+/// Sender, relay and receiver are killed at random instants while files flow, each with every size and both versions in turn;
+/// every file arrives once and whole.
 #[test]
 fn nothing_is_lost_when_nodes_are_killed() {
-    let kills: u64 = std::env::var("LONGWIRE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let kills: usize =
+        std::env::var("LONGWIRE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(2 * ROUND);
     for version in ["3", "4"] {
         let place = Place::new(&format!("kills-{version}"));
         let (relay, carol) = (port(), port());
@@ -227,18 +229,23 @@ fn nothing_is_lost_when_nodes_are_killed() {
             &format!("listen = ['127.0.0.1:{relay}']\n[[link]]\nname = 'carol'\naddress = '127.0.0.1:{carol}'\n{tcpcl}"),
         );
         place.configure("carol", &format!("listen = ['127.0.0.1:{carol}']\n{tcpcl}"));
-        kill_in_turn(&place, kills / 2, version.parse().unwrap());
+        kill_in_turn(&place, kills.div_ceil(2).max(ROUND), version.parse().unwrap());
     }
 }
 
-fn kill_in_turn(place: &Place, kills: u64, seed: u64) {
-    let names = ["alice", "relay", "carol"];
-    let mut nodes: BTreeMap<&str, Running> = names.iter().map(|name| (*name, place.start(name))).collect();
+const NAMES: [&str; 3] = ["alice", "relay", "carol"];
+/// Bytes.
+const LENGTHS: [usize; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+/// Kills until each node was killed with each size.
+const ROUND: usize = NAMES.len() * LENGTHS.len();
+
+fn kill_in_turn(place: &Place, kills: usize, seed: u64) {
+    let mut nodes: BTreeMap<&str, Running> = NAMES.iter().map(|name| (*name, place.start(name))).collect();
     let mut expected: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    let random = noise(kills as usize * 3 + 3, seed);
-    for kill in 0..kills as usize {
-        // A file that the node has said it has is never lost; one whose sending broke off is sent again.
-        let length = [1_000, 10_000, 100_000, 1_000_000, 10_000_000][usize::from(random[kill * 3]) % 5];
+    let random = noise(kills, seed);
+    for (kill, instant) in random.into_iter().enumerate() {
+        // The numbers of both have no common divisor: each goes with each.
+        let (length, victim) = (LENGTHS[kill % LENGTHS.len()], NAMES[kill % NAMES.len()]);
         let name = format!("file-{kill}");
         let content = noise(length, kill as u64);
         fs::write(place.path(&name), &content).unwrap();
@@ -246,9 +253,8 @@ fn kill_in_turn(place: &Place, kills: u64, seed: u64) {
         assert!(output.status.success(), "{output:?}");
         expected.insert(name, content);
         // The instant is random; what is waited for is only that it comes.
-        let wait = Duration::from_micros(u64::from(random[kill * 3 + 1]) * 300);
+        let wait = Duration::from_micros(u64::from(instant) * 300);
         let _ = mpsc::channel::<()>().1.recv_timeout(wait);
-        let victim = names[usize::from(random[kill * 3 + 2]) % 3];
         nodes.remove(victim).unwrap().kill();
         nodes.insert(victim, place.start(victim));
     }

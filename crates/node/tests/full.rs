@@ -1,0 +1,217 @@
+//! A disk that is full, for real: a small file system of its own, in a mount namespace of its own. What was accepted is
+//! still there, what is refused is refused in the protocol's own words, and the node takes again when there is room.
+
+mod common;
+#[path = "common/peer.rs"]
+mod peer;
+
+use common::{App, Place, config, payload, start};
+use longwire_node::Node;
+use peer::{Peer, bundle, transfer, transfer_3};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const QUICK: &str = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'\n";
+/// The small file system's size.
+const DISK_BYTES: u64 = 24 << 20;
+
+/// What the small file system is.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// ext4 in a file, over a loop device.
+    Loop,
+    Tmpfs,
+}
+
+/// A small file system that nobody else sees: it is gone with the process that has mounted it.
+struct SmallDisk {
+    holder: Child,
+    path: PathBuf,
+    _place: Place,
+}
+
+impl SmallDisk {
+    /// None where this machine does not permit it; why is said.
+    fn new(title: &str, kind: Kind) -> Option<SmallDisk> {
+        // Without the rights of an administrator, a user namespace has them over itself: enough for a tmpfs.
+        let ways: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
+        let mut troubles = Vec::new();
+        for way in ways {
+            match SmallDisk::in_namespace(title, kind, way) {
+                Ok(disk) => return Some(disk),
+                Err(trouble) => troubles.push(format!("unshare {}: {trouble}", way.join(" "))),
+            }
+        }
+        eprintln!("skipped: no {kind:?} disk of its own here: {}", troubles.join("; ").replace('\n', " "));
+        None
+    }
+
+    fn in_namespace(title: &str, kind: Kind, way: &[&str]) -> Result<SmallDisk, String> {
+        let place = Place::new(&format!("full-{title}-{kind:?}"));
+        let (image, mounted) = (place.0.join("image"), place.0.join("disk"));
+        fs::create_dir(&mounted).map_err(|error| error.to_string())?;
+        let mount = match kind {
+            Kind::Loop => {
+                File::create(&image).and_then(|file| file.set_len(DISK_BYTES)).map_err(|e| e.to_string())?;
+                r#"PATH=$PATH:/sbin:/usr/sbin; mkfs.ext4 -q -F -m 0 "$1" && mount -o loop "$1" "$2""#
+            }
+            Kind::Tmpfs => r#"mount -t tmpfs -o size="$3" longwire "$2""#,
+        };
+        let mut holder = Command::new("unshare")
+            .args(way)
+            .args(["sh", "-c", &format!("{mount} && echo mounted && exec cat"), "sh"])
+            .args([&image, &mounted])
+            .arg(DISK_BYTES.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let mut line = String::new();
+        let read = BufReader::new(holder.stdout.take().expect("it is piped")).read_line(&mut line);
+        if read.is_err() || line != "mounted\n" {
+            let output = holder.wait_with_output().map_err(|error| error.to_string())?;
+            return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+        }
+        // The namespace is seen from here through the process that lives in it.
+        let relative = mounted.strip_prefix("/").map_err(|error| error.to_string())?;
+        let path = PathBuf::from(format!("/proc/{}/root", holder.id())).join(relative);
+        fs::read_dir(&path).map_err(|error| error.to_string())?;
+        Ok(SmallDisk { holder, path, _place: place })
+    }
+
+    /// Somebody else takes all that is free.
+    fn fill(&self) -> Ballast {
+        let path = self.path.join("ballast");
+        let mut file = File::create(&path).expect("a file");
+        for length in [1 << 20, 4096, 1] {
+            let data = vec![1; length];
+            let error = loop {
+                if let Err(error) = file.write_all(&data).and_then(|()| file.sync_all()) {
+                    break error;
+                }
+            };
+            assert_eq!(error.kind(), ErrorKind::StorageFull);
+        }
+        Ballast(path)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(self.holder.stdin.take());
+        let _ = self.holder.wait();
+    }
+}
+
+struct Ballast(PathBuf);
+
+impl Drop for Ballast {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).expect("it was there");
+    }
+}
+
+fn relay(disk: &Path, versions: &str, at: SocketAddr, carol: SocketAddr) -> Node {
+    start(config(&format!(
+        "node = 'dtn://relay/'\nlisten = ['{at}']\nstorage.path = '{}'\n[[link]]\nname = 'carol'\naddress = '{carol}'\n\
+         {QUICK}versions = '{versions}'",
+        disk.join("store").display()
+    )))
+}
+
+/// An address that nobody has at the moment.
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn count(status: &serde_json::Value, counter: &str) -> u64 {
+    status["counters"][counter].as_u64().expect("a counter")
+}
+
+/// What a neighbour hears of its transfer: up to where it is acknowledged, or why it is refused.
+fn outcome(peer: &mut Peer, version: u8, whole: u64) -> Result<(), u8> {
+    loop {
+        let first = peer.hear(1).expect("the node answers")[0];
+        let acknowledged = match (version, first) {
+            // XFER_ACK (RFC 9174 5.2.3): flags, transfer, acknowledged length.
+            (4, 0x02) => {
+                let rest = peer.hear(17).expect("an acknowledgement");
+                u64::from_be_bytes(rest[9..].try_into().expect("eight bytes"))
+            }
+            // XFER_REFUSE (RFC 9174 5.2.4): reason, transfer.
+            (4, 0x03) => return Err(peer.hear(9).expect("a refusal")[0]),
+            // ACK_SEGMENT (RFC 7242 5.3): an SDNV.
+            (3, 0x20) => {
+                let mut value = 0;
+                loop {
+                    let byte = peer.hear(1).expect("an acknowledgement")[0];
+                    value = value << 7 | u64::from(byte & 0x7f);
+                    if byte & 0x80 == 0 {
+                        break value;
+                    }
+                }
+            }
+            // REFUSE_BUNDLE (RFC 7242 5.4): the reason is in the header.
+            (3, 0x30..=0x3f) => return Err(first & 0x0f),
+            other => panic!("the node says {other:x?}"),
+        };
+        if acknowledged == whole {
+            return Ok(());
+        }
+    }
+}
+
+/// Somebody else fills the disk, and frees it again: what comes meanwhile is refused with the code for it, over the very
+/// session that goes on.
+fn refused_with_the_code_for_it(kind: Kind, version: u8) {
+    const NO_RESOURCES: u8 = 2;
+    let Some(disk) = SmallDisk::new(&format!("code-{version}"), kind) else { return };
+    let (at, nobody) = (free(), free());
+    let node = relay(&disk.path, &version.to_string(), at, nobody);
+    let mut app = App::new(&node);
+    app.wait_status(|status| status["ready"] == true);
+    let call = if version == 4 { Peer::up_4 } else { Peer::up_3 };
+    let mut peer = call(at, "dtn://mallory/").expect("a session");
+    let mut number = 0;
+    let mut try_one = |length: usize| {
+        number += 1;
+        let data = bundle("dtn://mallory/", "dtn://carol/inbox", number, &payload(length, number));
+        let said = if version == 4 { transfer(number, &data) } else { transfer_3(&data) };
+        peer.say(&said).expect("it reads");
+        outcome(&mut peer, version, data.len() as u64)
+    };
+    assert_eq!(try_one(300_000), Ok(()));
+    let ballast = disk.fill();
+    for _ in 0..3 {
+        assert_eq!(try_one(300_000), Err(NO_RESOURCES));
+    }
+    let status = app.status();
+    assert_eq!((count(&status, "refused_no_resources"), &status["bundles"]), (3, &1.into()), "{status:#}");
+    drop(ballast);
+    assert_eq!(try_one(300_000), Ok(()));
+    assert_eq!(app.status()["bundles"], 2);
+    // What was accepted is still there at the next start.
+    drop((app, node));
+    let node = relay(&disk.path, &version.to_string(), at, nobody);
+    let status = App::new(&node).wait_status(|status| status["ready"] == true);
+    assert_eq!((&status["bundles"], &status["store"]["damaged"]), (&2.into(), &0.into()), "{status:#}");
+}
+
+#[test]
+fn a_full_loop_disk_is_no_resources_in_version_3() {
+    refused_with_the_code_for_it(Kind::Loop, 3);
+}
+
+#[test]
+fn a_full_loop_disk_is_no_resources_in_version_4() {
+    refused_with_the_code_for_it(Kind::Loop, 4);
+}
+
+#[test]
+fn a_full_tmpfs_is_no_resources_in_version_4() {
+    refused_with_the_code_for_it(Kind::Tmpfs, 4);
+}
