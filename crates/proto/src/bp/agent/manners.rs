@@ -21,10 +21,10 @@ pub(super) struct Manners {
 }
 
 impl Manners {
-    /// What is said of a link and of the node at its other end.
+    /// What is said of a link and of the node at its other end. Who says no name, as over UDP, is among everyone.
     pub(super) fn of(link: &LinkConfig, peer: Option<&str>, config: &Config) -> Self {
         let about: Vec<&Peer> =
-            config.peers.iter().filter(|other| peer.is_some_and(|node| other.is(node))).collect();
+            config.peers.iter().filter(|other| other.is(peer.unwrap_or_default())).collect();
         let accept = about.iter().flat_map(|peer| &peer.accept).chain(&link.accept).copied().collect();
         let mut emit: Vec<Emit> = Vec::new();
         // The link has the last word.
@@ -105,5 +105,23 @@ impl Agent {
             (Some(link), Head::V6(head)) if link.manners.ages_in_seconds => head.set_age_in_seconds(),
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_everyone_holds_for_who_says_no_name() {
+        let accept = |node: &str, peer: Option<&str>| {
+            let accept = vec![Accept::PrimaryWithoutCrc];
+            let peers = vec![Peer { node: node.into(), accept, ..Peer::default() }];
+            let config = Config { peers, ..Config::default() };
+            !Manners::of(&LinkConfig::default(), peer, &config).accept.is_empty()
+        };
+        assert!(accept("*", None) && accept("*", Some("dtn://a/")));
+        assert!(!accept("dtn://*", None) && !accept("dtn://a/", None));
+        assert!(accept("dtn://*", Some("dtn://a/")));
     }
 }
