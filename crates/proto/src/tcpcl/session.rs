@@ -29,6 +29,9 @@ enum Role {
     Passive,
 }
 
+/// Bytes that are waited out after the end, more than a stream has on its way: who sends on for longer does not listen.
+const DISCARDED_BYTES_MAX: u64 = 4 << 20;
+
 #[derive(Clone, Copy)]
 enum Timer {
     /// The stream, the contact header, TLS or the SESS_INIT takes too long.
@@ -103,6 +106,8 @@ pub struct Session {
     /// Failed attempts in a row.
     failures: u32,
     next_number: u64,
+    /// Bytes that came since the stream is on its way out.
+    discarded: u64,
     last_down: Option<DownReason>,
     counters: Counters,
 }
@@ -138,6 +143,7 @@ impl Session {
             told: 0,
             failures: 0,
             next_number: 0,
+            discarded: 0,
             last_down: None,
             counters: Counters::default(),
         }
@@ -204,9 +210,22 @@ impl Session {
                     Ok(false) => return,
                     Err(fault) => return self.fail(now, fault),
                 },
-                // Bytes of no session, or after its end, are dropped.
+                Phase::Closing => {
+                    self.phase = Phase::Closing;
+                    return self.discard(input.len() as u64);
+                }
+                // Bytes of no session are dropped.
                 other => return self.phase = other,
             }
+        }
+    }
+
+    /// Bytes after the end. What was on its way is waited out, so that the peer hears why it ended; who goes on sending is
+    /// cut off.
+    fn discard(&mut self, bytes: u64) {
+        self.discarded += bytes;
+        if self.discarded > DISCARDED_BYTES_MAX {
+            self.pipe.abort();
         }
     }
 

@@ -112,6 +112,7 @@ impl Session {
             _ => self.down(now, DownReason::Stream(reason), true, None),
         }
         self.phase = Phase::Resting;
+        self.discarded = 0;
         self.pipe.reset();
         if self.role == Role::Passive {
             self.asked = true;

@@ -230,6 +230,23 @@ fn half_open_connections_are_closed_in_time() {
 }
 
 #[test]
+fn who_sends_on_after_the_end_is_cut_off() {
+    let mut solo = Solo::four();
+    // No message begins like this: the session is over, and the peer does not listen.
+    solo.says(&[0xff]);
+    assert!(solo.closed && solo.down().is_some());
+    let mut sent = 0;
+    while !solo.aborted {
+        solo.says(&[0; 1 << 16]);
+        sent += 1 << 16;
+        assert!(sent <= 5 << 20, "{sent} bytes after the end");
+    }
+    assert!(sent > 1 << 20, "what is on its way is waited out");
+    solo.below(StreamIndication::Closed(CloseReason::Aborted));
+    assert!(solo.session.finished());
+}
+
+#[test]
 fn lengths_without_bounds_cost_nothing() {
     let huge = 1u64 << 63;
     let mut solo = Solo::four();
