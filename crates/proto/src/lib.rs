@@ -5,6 +5,7 @@
 //! words between layers, [`joint`] how engines join. Each protocol has a folder of its own, which uses this heart
 //! and never another protocol's folder.
 
+pub mod ax25;
 pub mod bp;
 pub mod codec;
 pub mod engine;

@@ -9,6 +9,7 @@
 //! | [`Bundles`] | a convergence layer | payload bytes of the next pieces |
 //! | [`Storage`] | a disk, a database | none: control |
 //! | [`Stream`] | TCP | bytes |
+//! | [`Packets`] | AX.25's connected mode | packets |
 //! | [`Datagrams`] | UDP | datagrams |
 //! | [`Frames`] | a link | frames |
 
@@ -16,6 +17,7 @@ mod app;
 mod bundles;
 mod datagrams;
 mod frames;
+mod packets;
 mod storage;
 mod stream;
 
@@ -29,6 +31,7 @@ pub use bundles::{
 };
 pub use datagrams::{Datagrams, DatagramsIndication, DatagramsRequest};
 pub use frames::{Frames, FramesIndication, FramesRequest, Shares};
+pub use packets::{Packets, PacketsIndication, PacketsRequest};
 pub use storage::{RecordId, Storage, StorageFailure, StorageIndication, StorageRequest};
 pub use stream::{CloseReason, Stream, StreamIndication, StreamRequest};
 

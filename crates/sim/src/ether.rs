@@ -46,6 +46,7 @@ impl Ether {
                     self.loose.push(End { node, interface });
                     tidings.push_back(Tidings::Carrier(interface, false));
                 }
+                FramesRequest::Seize => {}
                 FramesRequest::Frame { .. } => panic!("a frame for {interface:?}, which has no channel"),
             }
             return;
@@ -57,6 +58,8 @@ impl Ether {
                 tidings.push_back(Tidings::Carrier(interface, line.carrier()));
                 tidings.push_back(Tidings::Room(interface, index));
             }
+            // A line of one's own is always there.
+            FramesRequest::Seize => {}
             FramesRequest::Frame { bytes, token, shares, .. } => {
                 let frame = Handed { bytes, token, shares, at: self.now };
                 match line.hand(self.now, frame) {

@@ -266,7 +266,7 @@ impl Engine for UdpHost {
                     self.up.push_back((port.link, DatagramsIndication::Datagram(payload)));
                 }
             },
-            FramesIndication::Transmitted(_) | FramesIndication::Carrier(_) => {}
+            FramesIndication::Transmitted(_) | FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
         }
     }
 

@@ -246,6 +246,7 @@ impl<Id: Copy + Ord + Debug> Ground<Many<Id, Frames>> for HostileFrames<Id> {
         let port = (node, id);
         assert!(self.ends.contains_key(&port), "{port:?} has no link");
         match request {
+            FramesRequest::Seize => {}
             FramesRequest::Join => self.ends.get_mut(&port).expect("checked above").joined = true,
             FramesRequest::Frame { bytes, token, .. } => self.send(now, port, bytes, token),
         }

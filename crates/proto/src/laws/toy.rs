@@ -417,7 +417,7 @@ impl Engine for Toy {
         match indication {
             FramesIndication::Room(room) => self.room = room,
             FramesIndication::Frame(frame) => self.hears_frame(frame),
-            FramesIndication::Transmitted(_) | FramesIndication::Carrier(_) => {}
+            FramesIndication::Transmitted(_) | FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
         }
         self.tell_room();
     }

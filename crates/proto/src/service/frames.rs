@@ -36,6 +36,9 @@ pub struct Shares {
 pub enum FramesRequest {
     /// Opens the link: room and frames come from now on.
     Join,
+    /// Something is to be sent. On a shared channel room comes when it is won, and only after this (AX.25's seizing of
+    /// the link); on others it is there anyway.
+    Seize,
     /// One frame. Needs room of 1.
     Frame {
         /// The frame's bytes, without what the link itself adds.
@@ -58,6 +61,8 @@ pub enum FramesIndication {
     Frame(Bytes),
     /// The last bit of the frame with this token has left.
     Transmitted(u64),
+    /// Others are heard on the channel (`true`), or no more. Who cannot tell never says it.
+    Busy(bool),
     /// The link's own sense of being connected (`true`) or not.
     Carrier(bool),
 }

@@ -510,7 +510,7 @@ impl Engine for Host {
         match indication {
             FramesIndication::Room(room) => self.interfaces[index].room = room,
             FramesIndication::Frame(bytes) => self.handle_frame(now, index, bytes),
-            FramesIndication::Transmitted(_) | FramesIndication::Carrier(_) => {}
+            FramesIndication::Transmitted(_) | FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
         }
     }
 

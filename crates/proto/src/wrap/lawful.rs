@@ -6,6 +6,7 @@ use core::fmt;
 
 mod account;
 mod datagrams;
+mod packets;
 pub use account::{AppAccount, BundlesAccount, FramesAccount, StorageAccount, StreamAccount};
 pub use datagrams::DatagramsAccount;
 

@@ -29,7 +29,7 @@ impl Spoilable for Frames {
     fn carried_down(request: &mut FramesRequest) -> Option<&mut Bytes> {
         match request {
             FramesRequest::Frame { bytes, .. } => Some(bytes),
-            FramesRequest::Join => None,
+            FramesRequest::Join | FramesRequest::Seize => None,
         }
     }
 
@@ -64,6 +64,7 @@ impl Spoilable for Frames {
                 FramesRequest::Frame { bytes: bytes.clone(), token: None, last: *last, shares: *shares }
             }
             FramesRequest::Join => FramesRequest::Join,
+            FramesRequest::Seize => FramesRequest::Seize,
         }
     }
 }

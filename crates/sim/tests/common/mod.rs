@@ -109,6 +109,7 @@ impl Engine for Station {
             Port::Second((InterfaceId(id), indication)) => match indication {
                 FramesIndication::Frame(bytes) => Hear::Frame(id, bytes),
                 FramesIndication::Transmitted(token) => Hear::Transmitted(id, token),
+                FramesIndication::Busy(_) => unreachable!("nobody else is on a line"),
                 FramesIndication::Carrier(carrier) => Hear::Carrier(id, carrier),
                 FramesIndication::Room(room) => {
                     self.room.insert(id, room);

@@ -101,7 +101,7 @@ impl Near {
             self.act(now);
             match self.host.poll_request(now) {
                 Some((_, FramesRequest::Frame { bytes, .. })) => frames.push(bytes),
-                Some((_, FramesRequest::Join)) => {}
+                Some((_, FramesRequest::Join | FramesRequest::Seize)) => {}
                 None => break,
             }
         }

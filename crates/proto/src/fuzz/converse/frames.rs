@@ -22,6 +22,7 @@ impl Party<(InterfaceId, FramesRequest), (InterfaceId, FramesIndication)> for Pr
     fn hear(&mut self, (_, request): (InterfaceId, FramesRequest)) {
         match request {
             FramesRequest::Join => self.joined = true,
+            FramesRequest::Seize => {}
             FramesRequest::Frame { bytes, token, .. } => {
                 self.room -= 1;
                 self.tokens.extend(token);

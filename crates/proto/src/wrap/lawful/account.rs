@@ -43,6 +43,7 @@ impl Accounted for Frames {
     fn request(account: &mut FramesAccount, request: &FramesRequest) -> Result<(), Breach> {
         match request {
             FramesRequest::Join => account.joined = true,
+            FramesRequest::Seize => rule(account.joined, format_args!("the channel seized before Join"))?,
             FramesRequest::Frame { token, .. } => {
                 rule(account.joined, format_args!("a frame before Join"))?;
                 account.room.spend(1)?;
@@ -70,7 +71,7 @@ impl Accounted for Frames {
                     account.tokens.remove(token);
                 }
             }
-            FramesIndication::Carrier(_) => {}
+            FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
         }
         Ok(())
     }

@@ -1,0 +1,253 @@
+//! Callsigns and the address field (AX.25 v2.2 3.12).
+
+use crate::codec::DecodeError;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use core::fmt;
+use core::str::FromStr;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of one address on the air.
+pub const ADDRESS_BYTES: usize = 7;
+/// Digipeaters that a frame may name (3.12.5).
+pub const DIGIPEATERS_MAX: usize = 8;
+
+const LETTERS: usize = 6;
+/// Bit 0: the address field ends here.
+const LAST: u8 = 0x01;
+/// Bit 7: C in the first two addresses, H in those of digipeaters.
+const TOP: u8 = 0x80;
+/// Reserved bits are sent as ones (3.12.2).
+const RESERVED: u8 = 0x60;
+
+/// A station: an amateur callsign and which of the stations under it (SSID, 0 to 15).
+///
+/// ```
+/// use longwire_proto::ax25::Callsign;
+///
+/// let station: Callsign = "EI7IG-3".parse().unwrap();
+/// assert_eq!(station.to_string(), "EI7IG-3");
+/// assert!("EI7IGXYZ".parse::<Callsign>().is_err());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Callsign {
+    /// Upper-case letters and digits, padded with spaces.
+    letters: [u8; LETTERS],
+    ssid: u8,
+}
+
+impl Callsign {
+    /// Which of the stations under this callsign.
+    pub fn ssid(&self) -> u8 {
+        self.ssid
+    }
+
+    fn decode(input: &mut Bytes) -> Result<(Self, u8), DecodeError> {
+        if input.len() < ADDRESS_BYTES {
+            return Err(DecodeError::Incomplete);
+        }
+        let mut letters = [0; LETTERS];
+        for letter in &mut letters {
+            let octet = input.get_u8();
+            if octet & LAST != 0 {
+                return Err(DecodeError::invalid("address that ends in the middle", "AX.25 3.12"));
+            }
+            *letter = octet >> 1;
+        }
+        let used = letters.iter().position(|letter| *letter == b' ').unwrap_or(LETTERS);
+        let (name, padding) = letters.split_at(used);
+        if name.is_empty() || !name.iter().all(|letter| is_letter(*letter)) {
+            return Err(DecodeError::invalid("callsign", "AX.25 3.12.2"));
+        }
+        if padding.iter().any(|letter| *letter != b' ') {
+            return Err(DecodeError::invalid("callsign with a space inside", "AX.25 3.12.2"));
+        }
+        let octet = input.get_u8();
+        Ok((Callsign { letters, ssid: octet >> 1 & 0x0f }, octet))
+    }
+
+    fn encode(&self, output: &mut BytesMut, top: bool, last: bool) {
+        self.letters.iter().for_each(|letter| output.put_u8(letter << 1));
+        let (top, last) = (if top { TOP } else { 0 }, if last { LAST } else { 0 });
+        output.put_u8(top | RESERVED | self.ssid << 1 | last);
+    }
+}
+
+fn is_letter(letter: u8) -> bool {
+    letter.is_ascii_uppercase() || letter.is_ascii_digit()
+}
+
+/// Why a text is no callsign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallsignError {
+    /// Not one to six letters and digits.
+    Letters,
+    /// The number behind the hyphen is not 0 to 15.
+    Ssid,
+}
+
+impl fmt::Display for CallsignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CallsignError::Letters => "a callsign has one to six letters and digits, such as EI7IG",
+            CallsignError::Ssid => "the number behind a callsign is 0 to 15, as in EI7IG-3",
+        })
+    }
+}
+
+impl core::error::Error for CallsignError {}
+
+impl FromStr for Callsign {
+    type Err = CallsignError;
+
+    fn from_str(text: &str) -> Result<Self, CallsignError> {
+        let (name, ssid) = match text.split_once('-') {
+            Some((name, ssid)) if ssid.bytes().all(|digit| digit.is_ascii_digit()) => {
+                (name, ssid.parse().map_err(|_| CallsignError::Ssid)?)
+            }
+            Some(_) => return Err(CallsignError::Ssid),
+            None => (text, 0),
+        };
+        let name = name.to_ascii_uppercase();
+        if !(1..=LETTERS).contains(&name.len()) || !name.bytes().all(is_letter) {
+            return Err(CallsignError::Letters);
+        }
+        if ssid > 15 {
+            return Err(CallsignError::Ssid);
+        }
+        let mut letters = [b' '; LETTERS];
+        letters[..name.len()].copy_from_slice(name.as_bytes());
+        Ok(Callsign { letters, ssid })
+    }
+}
+
+impl fmt::Display for Callsign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let used = self.letters.iter().filter(|letter| **letter != b' ').count();
+        let name = core::str::from_utf8(&self.letters[..used]).unwrap_or_default();
+        match self.ssid {
+            0 => f.pad(name),
+            ssid => f.pad(&format!("{name}-{ssid}")),
+        }
+    }
+}
+
+impl fmt::Debug for Callsign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl TryFrom<String> for Callsign {
+    type Error = CallsignError;
+    fn try_from(text: String) -> Result<Self, CallsignError> {
+        text.parse()
+    }
+}
+
+impl From<Callsign> for String {
+    fn from(station: Callsign) -> String {
+        station.to_string()
+    }
+}
+
+/// What a frame is to the one who gets it (6.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A command.
+    Command,
+    /// A response.
+    Response,
+    /// The sender is older than version 2.0 and does not say; both bits are like this.
+    Unsaid(bool),
+}
+
+/// A digipeater of a frame's path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digipeater {
+    /// Who repeats.
+    pub station: Callsign,
+    /// It has been repeated by it (the H bit).
+    pub repeated: bool,
+}
+
+/// Whom a frame is for, whom it is from, by which way, and whether it is a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Whom it is for.
+    pub destination: Callsign,
+    /// Whom it is from.
+    pub source: Callsign,
+    /// Command or response.
+    pub role: Role,
+    /// Who repeats it on its way, the first one first; at most [`DIGIPEATERS_MAX`].
+    pub path: Vec<Digipeater>,
+}
+
+impl Address {
+    /// From `source` to `destination`, by a way that the frame has not gone yet.
+    pub fn new(source: Callsign, destination: Callsign, role: Role, path: &[Callsign]) -> Self {
+        let path = path.iter().map(|station| Digipeater { station: *station, repeated: false }).collect();
+        Address { destination, source, role, path }
+    }
+
+    /// It has gone its whole way: every digipeater has repeated it.
+    pub fn arrived(&self) -> bool {
+        self.path.iter().all(|hop| hop.repeated)
+    }
+
+    /// The way back to its source.
+    pub fn way_back(&self) -> Vec<Callsign> {
+        self.path.iter().rev().map(|hop| hop.station).collect()
+    }
+
+    /// The address field on the air, bytes.
+    pub fn len_bytes(&self) -> usize {
+        ADDRESS_BYTES * (2 + self.path.len())
+    }
+
+    /// Takes an address field from the front.
+    ///
+    /// # Errors
+    /// Callsigns that are none, more than eight digipeaters, or an end before the source.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let (destination, first) = Callsign::decode(input)?;
+        if first & LAST != 0 {
+            return Err(DecodeError::invalid("address field without a source", "AX.25 3.12.1"));
+        }
+        let (source, second) = Callsign::decode(input)?;
+        let role = match (first & TOP != 0, second & TOP != 0) {
+            (true, false) => Role::Command,
+            (false, true) => Role::Response,
+            (both, _) => Role::Unsaid(both),
+        };
+        let (mut path, mut octet) = (Vec::new(), second);
+        while octet & LAST == 0 {
+            if path.len() == DIGIPEATERS_MAX {
+                return Err(DecodeError::Limit { what: "digipeaters" });
+            }
+            let (station, next) = Callsign::decode(input)?;
+            path.push(Digipeater { station, repeated: next & TOP != 0 });
+            octet = next;
+        }
+        Ok(Address { destination, source, role, path })
+    }
+
+    /// Appends the address field.
+    ///
+    /// # Panics
+    /// With more than eight digipeaters.
+    pub fn encode(&self, output: &mut BytesMut) {
+        assert!(self.path.len() <= DIGIPEATERS_MAX, "a frame names at most eight digipeaters");
+        let (to, from) = match self.role {
+            Role::Command => (true, false),
+            Role::Response => (false, true),
+            Role::Unsaid(both) => (both, both),
+        };
+        self.destination.encode(output, to, false);
+        self.source.encode(output, from, self.path.is_empty());
+        for (at, hop) in self.path.iter().enumerate() {
+            hop.station.encode(output, hop.repeated, at + 1 == self.path.len());
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Frames as bits on the air: flags, bit stuffing, frame check sequence (3.1, 3.6, 3.7).
+//!
+//! Bits are the low ones of octets first (3.8), in memory as on the air.
+
+use crate::codec::crc::crc16_x25;
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// Bits of a flag.
+pub const FLAG_BITS: u64 = 8;
+/// The shortest frame between its flags, bytes (3.9: 136 bits with them).
+pub const FRAME_BYTES_MIN: usize = 15;
+
+const FLAG: u8 = 0x7e;
+const CHECK_BYTES: usize = 2;
+/// After so many ones a zero is put in.
+const ONES_MAX: u32 = 5;
+/// So many ones in a row end a frame without its being one (3.10 sends fifteen; seven are no flag and no data).
+const ABORT_ONES: u32 = 7;
+
+/// Bits between the flags of a frame on the air: its own, the check sequence's and the stuffed ones.
+pub fn air_bits(frame: &[u8]) -> u64 {
+    let (mut ones, mut stuffed) = (0, 0);
+    for octet in frame.iter().copied().chain(crc16_x25(frame).to_le_bytes()) {
+        for bit in 0..8 {
+            ones = if octet >> bit & 1 == 1 { ones + 1 } else { 0 };
+            if ones == ONES_MAX {
+                (ones, stuffed) = (0, stuffed + 1);
+            }
+        }
+    }
+    8 * (frame.len() + CHECK_BYTES) as u64 + stuffed
+}
+
+/// Writes frames as bits.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    octets: BytesMut,
+    /// The last octet as far as it is full.
+    open: u8,
+    open_bits: u32,
+    bits: u64,
+}
+
+impl Encoder {
+    /// One flag: between frames one is enough (3.1).
+    pub fn flag(&mut self) {
+        (0..8).for_each(|bit| self.bit(FLAG >> bit & 1 == 1));
+    }
+
+    /// A frame with its check sequence, without flags.
+    pub fn frame(&mut self, frame: &[u8]) {
+        let mut ones = 0;
+        for octet in frame.iter().copied().chain(crc16_x25(frame).to_le_bytes()) {
+            for bit in 0..8 {
+                let one = octet >> bit & 1 == 1;
+                self.bit(one);
+                ones = if one { ones + 1 } else { 0 };
+                if ones == ONES_MAX {
+                    self.bit(false);
+                    ones = 0;
+                }
+            }
+        }
+    }
+
+    fn bit(&mut self, one: bool) {
+        self.open |= u8::from(one) << self.open_bits;
+        self.open_bits += 1;
+        self.bits += 1;
+        if self.open_bits == 8 {
+            self.octets.put_u8(core::mem::take(&mut self.open));
+            self.open_bits = 0;
+        }
+    }
+
+    /// The bits, the last octet filled with zeros, and how many they are.
+    pub fn finish(mut self) -> (Bytes, u64) {
+        if self.open_bits > 0 {
+            self.octets.put_u8(self.open);
+        }
+        (self.octets.freeze(), self.bits)
+    }
+}
+
+/// What a decoder counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Frames whose check sequence was right.
+    pub frames: u64,
+    /// Frames with a wrong one, or not of whole octets.
+    pub damaged: u64,
+    /// Frames too short, too long, or given up by their sender.
+    pub dropped: u64,
+}
+
+/// Reads bits into frames.
+#[derive(Debug)]
+pub struct Decoder {
+    bytes_max: usize,
+    octets: BytesMut,
+    open: u8,
+    open_bits: u32,
+    ones: u32,
+    /// A flag was heard, and no abort since.
+    inside: bool,
+    heard: Heard,
+}
+
+impl Decoder {
+    /// For frames of at most so many bytes, without their check sequence.
+    pub fn new(bytes_max: usize) -> Self {
+        Decoder {
+            bytes_max,
+            octets: BytesMut::new(),
+            open: 0,
+            open_bits: 0,
+            ones: 0,
+            inside: false,
+            heard: Heard::default(),
+        }
+    }
+
+    /// What it has counted.
+    pub fn heard(&self) -> Heard {
+        self.heard
+    }
+
+    /// Hears a bit; says the frame that it ends, without check sequence.
+    pub fn bit(&mut self, one: bool) -> Option<Bytes> {
+        if one {
+            self.ones += 1;
+            match self.ones {
+                // The sixth one may be a flag's: the zero behind it decides.
+                ..=5 => self.data(true),
+                6 => {}
+                ABORT_ONES => {
+                    self.heard.dropped += u64::from(self.inside && !self.octets.is_empty());
+                    self.restart(false);
+                }
+                _ => {}
+            }
+            return None;
+        }
+        let ones = core::mem::take(&mut self.ones);
+        match ones {
+            ONES_MAX => None,
+            6 => self.flag(),
+            _ => {
+                self.data(false);
+                None
+            }
+        }
+    }
+
+    fn data(&mut self, one: bool) {
+        if !self.inside {
+            return;
+        }
+        self.open |= u8::from(one) << self.open_bits;
+        self.open_bits += 1;
+        if self.open_bits == 8 {
+            self.octets.put_u8(core::mem::take(&mut self.open));
+            self.open_bits = 0;
+            if self.octets.len() > self.bytes_max + CHECK_BYTES {
+                self.heard.dropped += 1;
+                self.restart(false);
+            }
+        }
+    }
+
+    /// A flag: what stood before it was a frame, perhaps. Of the flag itself six bits were taken for data: its zero and
+    /// five ones.
+    fn flag(&mut self) -> Option<Bytes> {
+        const TAKEN_FOR_DATA: u32 = 6;
+        let (inside, aligned) = (self.inside, self.open_bits == TAKEN_FOR_DATA);
+        let octets = self.octets.split().freeze();
+        self.restart(true);
+        if !inside || octets.is_empty() {
+            return None;
+        }
+        if octets.len() < FRAME_BYTES_MIN + CHECK_BYTES {
+            self.heard.dropped += 1;
+            return None;
+        }
+        let (frame, check) = octets.split_at(octets.len() - CHECK_BYTES);
+        if !aligned || crc16_x25(frame).to_le_bytes() != *check {
+            self.heard.damaged += 1;
+            return None;
+        }
+        self.heard.frames += 1;
+        Some(octets.slice(..octets.len() - CHECK_BYTES))
+    }
+
+    fn restart(&mut self, inside: bool) {
+        self.octets.clear();
+        (self.open, self.open_bits, self.inside) = (0, 0, inside);
+    }
+}

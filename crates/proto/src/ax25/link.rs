@@ -1,0 +1,699 @@
+//! One connection: how it opens, how it ends, and what it waits for (C4). The station moves its frames.
+
+use super::config::{Counters, LinkConfig, Radio, Version};
+use super::frame::{Control, Frame, Modulo, Unnumbered};
+use super::receive::Receiver;
+use super::transmit::Sender;
+use super::xid::{Options, Parameters, Recovery};
+use super::{Callsign, segment};
+use crate::service::{CloseReason, PacketsIndication, Shares};
+use crate::time::{Duration, Instant, Timers};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+
+/// Calls without an answer before the next rung of the ladder is tried.
+const CALLS_A_RUNG: u8 = 2;
+/// T1 is begun anew by frames that the peer is heard to send, so often at most between two answers.
+const EXTENSIONS_MAX: u8 = 128;
+/// The longest T1 after many timeouts.
+const ANSWER_MAX: Duration = Duration::from_secs(120);
+
+/// Timers of a link.
+#[derive(Clone, Copy)]
+pub(super) enum Timer {
+    /// T1: an answer is owed to us.
+    Answer,
+    /// T2: an acknowledgement is owed by us.
+    Acknowledge,
+    /// T3: nothing was heard for long.
+    Idle,
+}
+
+/// With what a call is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rung {
+    /// SABME.
+    Extended,
+    /// XID, for stations of version 2.2 that count to eight.
+    Identify,
+    /// SABM.
+    Plain,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It calls (1, 5).
+    Opening(Rung),
+    /// It stands, and the peer is asked what it can do.
+    Identifying,
+    /// It stands (3, 4).
+    Connected,
+    /// DISC is out (2).
+    Releasing,
+    /// Over.
+    Closed,
+}
+
+/// What both stations work by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Agreed {
+    pub(super) modulo: Modulo,
+    pub(super) recovery: Recovery,
+    /// Frames that may be on their way to the peer.
+    pub(super) window: u8,
+    /// The longest information field to the peer, bytes.
+    pub(super) information_bytes_max: u32,
+    pub(super) segmenter: bool,
+    pub(super) retries: u8,
+}
+
+/// A frame that a link sends, without its address.
+#[derive(Debug)]
+pub(super) struct Out {
+    pub(super) command: bool,
+    pub(super) control: Control,
+    pub(super) pid: u8,
+    pub(super) information: Bytes,
+    pub(super) shares: Shares,
+    /// When it has left, the link waits for an answer.
+    pub(super) awaits: bool,
+}
+
+/// What stations remember of a peer between links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) modulo: Modulo,
+    /// It answers XID.
+    pub(super) identifies: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) peer: Callsign,
+    /// The way to the peer.
+    pub(super) path: Vec<Callsign>,
+    pub(super) config: LinkConfig,
+    pub(super) radio: Radio,
+    state: State,
+    pub(super) agreed: Agreed,
+    pub(super) known: Option<Known>,
+    pub(super) timers: Timers<3>,
+    /// Tries without an answer (RC).
+    tries: u8,
+    extensions: u8,
+    /// The smoothed time from the end of what was sent to its answer, and its deviation.
+    round_trip: Option<(Duration, Duration)>,
+    /// When what waits for an answer had left.
+    left_at: Option<Instant>,
+    /// Frames that wait for an answer, and have not left.
+    leaving: u32,
+    /// The last such key-up, bytes and frames: digipeaters repeat all of it before an answer comes.
+    burst: (u64, u64),
+    /// Unnumbered frames to be sent.
+    controls: VecDeque<Out>,
+    /// The user wants it closed when all is acknowledged.
+    closing: bool,
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    pub(super) indications: VecDeque<PacketsIndication>,
+    pub(super) counters: Counters,
+}
+
+impl Link {
+    fn new(peer: Callsign, path: Vec<Callsign>, config: LinkConfig, radio: Radio, state: State) -> Self {
+        let agreed = defaults(&config, Modulo::Eight);
+        Link {
+            sender: Sender::default(),
+            receiver: Receiver::default(),
+            peer,
+            path,
+            config,
+            radio,
+            state,
+            agreed,
+            known: None,
+            timers: Timers::new(),
+            tries: 0,
+            extensions: 0,
+            round_trip: None,
+            left_at: None,
+            leaving: 0,
+            burst: (0, 0),
+            controls: VecDeque::new(),
+            closing: false,
+            indications: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// A link that calls its peer.
+    pub(super) fn call(
+        peer: Callsign,
+        path: Vec<Callsign>,
+        config: LinkConfig,
+        radio: Radio,
+        known: Option<Known>,
+    ) -> Self {
+        let rung = match (config.version, known) {
+            (Version::Plain, _) => Rung::Plain,
+            (Version::Extended, _) => Rung::Extended,
+            (Version::Best, Some(Known { modulo: Modulo::Eight, identifies })) => {
+                if identifies {
+                    Rung::Identify
+                } else {
+                    Rung::Plain
+                }
+            }
+            (Version::Best, _) => Rung::Extended,
+        };
+        let mut link = Link::new(peer, path, config, radio, State::Opening(rung));
+        link.known = known;
+        link.climb(rung);
+        link
+    }
+
+    /// A link that the peer opened with SABM or SABME; its answer waits to be sent.
+    pub(super) fn answer(
+        peer: Callsign,
+        path: Vec<Callsign>,
+        config: LinkConfig,
+        radio: Radio,
+        modulo: Modulo,
+        poll: bool,
+        offered: Option<&Parameters>,
+    ) -> Self {
+        let mut link = Link::new(peer, path, config, radio, State::Connected);
+        link.agreed = defaults(&link.config, modulo);
+        if let Some(offered) = offered {
+            link.agree(offered);
+        }
+        link.control(false, Unnumbered::Acknowledge, poll);
+        link.connected();
+        link
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// Nothing remains to be sent or said.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_closed() && self.controls.is_empty() && self.indications.is_empty()
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self.state, State::Connected | State::Identifying)
+    }
+
+    /// The user may send.
+    pub(super) fn carries(&self) -> bool {
+        self.state == State::Connected && !self.closing
+    }
+
+    /// It stands, and has carried nothing yet.
+    fn is_fresh(&self) -> bool {
+        self.is_connected() && self.sender.is_fresh() && self.receiver.is_fresh()
+    }
+
+    fn connected(&mut self) {
+        let bytes_best = self.agreed.information_bytes_max;
+        let bytes_max =
+            if self.agreed.segmenter { segment::packet_bytes_max(bytes_best) } else { bytes_best };
+        let peer = self.peer.to_string();
+        self.indications.push_back(PacketsIndication::Connected { bytes_max, bytes_best, peer });
+    }
+
+    fn climb(&mut self, rung: Rung) {
+        self.state = State::Opening(rung);
+        self.tries = 0;
+        self.agreed =
+            defaults(&self.config, if rung == Rung::Extended { Modulo::Extended } else { Modulo::Eight });
+        self.call_again(rung);
+    }
+
+    fn call_again(&mut self, rung: Rung) {
+        match rung {
+            Rung::Extended => self.control(true, Unnumbered::SetModeExtended, true),
+            Rung::Identify => self.identify(true),
+            Rung::Plain => self.control(true, Unnumbered::SetMode, true),
+        }
+    }
+
+    /// The peer refuses this rung, or is silent on it.
+    fn next_rung(&mut self, rung: Rung, silent: bool) -> bool {
+        if self.config.version != Version::Best {
+            return false;
+        }
+        match rung {
+            // Who is silent may be gone: one question less.
+            Rung::Extended if silent => self.climb(Rung::Plain),
+            Rung::Extended => self.climb(Rung::Identify),
+            Rung::Identify => self.climb(Rung::Plain),
+            Rung::Plain => return false,
+        }
+        true
+    }
+
+    fn control(&mut self, command: bool, function: Unnumbered, poll_final: bool) {
+        self.say(command, function, poll_final, Bytes::new());
+    }
+
+    fn say(&mut self, command: bool, function: Unnumbered, poll_final: bool, information: Bytes) {
+        /// Answers that wait for the channel; a flood of commands gets no more.
+        const CONTROLS_MAX: usize = 4;
+        if self.controls.len() >= CONTROLS_MAX {
+            self.counters.violations += 1;
+            return;
+        }
+        let control = Control::Unnumbered { function, poll_final };
+        let awaits = command && poll_final;
+        let shares = Shares::default();
+        self.controls.push_back(Out { command, control, pid: 0, information, shares, awaits });
+    }
+
+    /// What this side can do, as XID says it.
+    pub(super) fn offer(&self) -> Parameters {
+        offer(&self.config, &self.radio, self.agreed.modulo)
+    }
+
+    fn identify(&mut self, command: bool) {
+        let mut information = BytesMut::new();
+        self.offer().encode(&mut information);
+        self.say(command, Unnumbered::ExchangeIdentification, true, information.freeze());
+    }
+
+    fn agree(&mut self, theirs: &Parameters) {
+        let agreed = self.offer().agree(theirs);
+        if let Some(Options { recovery, segmenter, .. }) = agreed.options {
+            (self.agreed.recovery, self.agreed.segmenter) = (recovery, segmenter);
+        }
+        let ours = self.config.window(self.agreed.modulo, self.agreed.recovery);
+        self.agreed.window = agreed.window_frames.map_or(ours, |theirs| theirs.clamp(1, ours));
+        if let Some(bytes) = agreed.information_bytes_max {
+            self.agreed.information_bytes_max = bytes.clamp(2, self.config.information_bytes_max);
+        }
+        self.agreed.retries = agreed.retries.unwrap_or(self.agreed.retries).max(1);
+    }
+
+    /// How long an answer may take, from the end of what was sent: the peer's and the digipeaters' ways to the channel,
+    /// the answer itself and, with digipeaters, all of what was sent once more at each of them.
+    pub(super) fn answer_time(&self) -> Duration {
+        /// An answer without information, and its share of stuffing, bytes.
+        const ANSWER_BYTES: u64 = 17;
+        let hops = self.path.len() as u32;
+        let answer = self.radio.air_time(1, ANSWER_BYTES + 7 * u64::from(hops));
+        let (bytes, frames) = self.burst;
+        let there = (self.radio.air_time(frames, bytes) + self.radio.access()) * hops;
+        let back = (answer + self.radio.access()) * (hops + 1);
+        let delay = if self.sender.is_polling() { Duration::ZERO } else { self.longest_frame() };
+        let needed = there + back + delay + self.radio.turnaround;
+        let measured = self.round_trip.map_or(Duration::ZERO, |(mean, deviation)| mean + 4 * deviation);
+        (needed.max(measured) * (2 + u32::from(self.tries)) / 2).min(ANSWER_MAX)
+    }
+
+    fn longest_frame(&self) -> Duration {
+        self.radio.air_time(1, u64::from(self.agreed.information_bytes_max) + 17)
+    }
+
+    /// T2.
+    pub(super) fn acknowledge_delay(&self) -> Duration {
+        self.config.acknowledge_delay.unwrap_or_else(|| self.longest_frame() + Duration::from_millis(200))
+    }
+
+    /// What awaited an answer has left.
+    pub(super) fn left(&mut self, now: Instant, frames: u64, bytes: u64) {
+        self.leaving = self.leaving.saturating_sub(1);
+        self.burst = (frames, bytes);
+        self.left_at = Some(now);
+        self.extensions = 0;
+        if self.leaving == 0 && self.awaits_answer() {
+            self.timers.set(Timer::Answer as usize, now + self.answer_time());
+        }
+    }
+
+    fn awaits_answer(&self) -> bool {
+        match self.state {
+            State::Opening(_) | State::Identifying | State::Releasing => true,
+            State::Connected => self.sender.awaits_answer(),
+            State::Closed => false,
+        }
+    }
+
+    /// What was asked is answered.
+    fn answered(&mut self, now: Instant) {
+        if let (Some(left), 0) = (self.left_at.take(), self.tries) {
+            let sample = now.saturating_since(left);
+            self.round_trip = Some(match self.round_trip {
+                None => (sample, sample / 2),
+                Some((mean, deviation)) => {
+                    ((mean * 7 + sample) / 8, (deviation * 3 + sample.abs_diff(mean)) / 4)
+                }
+            });
+        }
+        self.tries = 0;
+        self.timers.stop(Timer::Answer as usize);
+    }
+
+    /// Something of the link's was heard: who sends is not silent, and whoever waits for it waits on.
+    fn heard(&mut self, now: Instant) {
+        self.timers.set(Timer::Idle as usize, now + self.config.idle_probe);
+        if self.timers.get(Timer::Answer as usize).is_some() && self.extensions < EXTENSIONS_MAX {
+            self.extensions += 1;
+            self.timers.set(Timer::Answer as usize, now + self.answer_time());
+        }
+    }
+
+    pub(super) fn close(&mut self, reason: CloseReason) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.state = State::Closed;
+        self.timers.stop_all();
+        self.indications.push_back(PacketsIndication::Closed(reason));
+    }
+
+    /// The user closes it: when all is acknowledged, or at once.
+    pub(super) fn user_closes(&mut self, now: Instant, at_once: bool) {
+        match self.state {
+            State::Opening(_) => {
+                self.control(false, Unnumbered::DisconnectedMode, true);
+                self.close(CloseReason::Aborted);
+            }
+            State::Identifying | State::Connected if at_once => {
+                self.sender.drop_all();
+                self.release();
+            }
+            State::Identifying | State::Connected => self.closing = true,
+            State::Releasing if at_once => self.close(CloseReason::Aborted),
+            State::Releasing | State::Closed => {}
+        }
+        self.settle(now);
+    }
+
+    fn release(&mut self) {
+        self.state = State::Releasing;
+        self.tries = 0;
+        self.timers.stop_all();
+        self.control(true, Unnumbered::Disconnect, true);
+    }
+
+    /// Goes on to what can begin now.
+    pub(super) fn settle(&mut self, now: Instant) {
+        let unwatched = self.leaving == 0 && self.timers.get(Timer::Answer as usize).is_none();
+        if self.state == State::Connected && unwatched && self.awaits_answer() && !self.wants_air() {
+            // The peer is busy, or has not said how far it is: it is asked when it does not say by itself.
+            self.timers.set(Timer::Answer as usize, now + self.answer_time());
+        }
+        if self.closing && self.state == State::Connected && self.sender.is_done() {
+            self.closing = false;
+            self.release();
+        }
+    }
+
+    /// A frame of this link came.
+    pub(super) fn hear(&mut self, now: Instant, frame: &Frame) {
+        self.heard(now);
+        match frame.control {
+            Control::Unnumbered { function, poll_final } => {
+                self.hear_unnumbered(now, frame, function, poll_final);
+            }
+            _ if !self.is_connected() => {
+                // 6.3.4: who still sends is told that the link is being closed.
+                if self.state == State::Releasing && frame.is_command() && frame.control.poll_final() {
+                    self.control(false, Unnumbered::DisconnectedMode, true);
+                }
+            }
+            Control::Information { send, receive, poll } => {
+                if self.state == State::Identifying {
+                    // Who was called does not wait for the rest.
+                    self.open(now);
+                }
+                if self.hear_number(now, receive) {
+                    self.hear_information(now, frame, send, poll);
+                }
+            }
+            Control::Supervisory { function, receive, poll_final } => {
+                self.hear_supervisory(now, frame, function, receive, poll_final);
+            }
+        }
+        self.settle(now);
+    }
+
+    fn hear_unnumbered(&mut self, now: Instant, frame: &Frame, function: Unnumbered, poll_final: bool) {
+        match (function, self.state) {
+            (Unnumbered::SetMode | Unnumbered::SetModeExtended, _) => {
+                self.hear_call(now, function, poll_final);
+            }
+            (Unnumbered::Disconnect, State::Closed) => {
+                self.control(false, Unnumbered::DisconnectedMode, poll_final);
+            }
+            (Unnumbered::Disconnect, State::Opening(_)) => {
+                self.control(false, Unnumbered::DisconnectedMode, poll_final);
+            }
+            (Unnumbered::Disconnect, _) => {
+                self.control(false, Unnumbered::Acknowledge, poll_final);
+                self.close(CloseReason::Finished);
+            }
+            (Unnumbered::Acknowledge, State::Opening(rung)) if poll_final && rung != Rung::Identify => {
+                self.agreed_to_open(now, rung);
+            }
+            (Unnumbered::Acknowledge | Unnumbered::DisconnectedMode, State::Releasing) if poll_final => {
+                self.answered(now);
+                self.close(CloseReason::Finished);
+            }
+            (Unnumbered::DisconnectedMode, State::Opening(rung)) if poll_final => {
+                self.answered(now);
+                if !self.next_rung(rung, false) {
+                    self.close(CloseReason::Refused);
+                }
+            }
+            (Unnumbered::FrameReject, State::Opening(rung)) => {
+                self.answered(now);
+                if !self.next_rung(rung, false) {
+                    self.close(CloseReason::Refused);
+                }
+            }
+            (Unnumbered::FrameReject, State::Identifying) => self.identified(now, None),
+            (Unnumbered::DisconnectedMode, State::Connected | State::Identifying) => {
+                self.close(CloseReason::Reset);
+            }
+            // The peer and this side no longer agree: what is on its way may be lost or come twice.
+            (Unnumbered::FrameReject | Unnumbered::Acknowledge, State::Connected) => self.broken(),
+            (Unnumbered::ExchangeIdentification, _) => self.hear_identification(now, frame, poll_final),
+            (Unnumbered::Test, _) if frame.is_command() => {
+                self.say(false, Unnumbered::Test, poll_final, frame.information.clone());
+            }
+            (Unnumbered::Information, _) => {
+                if frame.is_command() && poll_final && self.is_connected() {
+                    self.receiver.owe_final();
+                }
+            }
+            _ => self.counters.violations += 1,
+        }
+    }
+
+    /// SABM or SABME on a link that is there (6.3.6.2, 6.5).
+    fn hear_call(&mut self, now: Instant, function: Unnumbered, poll: bool) {
+        let modulo = if function == Unnumbered::SetMode { Modulo::Eight } else { Modulo::Extended };
+        match self.state {
+            // Both call: each agrees, and waits for the other to. Who calls with less is the measure.
+            State::Opening(rung) => {
+                self.control(false, Unnumbered::Acknowledge, poll);
+                if (rung == Rung::Extended) != (modulo == Modulo::Extended) {
+                    self.agreed = defaults(&self.config, modulo);
+                    self.answered(now);
+                    self.open(now);
+                }
+            }
+            // The answer was lost.
+            State::Connected | State::Identifying if self.is_fresh() && self.agreed.modulo == modulo => {
+                self.control(false, Unnumbered::Acknowledge, poll);
+            }
+            // The peer has begun anew, and knows nothing of what was. The station opens its new link.
+            State::Connected | State::Identifying => {
+                self.counters.resets += 1;
+                self.close(CloseReason::Reset);
+            }
+            State::Releasing | State::Closed => {
+                self.control(false, Unnumbered::DisconnectedMode, poll);
+            }
+        }
+    }
+
+    fn agreed_to_open(&mut self, now: Instant, rung: Rung) {
+        self.answered(now);
+        if rung == Rung::Extended {
+            self.state = State::Identifying;
+            self.identify(true);
+        } else {
+            self.open(now);
+        }
+    }
+
+    fn open(&mut self, now: Instant) {
+        self.state = State::Connected;
+        let identifies = self.known.is_some_and(|known| known.identifies);
+        self.known = Some(Known { modulo: self.agreed.modulo, identifies });
+        self.timers.set(Timer::Idle as usize, now + self.config.idle_probe);
+        self.connected();
+    }
+
+    fn hear_identification(&mut self, now: Instant, frame: &Frame, poll_final: bool) {
+        let Ok(theirs) = Parameters::decode(&mut frame.information.clone()) else {
+            self.counters.violations += 1;
+            return;
+        };
+        if frame.is_command() {
+            if self.is_connected() {
+                self.agree(&theirs);
+            }
+            let mut information = BytesMut::new();
+            self.offer().agree(&theirs).with_own_limits(&self.offer()).encode(&mut information);
+            self.say(false, Unnumbered::ExchangeIdentification, poll_final, information.freeze());
+            return;
+        }
+        match self.state {
+            State::Identifying => self.identified(now, Some(&theirs)),
+            State::Connected => self.agree(&theirs),
+            State::Opening(Rung::Identify) => {
+                self.answered(now);
+                self.climb(Rung::Plain);
+                self.agree(&theirs);
+                self.known = Some(Known { modulo: Modulo::Eight, identifies: true });
+            }
+            _ => self.counters.violations += 1,
+        }
+    }
+
+    fn identified(&mut self, now: Instant, theirs: Option<&Parameters>) {
+        self.answered(now);
+        if let Some(theirs) = theirs {
+            self.agree(theirs);
+        }
+        self.known = Some(Known { modulo: self.agreed.modulo, identifies: theirs.is_some() });
+        self.open(now);
+    }
+
+    /// Both sides no longer agree on what was sent (J, K of C4): going on would lose or repeat packets unseen.
+    pub(super) fn broken(&mut self) {
+        self.counters.violations += 1;
+        self.counters.resets += 1;
+        self.control(false, Unnumbered::DisconnectedMode, false);
+        self.close(CloseReason::Reset);
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant, busy: bool) {
+        if self.timers.expire(Timer::Acknowledge as usize, now) {
+            self.receiver.acknowledge_now();
+        }
+        if self.timers.expire(Timer::Idle as usize, now)
+            && self.state == State::Connected
+            && !self.awaits_answer()
+        {
+            self.sender.probe();
+        }
+        if self.timers.expire(Timer::Answer as usize, now) {
+            // Nobody can answer while others speak.
+            match busy {
+                true => self.heard(now),
+                false => self.unanswered(now),
+            }
+        }
+        self.settle(now);
+    }
+
+    fn unanswered(&mut self, now: Instant) {
+        self.tries += 1;
+        self.left_at = None;
+        self.counters.timeouts += 1;
+        let silent = self.tries > self.agreed.retries;
+        match self.state {
+            State::Opening(rung) if self.tries >= CALLS_A_RUNG => {
+                if !self.next_rung(rung, true) {
+                    match silent {
+                        true => self.close(CloseReason::TimedOut),
+                        false => self.call_again(rung),
+                    }
+                }
+            }
+            State::Opening(_) if silent => self.close(CloseReason::TimedOut),
+            State::Opening(rung) => self.call_again(rung),
+            State::Identifying if self.tries >= CALLS_A_RUNG => self.identified(now, None),
+            State::Identifying => self.identify(true),
+            State::Releasing if silent => self.close(CloseReason::TimedOut),
+            State::Releasing => self.control(true, Unnumbered::Disconnect, true),
+            State::Connected if silent => {
+                self.control(false, Unnumbered::DisconnectedMode, false);
+                self.close(CloseReason::TimedOut);
+            }
+            State::Connected => self.sender.probe(),
+            State::Closed => {}
+        }
+    }
+
+    /// The numbers of I and S frames move on (V(A)); T1 goes with them.
+    pub(super) fn progressed(&mut self, now: Instant, final_heard: bool) {
+        if final_heard {
+            self.answered(now);
+        } else {
+            self.tries = 0;
+        }
+        if !self.sender.awaits_answer() {
+            self.timers.stop(Timer::Answer as usize);
+        }
+    }
+
+    /// It has something for the air.
+    pub(super) fn wants_air(&self) -> bool {
+        !self.controls.is_empty() || (self.state == State::Connected && self.wants_numbered())
+    }
+
+    /// The next frame for the air; `more` says whether the key-up has time for another behind it.
+    pub(super) fn next_frame(&mut self, more: impl Fn(u64) -> bool) -> Option<Out> {
+        let out = match self.controls.pop_front() {
+            Some(out) => out,
+            None if self.state == State::Connected => self.next_numbered(more)?,
+            None => return None,
+        };
+        if out.awaits {
+            // Nobody answers before it has left.
+            self.leaving += 1;
+            self.timers.stop(Timer::Answer as usize);
+        }
+        Some(out)
+    }
+
+    /// When it wants to be woken.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+}
+
+/// What holds before anything is negotiated (6.3.2).
+fn defaults(config: &LinkConfig, modulo: Modulo) -> Agreed {
+    let recovery = match modulo {
+        Modulo::Eight => Recovery::Reject,
+        Modulo::Extended => config.recovery.min(Recovery::SelectiveReject),
+    };
+    Agreed {
+        modulo,
+        recovery,
+        window: config.window(modulo, recovery),
+        information_bytes_max: config.information_bytes_max,
+        segmenter: false,
+        retries: config.retries,
+    }
+}
+
+/// What a station of this configuration says that it can do.
+pub(super) fn offer(config: &LinkConfig, radio: &Radio, modulo: Modulo) -> Parameters {
+    Parameters {
+        full_duplex: Some(radio.full_duplex),
+        options: Some(Options { recovery: config.recovery, modulo, segmenter: true }),
+        information_bytes_max: Some(config.information_bytes_max),
+        window_frames: Some(config.window(modulo, config.recovery)),
+        acknowledge_timer: None,
+        retries: Some(config.retries),
+    }
+}

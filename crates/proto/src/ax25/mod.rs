@@ -1,0 +1,47 @@
+//! AX.25, the link layer of packet radio: connected mode and UI frames.
+//!
+//! Specification: *AX.25 Link Access Protocol for Amateur Packet Radio*, version 2.2, fourth revision of October 2025,
+//! and what stations on the air do where it is silent or contradicts itself.
+//!
+//! Implemented: the address field with digipeaters (3.12), all frames of modulo 8 and 128 (4), flags, bit stuffing and
+//! check sequence ([`hdlc`], 3.1, 3.6, 3.7), links with REJ, SREJ and SREJ for several frames (6.4), XID (4.3.3.7),
+//! segmentation (6.6), UI and TEST frames, and repeating for others. Not implemented: FRMR is understood and not sent
+//! (4.3.3.9), as version 2.2 wants it; T100, T101, T104 to T106 and T108 are the controller's and the radio's.
+//!
+//! ```text
+//!                 Packets (links)   Datagrams (UI)
+//!                        |               |
+//!                   [        Station        ]   one callsign on one channel
+//!                     Link  Link  Link ..       Opening - Identifying - Connected - Releasing - Closed
+//!                               |
+//!                            Frames (a TNC, a simulated channel)
+//! ```
+//!
+//! Beyond the specification: the last I frame of what is sent at a time has P set, so that its receiver answers at once
+//! instead of waiting for more; an acknowledgement that nobody asked for waits until the peer has sent as many frames
+//! as it did the last time, or for T2; T1 counts from the moment at which the frames have left and is what an answer
+//! needs on this channel; tries are counted anew whenever the peer gets further. How a peer answers to SABME is
+//! remembered for the next call.
+//!
+//! A link that can no longer tell what the peer has (a number out of the window, a FRMR, a SABM in the middle) closes
+//! with [`Reset`](crate::service::CloseReason::Reset) instead of beginning anew as 6.5 has it: its user has to know.
+
+mod address;
+mod config;
+mod frame;
+pub mod hdlc;
+mod link;
+mod receive;
+mod segment;
+mod station;
+mod transmit;
+mod xid;
+
+#[cfg(test)]
+mod tests;
+
+pub use address::{ADDRESS_BYTES, Address, Callsign, CallsignError, DIGIPEATERS_MAX, Digipeater, Role};
+pub use config::{Config, Counters, LinkConfig, Peer, Radio, Version};
+pub use frame::{Control, Frame, Modulo, Supervisory, Unnumbered, pid};
+pub use station::{Drops, Station};
+pub use xid::{Options, Parameters, Recovery};

@@ -1,0 +1,86 @@
+//! Packets longer than a frame, cut and put together again (6.6, C6).
+
+use super::frame::pid;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// Segments of one packet at most: the count behind the first has seven bits.
+const SEGMENTS_MAX: usize = 128;
+const FIRST: u8 = 0x80;
+
+/// The longest packet that segments of this length carry, bytes. The first segment has the packet's own protocol
+/// identifier in it, as stations on the air have it.
+pub(super) fn packet_bytes_max(information_bytes_max: u32) -> u32 {
+    (information_bytes_max.saturating_sub(1)) * SEGMENTS_MAX as u32 - 1
+}
+
+/// A packet as information fields with their protocol identifiers: one, or segments.
+pub(super) fn cut(protocol: u8, packet: Bytes, information_bytes_max: u32) -> Vec<(u8, Bytes)> {
+    if packet.len() <= information_bytes_max as usize {
+        return vec![(protocol, packet)];
+    }
+    let share = information_bytes_max as usize - 1;
+    let mut whole = BytesMut::with_capacity(packet.len() + 1);
+    whole.put_u8(protocol);
+    whole.put_slice(&packet);
+    let whole = whole.freeze();
+    let count = whole.len().div_ceil(share);
+    let segment = |number: usize| {
+        let data = &whole[number * share..whole.len().min((number + 1) * share)];
+        let mut segment = BytesMut::with_capacity(data.len() + 1);
+        segment.put_u8((count - 1 - number) as u8 | if number == 0 { FIRST } else { 0 });
+        segment.put_slice(data);
+        (pid::SEGMENT, segment.freeze())
+    };
+    (0..count).map(segment).collect()
+}
+
+/// Puts segments together.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    /// Protocol identifier and what has come, and how many segments are still to come.
+    open: Option<(BytesMut, u8)>,
+}
+
+impl Assembler {
+    /// Hears an information field; says the packet that it is or ends.
+    ///
+    /// # Errors
+    /// A segment that does not follow the one before: what was there is dropped, and so is it.
+    pub(super) fn hear(
+        &mut self,
+        protocol: u8,
+        mut information: Bytes,
+    ) -> Result<Option<(u8, Bytes)>, Broken> {
+        if protocol != pid::SEGMENT {
+            return match self.open.take() {
+                None => Ok(Some((protocol, information))),
+                Some(_) => Err(Broken),
+            };
+        }
+        if information.is_empty() {
+            self.open = None;
+            return Err(Broken);
+        }
+        let header = information.get_u8();
+        let (first, left) = (header & FIRST != 0, header & !FIRST);
+        let mut bytes = match self.open.take() {
+            None if first => BytesMut::new(),
+            Some((bytes, expected)) if !first && left + 1 == expected => bytes,
+            _ => return Err(Broken),
+        };
+        bytes.put_slice(&information);
+        if left > 0 {
+            self.open = Some((bytes, left));
+            return Ok(None);
+        }
+        if bytes.is_empty() {
+            return Err(Broken);
+        }
+        let protocol = bytes.get_u8();
+        Ok(Some((protocol, bytes.freeze())))
+    }
+}
+
+/// Segments that do not belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken;

@@ -1,0 +1,580 @@
+//! A station: all links of one callsign on one channel, and frames of no link.
+
+use super::address::{Address, Callsign, Role};
+use super::config::{Config, Counters, LinkConfig, Peer};
+use super::frame::{Control, Frame, Modulo, Unnumbered};
+use super::link::{Known, Link, Out, offer};
+use super::xid::Parameters;
+use crate::engine::{Engine, Indication, Request};
+use crate::service::{
+    Both, CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication,
+    FramesRequest, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port, Shares,
+};
+use crate::time::{Duration, Instant};
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Answers to strangers that wait for the channel; more are dropped.
+const WAITING_MAX: usize = 16;
+/// With so many frames waiting, no more are repeated: a window of modulo 128 each way.
+const REPEATED_MAX: usize = 256;
+/// Frames of no link that wait for the channel.
+const UNCONNECTED_MAX: usize = 8;
+/// Peers of which something is remembered.
+const KNOWN_MAX: usize = 256;
+
+/// Counts of what a station dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// Frames that are none.
+    pub damaged: u64,
+    /// Frames for others, or on their way to a digipeater.
+    pub not_ours: u64,
+    /// Calls beyond the limit of links, or where nobody may call.
+    pub refused: u64,
+    /// Answers, frames to repeat and frames of no link that found no place to wait.
+    pub overflow: u64,
+    /// Requests for links that are closed.
+    pub late_requests: u64,
+}
+
+#[derive(Debug)]
+struct Place {
+    link: Link,
+    told_room: u64,
+    /// Frames and bytes sent since something awaited an answer.
+    burst: (u64, u64),
+    deadline: Option<Instant>,
+}
+
+/// The link layer of one station. The [module](super) says what is implemented.
+#[derive(Debug)]
+pub struct Station {
+    config: Config,
+    joined: bool,
+    seized: bool,
+    room: u32,
+    busy: bool,
+    /// What this key-up has sent.
+    spent: Duration,
+    places: BTreeMap<LinkId, Place>,
+    by_peer: BTreeMap<Callsign, LinkId>,
+    /// Links about which something may have changed.
+    touched: BTreeSet<LinkId>,
+    /// Links that have something for the air, in turn.
+    airing: VecDeque<LinkId>,
+    deadlines: BTreeSet<(Instant, LinkId)>,
+    next_incoming: u32,
+    known: BTreeMap<Callsign, Known>,
+    /// What callers said that they can do, before they called.
+    offered: BTreeMap<Callsign, Parameters>,
+    /// Answers of no link and repeated frames.
+    waiting: VecDeque<(Bytes, Shares)>,
+    unconnected: VecDeque<(LinkId, Bytes)>,
+    open_places: BTreeSet<LinkId>,
+    told_datagrams: BTreeMap<LinkId, u64>,
+    closed: VecDeque<(LinkId, CloseReason)>,
+    datagrams: VecDeque<(LinkId, DatagramsIndication)>,
+    next_token: u64,
+    tokens: BTreeMap<u64, (LinkId, u64, u64)>,
+    past: Counters,
+    drops: Drops,
+}
+
+type Above = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+
+impl Station {
+    /// A station that joins its channel when it is first polled.
+    pub fn new(config: Config) -> Self {
+        Station {
+            config,
+            joined: false,
+            seized: false,
+            room: 0,
+            busy: false,
+            spent: Duration::ZERO,
+            places: BTreeMap::new(),
+            by_peer: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            airing: VecDeque::new(),
+            deadlines: BTreeSet::new(),
+            next_incoming: LinkId::FIRST_INCOMING,
+            known: BTreeMap::new(),
+            offered: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            unconnected: VecDeque::new(),
+            open_places: BTreeSet::new(),
+            told_datagrams: BTreeMap::new(),
+            closed: VecDeque::new(),
+            datagrams: VecDeque::new(),
+            next_token: 0,
+            tokens: BTreeMap::new(),
+            past: Counters::default(),
+            drops: Drops::default(),
+        }
+    }
+
+    /// What all its links have counted.
+    pub fn counters(&self) -> Counters {
+        let mut sum = self.past;
+        self.places.values().for_each(|place| sum.add(&place.link.counters));
+        sum
+    }
+
+    /// What it has dropped.
+    pub fn drops(&self) -> Drops {
+        self.drops
+    }
+
+    /// I frames of a link that are on their way, and the window that they have to stay in.
+    pub fn outstanding(&self, link: LinkId) -> Option<(usize, u8)> {
+        let place = self.places.get(&link)?;
+        Some((place.link.sender.outstanding(), place.link.agreed.window))
+    }
+
+    /// How far the numbers of a link count.
+    pub fn modulo(&self, link: LinkId) -> Option<Modulo> {
+        self.places.get(&link).map(|place| place.link.agreed.modulo)
+    }
+
+    fn packets_request(&mut self, now: Instant, id: LinkId, request: PacketsRequest) {
+        if request == PacketsRequest::Connect {
+            return self.connect(now, id);
+        }
+        let Some(place) = self.places.get_mut(&id).filter(|place| !place.link.is_closed()) else {
+            self.drops.late_requests += 1;
+            return;
+        };
+        match request {
+            PacketsRequest::Connect => {}
+            PacketsRequest::Packet(packet) => {
+                assert!(place.told_room > 0, "a packet for {id:?} without room");
+                place.told_room -= 1;
+                place.link.send_packet(packet);
+            }
+            PacketsRequest::Release(packets) => place.link.user_releases(packets),
+            PacketsRequest::Acknowledge => place.link.user_acknowledges(),
+            PacketsRequest::Close => place.link.user_closes(now, false),
+            PacketsRequest::Abort => place.link.user_closes(now, true),
+        }
+        self.touch(id);
+    }
+
+    fn connect(&mut self, now: Instant, id: LinkId) {
+        let Some(Peer { station, path, link }) = self.config.peers.get(&id).cloned() else {
+            return self.closed.push_back((id, CloseReason::Unreachable));
+        };
+        let taken = self.by_peer.get(&station).is_some_and(|other| {
+            *other != id && self.places.get(other).is_some_and(|place| !place.link.is_closed())
+        });
+        // Two stations have one link at most: their callsigns are all that tells links apart.
+        if taken || self.places.len() >= self.config.links_max {
+            return self.closed.push_back((id, CloseReason::Limit));
+        }
+        self.forget(id);
+        let known = self.known.get(&station).copied();
+        let link = Link::call(station, path, link, self.config.radio.clone(), known);
+        self.place(now, id, link);
+    }
+
+    fn place(&mut self, _now: Instant, id: LinkId, link: Link) {
+        self.by_peer.insert(link.peer, id);
+        self.places.insert(id, Place { link, told_room: 0, burst: (0, 0), deadline: None });
+        self.touch(id);
+    }
+
+    fn forget(&mut self, id: LinkId) {
+        let Some(place) = self.places.remove(&id) else { return };
+        if let Some(deadline) = place.deadline {
+            self.deadlines.remove(&(deadline, id));
+        }
+        if self.by_peer.get(&place.link.peer) == Some(&id) {
+            self.by_peer.remove(&place.link.peer);
+        }
+        if let Some(known) = place.link.known {
+            if self.known.len() >= KNOWN_MAX && !self.known.contains_key(&place.link.peer) {
+                self.known.pop_first();
+            }
+            self.known.insert(place.link.peer, known);
+        }
+        self.past.add(&place.link.counters);
+        self.airing.retain(|other| *other != id);
+        self.tokens.retain(|_, (other, ..)| *other != id);
+    }
+
+    /// Something may have changed: its deadline, its wish for the air, what it has to say.
+    fn touch(&mut self, id: LinkId) {
+        let Some(place) = self.places.get_mut(&id) else { return };
+        self.touched.insert(id);
+        let deadline = place.link.deadline();
+        if deadline != place.deadline {
+            if let Some(old) = place.deadline {
+                self.deadlines.remove(&(old, id));
+            }
+            if let Some(new) = deadline {
+                self.deadlines.insert((new, id));
+            }
+            place.deadline = deadline;
+        }
+        if place.link.wants_air() && !self.airing.contains(&id) {
+            self.airing.push_back(id);
+        }
+    }
+
+    fn hear(&mut self, now: Instant, mut bytes: Bytes) {
+        let whole = bytes.clone();
+        let Ok(address) = Address::decode(&mut bytes) else {
+            self.drops.damaged += 1;
+            return;
+        };
+        if !address.arrived() {
+            return self.repeat(address, whole.slice(whole.len() - bytes.len()..));
+        }
+        let link = self.by_peer.get(&address.source).copied();
+        let ours = address.destination == self.config.station;
+        let link = link.filter(|_| ours);
+        let modulo = link.and_then(|id| self.places.get(&id)).map(|place| place.link.agreed.modulo);
+        let Ok(frame) = Frame::decode_behind(address, bytes, modulo.unwrap_or_default()) else {
+            self.drops.damaged += 1;
+            return;
+        };
+        if let Control::Unnumbered { function: Unnumbered::Information, .. } = frame.control {
+            self.hear_unconnected(&frame, ours);
+        }
+        match link {
+            _ if !ours => self.drops.not_ours += 1,
+            Some(id) => self.hear_on_link(now, id, &frame),
+            None => self.hear_stranger(now, &frame),
+        }
+    }
+
+    /// A frame on its way to a digipeater: this station, perhaps (3.12.4).
+    fn repeat(&mut self, mut address: Address, behind: Bytes) {
+        let next = address.path.iter_mut().find(|hop| !hop.repeated);
+        match next {
+            Some(hop) if self.config.repeats && hop.station == self.config.station => hop.repeated = true,
+            _ => {
+                self.drops.not_ours += 1;
+                return;
+            }
+        }
+        let mut output = BytesMut::with_capacity(address.len_bytes() + behind.len());
+        address.encode(&mut output);
+        output.extend_from_slice(&behind);
+        let shares = Shares { repeated: output.len() as u32, ..Shares::default() };
+        self.wait(output.freeze(), shares, REPEATED_MAX);
+    }
+
+    fn wait(&mut self, bytes: Bytes, shares: Shares, most: usize) {
+        match self.waiting.len() < most {
+            true => self.waiting.push_back((bytes, shares)),
+            false => self.drops.overflow += 1,
+        }
+    }
+
+    fn hear_on_link(&mut self, now: Instant, id: LinkId, frame: &Frame) {
+        let Some(place) = self.places.get_mut(&id) else { return };
+        let was_open = !place.link.is_closed();
+        place.link.hear(now, frame);
+        let begun_anew = was_open
+            && place.link.is_closed()
+            && matches!(
+                frame.control,
+                Control::Unnumbered { function: Unnumbered::SetMode | Unnumbered::SetModeExtended, .. }
+            );
+        self.touch(id);
+        if begun_anew {
+            self.hear_stranger(now, frame);
+        }
+    }
+
+    fn hear_stranger(&mut self, now: Instant, frame: &Frame) {
+        let Control::Unnumbered { function, poll_final } = frame.control else {
+            if frame.is_command() && frame.control.poll_final() {
+                self.answer(frame, Unnumbered::DisconnectedMode, true, Bytes::new());
+            }
+            return;
+        };
+        if !frame.is_command() {
+            self.drops.not_ours += 1;
+            return;
+        }
+        match function {
+            Unnumbered::SetMode => self.called(now, frame, Modulo::Eight, poll_final),
+            Unnumbered::SetModeExtended => self.called(now, frame, Modulo::Extended, poll_final),
+            Unnumbered::ExchangeIdentification => self.identify(frame, poll_final),
+            Unnumbered::Test => {
+                self.answer(frame, Unnumbered::Test, poll_final, frame.information.clone());
+            }
+            Unnumbered::Information => {}
+            _ => self.answer(frame, Unnumbered::DisconnectedMode, poll_final, Bytes::new()),
+        }
+    }
+
+    fn called(&mut self, now: Instant, frame: &Frame, modulo: Modulo, poll: bool) {
+        let open = self.places.values().filter(|place| !place.link.is_closed()).count();
+        let config: Option<LinkConfig> = self.config.callers.clone().filter(|config| match modulo {
+            Modulo::Eight => true,
+            Modulo::Extended => config.version != super::config::Version::Plain,
+        });
+        let Some(config) = config.filter(|_| open < self.config.links_max) else {
+            self.drops.refused += 1;
+            return self.answer(frame, Unnumbered::DisconnectedMode, poll, Bytes::new());
+        };
+        let (peer, path) = (frame.address.source, frame.address.way_back());
+        let offered = self.offered.remove(&peer);
+        let radio = self.config.radio.clone();
+        let link = Link::answer(peer, path, config, radio, modulo, poll, offered.as_ref());
+        let id = LinkId(self.next_incoming);
+        // Ids are not given twice, as long as four thousand million calls are not.
+        self.next_incoming = self.next_incoming.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
+        self.place(now, id, link);
+    }
+
+    /// XID where there is no link: it is answered in any state (C5).
+    fn identify(&mut self, frame: &Frame, poll: bool) {
+        let Some(callers) = &self.config.callers else {
+            return self.answer(frame, Unnumbered::DisconnectedMode, poll, Bytes::new());
+        };
+        let Ok(theirs) = Parameters::decode(&mut frame.information.clone()) else {
+            self.drops.damaged += 1;
+            return;
+        };
+        let modulo = theirs.options.map_or(Modulo::Eight, |options| options.modulo);
+        let ours = offer(callers, &self.config.radio, modulo);
+        let mut information = BytesMut::new();
+        ours.agree(&theirs).with_own_limits(&ours).encode(&mut information);
+        if self.offered.len() >= WAITING_MAX {
+            self.offered.pop_first();
+        }
+        self.offered.insert(frame.address.source, theirs);
+        self.answer(frame, Unnumbered::ExchangeIdentification, poll, information.freeze());
+    }
+
+    fn answer(&mut self, to: &Frame, function: Unnumbered, final_bit: bool, information: Bytes) {
+        let (own, peer) = (self.config.station, to.address.source);
+        let address = Address::new(own, peer, Role::Response, &to.address.way_back());
+        let control = Control::Unnumbered { function, poll_final: final_bit };
+        let bytes = Frame { information, ..Frame::bare(address, control) }.to_bytes(Modulo::Eight);
+        let shares = Shares { control: bytes.len() as u32, ..Shares::default() };
+        self.wait(bytes, shares, WAITING_MAX);
+    }
+
+    fn hear_unconnected(&mut self, frame: &Frame, ours: bool) {
+        let places = || self.config.unconnected.iter().filter(|(_, at)| at.link.protocol == frame.pid);
+        let from = places().find(|(_, at)| ours && at.station == frame.address.source);
+        let group = places().find(|(_, at)| at.station == frame.address.destination);
+        match from.or(group).map(|(id, _)| *id).filter(|id| self.open_places.contains(id)) {
+            Some(id) => {
+                let datagram = DatagramsIndication::Datagram(frame.information.clone());
+                self.datagrams.push_back((id, datagram));
+            }
+            None => self.drops.not_ours += 1,
+        }
+    }
+
+    fn datagrams_request(&mut self, id: LinkId, request: DatagramsRequest) {
+        let Some(peer) = self.config.unconnected.get(&id) else {
+            return self.datagrams.push_back((id, DatagramsIndication::Left(CloseReason::Unreachable)));
+        };
+        match request {
+            DatagramsRequest::Join => {
+                self.open_places.insert(id);
+                let bytes_max = u64::from(peer.link.information_bytes_max);
+                self.datagrams.push_back((id, DatagramsIndication::Joined { bytes_max }));
+                self.told_datagrams.insert(id, 0);
+            }
+            DatagramsRequest::Leave => {
+                self.open_places.remove(&id);
+                self.told_datagrams.remove(&id);
+                self.unconnected.retain(|(other, _)| *other != id);
+            }
+            DatagramsRequest::Datagram(bytes) => {
+                if let Some(told) = self.told_datagrams.get_mut(&id) {
+                    assert!(*told > 0, "a datagram for {id:?} without room");
+                    *told -= 1;
+                    self.unconnected.push_back((id, bytes));
+                } else {
+                    self.drops.late_requests += 1;
+                }
+            }
+            DatagramsRequest::Release(_) => {}
+        }
+    }
+
+    fn wants_air(&self) -> bool {
+        !self.waiting.is_empty() || !self.unconnected.is_empty() || !self.airing.is_empty()
+    }
+
+    fn frame(&self, out: &Out, peer: Callsign, path: &[Callsign], modulo: Modulo) -> Bytes {
+        let role = if out.command { Role::Command } else { Role::Response };
+        let address = Address::new(self.config.station, peer, role, path);
+        let (control, pid, information) = (out.control, out.pid, out.information.clone());
+        Frame { address, control, pid, information }.to_bytes(modulo)
+    }
+
+    /// The next frame of this key-up, and the token to be told when it has left.
+    fn next_frame(&mut self) -> Option<(Bytes, Shares, Option<u64>)> {
+        if let Some((bytes, shares)) = self.waiting.pop_front() {
+            return Some((bytes, shares, None));
+        }
+        while let Some(id) = self.airing.front().copied() {
+            if let Some(frame) = self.next_of(id) {
+                return Some(frame);
+            }
+            self.airing.pop_front();
+        }
+        let (id, information) = self.unconnected.pop_front()?;
+        let peer = self.config.unconnected.get(&id)?;
+        let control = Control::Unnumbered { function: Unnumbered::Information, poll_final: false };
+        let payload = information.len() as u32;
+        let shares = Shares { payload, ..Shares::default() };
+        let pid = peer.link.protocol;
+        let out = Out { command: true, control, pid, information, shares, awaits: false };
+        Some((self.frame(&out, peer.station, &peer.path, Modulo::Eight), shares, None))
+    }
+
+    fn next_of(&mut self, id: LinkId) -> Option<(Bytes, Shares, Option<u64>)> {
+        let (radio, spent, most) = (&self.config.radio, self.spent, self.config.transmission_max);
+        let room = self.room;
+        /// A header, with digipeaters.
+        const HEADER_BYTES_MAX: u64 = 74;
+        let more = |bytes| room > 1 && spent + radio.air_time(2, 2 * (bytes + HEADER_BYTES_MAX)) <= most;
+        let place = self.places.get_mut(&id)?;
+        let out = place.link.next_frame(more)?;
+        let (peer, path, modulo) = (place.link.peer, place.link.path.clone(), place.link.agreed.modulo);
+        let bytes = self.frame(&out, peer, &path, modulo);
+        let shares = match out.control {
+            Control::Unnumbered { .. } => Shares { control: bytes.len() as u32, ..Shares::default() },
+            Control::Supervisory { .. } => Shares { acknowledgement: bytes.len() as u32, ..out.shares },
+            Control::Information { .. } => out.shares,
+        };
+        let place = self.places.get_mut(&id)?;
+        place.burst = (place.burst.0 + 1, place.burst.1 + bytes.len() as u64);
+        let token = out.awaits.then_some(self.next_token);
+        if out.awaits {
+            self.next_token += 1;
+            let (frames, bytes) = core::mem::take(&mut place.burst);
+            self.tokens.insert(self.next_token - 1, (id, frames, bytes));
+        }
+        let goes_on = place.link.wants_air();
+        self.touch(id);
+        if !goes_on {
+            self.airing.retain(|other| *other != id);
+        }
+        Some((bytes, shares, token))
+    }
+}
+
+impl Engine for Station {
+    type Above = Above;
+    type Below = Frames;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
+        match request {
+            Port::First((id, request)) => self.packets_request(now, id, request),
+            Port::Second((id, request)) => self.datagrams_request(id, request),
+        }
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Frames>) {
+        match indication {
+            FramesIndication::Room(room) => {
+                self.room = room;
+                if room == 0 {
+                    self.seized = false;
+                }
+            }
+            FramesIndication::Frame(bytes) => self.hear(now, bytes),
+            FramesIndication::Transmitted(token) => {
+                if let Some((id, frames, bytes)) = self.tokens.remove(&token) {
+                    if let Some(place) = self.places.get_mut(&id) {
+                        place.link.left(now, frames, bytes);
+                    }
+                    self.touch(id);
+                }
+            }
+            FramesIndication::Busy(busy) => self.busy = busy,
+            FramesIndication::Carrier(carrier) => {
+                if !carrier {
+                    (self.room, self.seized) = (0, false);
+                }
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some((at, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
+            self.deadlines.remove(&(at, id));
+            if let Some(place) = self.places.get_mut(&id) {
+                place.deadline = None;
+                place.link.handle_timeout(now, self.busy);
+            }
+            self.touch(id);
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        if let Some((id, reason)) = self.closed.pop_front() {
+            return Some(Port::First((id, PacketsIndication::Closed(reason))));
+        }
+        if let Some((id, indication)) = self.datagrams.pop_front() {
+            return Some(Port::Second((id, indication)));
+        }
+        let room = (UNCONNECTED_MAX - self.unconnected.len().min(UNCONNECTED_MAX)) as u64;
+        let told = self.told_datagrams.iter_mut().find(|(_, told)| **told != room);
+        if let Some((id, told)) = told {
+            *told = room;
+            return Some(Port::Second((*id, DatagramsIndication::Room(room))));
+        }
+        while let Some(id) = self.touched.first().copied() {
+            if let Some(place) = self.places.get_mut(&id) {
+                if let Some(indication) = place.link.indications.pop_front() {
+                    return Some(Port::First((id, indication)));
+                }
+                let room = match place.link.carries() {
+                    true => place.link.sender.room(place.link.agreed.window),
+                    false => 0,
+                };
+                if room != place.told_room && !place.link.is_closed() {
+                    place.told_room = room;
+                    return Some(Port::First((id, PacketsIndication::Room(room))));
+                }
+                if place.link.is_over() {
+                    self.forget(id);
+                }
+            }
+            self.touched.remove(&id);
+        }
+        None
+    }
+
+    fn poll_request(&mut self, _now: Instant) -> Option<Request<Frames>> {
+        if !core::mem::replace(&mut self.joined, true) {
+            return Some(FramesRequest::Join);
+        }
+        if !self.wants_air() {
+            return None;
+        }
+        if self.room == 0 {
+            return (!core::mem::replace(&mut self.seized, true)).then_some(FramesRequest::Seize);
+        }
+        let (bytes, shares, token) = self.next_frame()?;
+        self.room -= 1;
+        self.spent += self.config.radio.air_time(1, bytes.len() as u64);
+        let last = !self.wants_air() || self.room == 0 || self.spent >= self.config.transmission_max;
+        if last {
+            self.spent = Duration::ZERO;
+            self.seized = false;
+            // Who is served first takes turns.
+            if let Some(id) = self.airing.pop_front() {
+                self.airing.push_back(id);
+            }
+        }
+        Some(FramesRequest::Frame { bytes, token, last, shares })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+}

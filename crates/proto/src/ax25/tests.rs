@@ -1,0 +1,6 @@
+//! Bytes from the specification, and stations on a channel that one of them has at a time.
+
+mod channel;
+mod hostile;
+mod links;
+mod wire;

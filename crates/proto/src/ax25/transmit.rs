@@ -1,0 +1,337 @@
+//! The sending side of a link: the window, what is sent again, and who is asked for an answer (6.4.1, 6.4.6 to 6.4.11).
+
+use super::frame::{Control, Frame, Supervisory};
+use super::link::{Link, Out};
+use super::segment;
+use super::xid::Recovery;
+use crate::service::{PacketsIndication, Shares};
+use crate::time::Instant;
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// An information field that has not been sent.
+#[derive(Debug)]
+struct Unsent {
+    pid: u8,
+    information: Bytes,
+    /// The packet ends with it.
+    ends: bool,
+}
+
+/// An I frame that is not acknowledged.
+#[derive(Debug)]
+struct Sent {
+    pid: u8,
+    information: Bytes,
+    ends: bool,
+    /// Its place among all I frames sent, repetitions counted.
+    serial: u64,
+    /// It is to be sent again.
+    again: bool,
+}
+
+/// An answer that was asked for with P.
+#[derive(Clone, Copy, Debug)]
+struct Poll {
+    /// V(S) when it was asked.
+    next: u64,
+    /// The last I frame that had been sent.
+    serial: u64,
+}
+
+/// See the [module](self). Numbers count from the beginning of the link and are cut to the modulo on the air.
+#[derive(Debug, Default)]
+pub(super) struct Sender {
+    queue: VecDeque<Unsent>,
+    sent: VecDeque<Sent>,
+    /// V(A).
+    acknowledged: u64,
+    serial: u64,
+    peer_busy: bool,
+    poll: Option<Poll>,
+    /// The peer is to be asked how it stands.
+    probing: bool,
+    packets_acknowledged: u64,
+}
+
+impl Sender {
+    /// V(S).
+    fn next(&self) -> u64 {
+        self.acknowledged + self.sent.len() as u64
+    }
+
+    pub(super) fn is_fresh(&self) -> bool {
+        self.next() == 0
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.sent.is_empty()
+    }
+
+    pub(super) fn is_polling(&self) -> bool {
+        self.poll.is_some()
+    }
+
+    /// I frames on their way.
+    pub(super) fn outstanding(&self) -> usize {
+        self.sent.len()
+    }
+
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.poll.is_some() || !self.sent.is_empty()
+    }
+
+    pub(super) fn drop_all(&mut self) {
+        self.queue.clear();
+        self.sent.clear();
+    }
+
+    /// Asks the peer how it stands (6.4.11).
+    pub(super) fn probe(&mut self) {
+        self.probing = true;
+        self.poll = None;
+    }
+
+    /// Packets that may be handed down: the rest of the window, as long as nothing waits before it.
+    pub(super) fn room(&self, window: u8) -> u64 {
+        u64::from(window).saturating_sub((self.sent.len() + self.queue.len()) as u64)
+    }
+
+    fn may_send_new(&self, window: u8) -> bool {
+        !self.queue.is_empty() && self.sent.len() < usize::from(window)
+    }
+
+    fn has_information(&self, window: u8) -> bool {
+        !self.peer_busy && (self.sent.iter().any(|sent| sent.again) || self.may_send_new(window))
+    }
+}
+
+impl Link {
+    /// A packet of the user's.
+    pub(super) fn send_packet(&mut self, packet: Bytes) {
+        let bytes_max = self.agreed.information_bytes_max;
+        let pieces = segment::cut(self.config.protocol, packet, bytes_max);
+        let last = pieces.len() - 1;
+        let unsent = pieces.into_iter().enumerate();
+        let unsent = unsent.map(|(at, (pid, information))| Unsent { pid, information, ends: at == last });
+        self.sender.queue.extend(unsent);
+    }
+
+    pub(super) fn wants_numbered(&self) -> bool {
+        self.receiver.owes_now() || self.sender.probing || self.may_inform()
+    }
+
+    /// I frames may go now. On a half-duplex channel who asked for an answer leaves the channel to it.
+    fn may_inform(&self) -> bool {
+        let waits = self.sender.poll.is_some() && !self.radio.full_duplex;
+        !waits && !self.sender.probing && self.sender.has_information(self.agreed.window)
+    }
+
+    pub(super) fn next_numbered(&mut self, more: impl Fn(u64) -> bool) -> Option<Out> {
+        if self.receiver.owes_final() {
+            return Some(self.acknowledgement());
+        }
+        if core::mem::take(&mut self.sender.probing) {
+            return Some(self.enquiry());
+        }
+        if self.may_inform() {
+            return Some(self.information(more));
+        }
+        self.receiver.owes_now().then(|| self.acknowledgement())
+    }
+
+    fn on_air(&self, number: u64) -> u8 {
+        (number % u64::from(self.agreed.modulo.count())) as u8
+    }
+
+    pub(super) fn expected_on_air(&self) -> u8 {
+        self.on_air(self.receiver.expected())
+    }
+
+    /// RR or RNR with P.
+    fn enquiry(&mut self) -> Out {
+        self.sender.poll = Some(Poll { next: self.sender.next(), serial: self.sender.serial });
+        self.counters.acknowledgements_sent += 1;
+        self.receiver.acknowledged();
+        let function = if self.own_busy() { Supervisory::ReceiveNotReady } else { Supervisory::ReceiveReady };
+        let control = Control::Supervisory { function, receive: self.expected_on_air(), poll_final: true };
+        Out {
+            command: true,
+            control,
+            pid: 0,
+            information: Bytes::new(),
+            shares: Shares::default(),
+            awaits: true,
+        }
+    }
+
+    /// The next I frame: what was lost first. The last one for now asks for its acknowledgement.
+    fn information(&mut self, more: impl Fn(u64) -> bool) -> Out {
+        self.sender.serial += 1;
+        let serial = self.sender.serial;
+        let again = self.sender.sent.iter().position(|sent| sent.again);
+        let at = again.unwrap_or_else(|| {
+            let Unsent { pid, information, ends } =
+                self.sender.queue.pop_front().expect("may_inform found one");
+            self.sender.sent.push_back(Sent { pid, information, ends, serial, again: false });
+            self.sender.sent.len() - 1
+        });
+        let sent = &mut self.sender.sent[at];
+        (sent.serial, sent.again) = (serial, false);
+        let (pid, information) = (sent.pid, sent.information.clone());
+        let number = self.sender.acknowledged + at as u64;
+        let length = information.len() as u32;
+        let shares = match again {
+            Some(_) => {
+                self.counters.information_repeated += 1;
+                Shares { repeated: length + self.header_bytes(), ..Shares::default() }
+            }
+            None => {
+                self.counters.information_sent += 1;
+                Shares { payload: length, ..Shares::default() }
+            }
+        };
+        let last = !(self.sender.has_information(self.agreed.window) && more(u64::from(length)));
+        let poll = last && self.config.poll_last && self.sender.poll.is_none();
+        if poll {
+            self.sender.poll = Some(Poll { next: self.sender.next(), serial });
+        }
+        self.receiver.acknowledged();
+        let control =
+            Control::Information { send: self.on_air(number), receive: self.expected_on_air(), poll };
+        Out { command: true, control, pid, information, shares, awaits: last }
+    }
+
+    fn header_bytes(&self) -> u32 {
+        let control = Control::Information { send: 0, receive: 0, poll: false };
+        (14 + 7 * self.path.len() + control.len_bytes(self.agreed.modulo) + 1) as u32
+    }
+
+    /// Where N(R) stands among what was sent; none if the peer cannot mean it.
+    fn number(&self, receive: u8) -> Option<u64> {
+        let steps = self.agreed.modulo.distance(self.on_air(self.sender.acknowledged), receive);
+        (usize::from(steps) <= self.sender.sent.len()).then(|| self.sender.acknowledged + u64::from(steps))
+    }
+
+    /// N(R) of an I frame, or of any other that acknowledges. False: it breaks the link.
+    pub(super) fn hear_number(&mut self, now: Instant, receive: u8) -> bool {
+        let Some(number) = self.number(receive) else {
+            self.broken();
+            return false;
+        };
+        self.acknowledge_up_to(now, number);
+        true
+    }
+
+    fn acknowledge_up_to(&mut self, now: Instant, number: u64) {
+        let count = (number - self.sender.acknowledged) as usize;
+        if count == 0 {
+            return;
+        }
+        let packets = self.sender.sent.drain(..count).filter(|sent| sent.ends).count();
+        self.sender.acknowledged = number;
+        if packets > 0 {
+            self.sender.packets_acknowledged += packets as u64;
+            let all = self.sender.packets_acknowledged;
+            self.indications.push_back(PacketsIndication::Acknowledged(all));
+        }
+        self.progressed(now, false);
+    }
+
+    pub(super) fn hear_supervisory(
+        &mut self,
+        now: Instant,
+        frame: &Frame,
+        function: Supervisory,
+        receive: u8,
+        poll_final: bool,
+    ) {
+        let Some(number) = self.number(receive) else {
+            self.broken();
+            return;
+        };
+        self.sender.peer_busy = function == Supervisory::ReceiveNotReady;
+        let selective = function == Supervisory::SelectiveReject;
+        if !selective || poll_final {
+            self.acknowledge_up_to(now, number);
+        }
+        if frame.is_command() && poll_final {
+            self.receiver.owe_final();
+        }
+        let polled = if !frame.is_command() && poll_final { self.sender.poll.take() } else { None };
+        if matches!(function, Supervisory::Reject | Supervisory::SelectiveReject) {
+            self.counters.rejects_received += 1;
+        }
+        match function {
+            Supervisory::SelectiveReject => self.send_again_selected(number, &frame.information, polled),
+            Supervisory::Reject => self.send_again_from(number, polled),
+            // All that had been sent when the peer was asked has come, or never will by itself.
+            Supervisory::ReceiveReady => {
+                if polled.is_some() {
+                    self.send_again_from(number, polled);
+                }
+            }
+            Supervisory::ReceiveNotReady => {}
+        }
+        if polled.is_some() {
+            self.progressed(now, true);
+        }
+    }
+
+    /// From this number on, as far as it was sent before the peer was asked.
+    fn send_again_from(&mut self, number: u64, polled: Option<Poll>) {
+        let from = (number - self.sender.acknowledged) as usize;
+        let (next, serial) = polled.map_or((u64::MAX, u64::MAX), |poll| (poll.next, poll.serial));
+        let numbers = number..;
+        for (number, sent) in numbers.zip(self.sender.sent.iter_mut().skip(from)) {
+            sent.again |= number < next && sent.serial <= serial;
+        }
+    }
+
+    /// Those that the peer names. What was sent again since it was asked is on its way.
+    fn send_again_selected(&mut self, first: u64, others: &[u8], polled: Option<Poll>) {
+        let serial = polled.map_or(u64::MAX, |poll| poll.serial);
+        let shift = if self.agreed.modulo.count() == 8 { 5 } else { 1 };
+        let others: Vec<u64> = others.iter().filter_map(|octet| self.number(octet >> shift)).collect();
+        for number in core::iter::once(first).chain(others) {
+            let at = (number - self.sender.acknowledged) as usize;
+            if let Some(sent) = self.sender.sent.get_mut(at) {
+                sent.again |= sent.serial <= serial;
+            }
+        }
+    }
+
+    /// REJ and SREJ for what is missing, RNR, or RR: whatever answers best.
+    fn acknowledgement(&mut self) -> Out {
+        let poll_final = self.receiver.owes_final();
+        let missing = match self.agreed.recovery {
+            Recovery::Reject => Vec::new(),
+            _ => self.receiver.missing(poll_final, self.agreed.recovery),
+        };
+        let mut receive = self.expected_on_air();
+        let mut information = Bytes::new();
+        let function = if self.own_busy() {
+            Supervisory::ReceiveNotReady
+        } else if let Some((first, others)) = missing.split_first() {
+            receive = self.on_air(*first);
+            let shift = if self.agreed.modulo.count() == 8 { 5 } else { 1 };
+            information = others.iter().map(|number| self.on_air(*number) << shift).collect();
+            Supervisory::SelectiveReject
+        } else if self.receiver.owes_reject() {
+            Supervisory::Reject
+        } else {
+            Supervisory::ReceiveReady
+        };
+        match function {
+            Supervisory::Reject | Supervisory::SelectiveReject => self.counters.rejects_sent += 1,
+            _ => self.counters.acknowledgements_sent += 1,
+        }
+        self.receiver.answered(self.own_busy());
+        if self.agreed.recovery == Recovery::SelectiveReject {
+            self.receiver.ask_for_more();
+        }
+        let control = Control::Supervisory { function, receive, poll_final };
+        let shares = Shares { acknowledgement: 15, ..Shares::default() };
+        Out { command: false, control, pid: 0, information, shares, awaits: false }
+    }
+}

@@ -1,0 +1,256 @@
+//! What stations can do, as they tell each other: the information field of XID frames (4.3.3.7).
+//!
+//! Bit fields follow figure 4.5; the example of figure 4.6 breaks its rules, and is read all the same.
+
+use super::frame::Modulo;
+use crate::codec::DecodeError;
+use crate::time::Duration;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+
+/// ISO 8885's general-purpose information.
+const FORMAT: u8 = 0x82;
+/// Parameter negotiation.
+const GROUP: u8 = 0x80;
+
+const CLASSES: u8 = 2;
+const OPTIONS: u8 = 3;
+const INFORMATION_BITS: u8 = 6;
+const WINDOW: u8 = 8;
+const ACKNOWLEDGE_TIMER: u8 = 9;
+const RETRIES: u8 = 10;
+
+const CLASS_BALANCED: u32 = 1 << 0;
+const CLASS_HALF_DUPLEX: u32 = 1 << 5;
+const CLASS_FULL_DUPLEX: u32 = 1 << 6;
+
+const OPTION_REJECT: u32 = 1 << 1;
+const OPTION_SELECTIVE_REJECT: u32 = 1 << 2;
+const OPTION_MODULO_8: u32 = 1 << 10;
+const OPTION_MODULO_128: u32 = 1 << 11;
+const OPTION_MULTI_SELECTIVE_REJECT: u32 = 1 << 21;
+const OPTION_SEGMENTER: u32 = 1 << 22;
+/// Extended address, TEST, 16-bit check sequence, synchronous transmission: always set.
+const OPTIONS_ALWAYS: u32 = 1 << 7 | 1 << 13 | 1 << 15 | 1 << 17;
+
+/// How lost frames are asked for, the least able first: negotiation takes the lesser (6.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// REJ: from the lost frame on.
+    Reject,
+    /// SREJ: the lost frame alone.
+    SelectiveReject,
+    /// SREJ for several lost frames in one.
+    MultiSelectiveReject,
+}
+
+/// The functions of parameter 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How lost frames are asked for.
+    pub recovery: Recovery,
+    /// How far sequence numbers count.
+    pub modulo: Modulo,
+    /// Packets longer than a frame are cut into segments (6.6).
+    pub segmenter: bool,
+}
+
+/// What one station says. What is absent keeps the value that it has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameters {
+    /// Both directions at once.
+    pub full_duplex: Option<bool>,
+    /// The functions.
+    pub options: Option<Options>,
+    /// The longest information field that the station takes (N1), bytes.
+    pub information_bytes_max: Option<u32>,
+    /// How many frames it takes unacknowledged (k).
+    pub window_frames: Option<u8>,
+    /// T1, whole milliseconds.
+    pub acknowledge_timer: Option<Duration>,
+    /// N2.
+    pub retries: Option<u8>,
+}
+
+impl Parameters {
+    /// Reads an information field.
+    ///
+    /// # Errors
+    /// Another format or group, or parts that are cut short.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        if input.len() < 4 {
+            return Err(DecodeError::Incomplete);
+        }
+        if (input.get_u8(), input.get_u8()) != (FORMAT, GROUP) {
+            return Err(DecodeError::invalid("format of the identification", "AX.25 4.3.3.7"));
+        }
+        let length = usize::from(input.get_u16());
+        if input.len() < length {
+            return Err(DecodeError::Incomplete);
+        }
+        let mut group = input.split_to(length);
+        let mut found = Parameters::default();
+        while !group.is_empty() {
+            if group.len() < 2 {
+                return Err(DecodeError::Incomplete);
+            }
+            let (identifier, length) = (group.get_u8(), usize::from(group.get_u8()));
+            if group.len() < length {
+                return Err(DecodeError::Incomplete);
+            }
+            found.take(identifier, &group.split_to(length))?;
+        }
+        Ok(found)
+    }
+
+    fn take(&mut self, identifier: u8, value: &[u8]) -> Result<(), DecodeError> {
+        // Without a value the parameter is as if it were not there.
+        if value.is_empty() {
+            return Ok(());
+        }
+        match identifier {
+            CLASSES => self.full_duplex = Some(flags(value) & CLASS_FULL_DUPLEX != 0),
+            OPTIONS => self.options = Some(options(flags(value))?),
+            INFORMATION_BITS => self.information_bytes_max = Some(number(value)? / 8),
+            WINDOW => self.window_frames = Some(small(number(value)? & 0x7f)),
+            ACKNOWLEDGE_TIMER => {
+                self.acknowledge_timer = Some(Duration::from_millis(u64::from(number(value)?)));
+            }
+            RETRIES => self.retries = Some(small(number(value)?)),
+            // What is not known is passed over.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Appends the information field.
+    pub fn encode(&self, output: &mut BytesMut) {
+        let mut group = BytesMut::new();
+        if let Some(full_duplex) = self.full_duplex {
+            let class = if full_duplex { CLASS_FULL_DUPLEX } else { CLASS_HALF_DUPLEX };
+            put(&mut group, CLASSES, &(CLASS_BALANCED | class).to_le_bytes()[..2]);
+        }
+        if let Some(options) = &self.options {
+            put(&mut group, OPTIONS, &option_flags(options).to_le_bytes()[..3]);
+        }
+        if let Some(bytes) = self.information_bytes_max {
+            put_number(&mut group, INFORMATION_BITS, bytes.saturating_mul(8), 2);
+        }
+        if let Some(frames) = self.window_frames {
+            put_number(&mut group, WINDOW, u32::from(frames & 0x7f), 1);
+        }
+        if let Some(timer) = self.acknowledge_timer {
+            put_number(
+                &mut group,
+                ACKNOWLEDGE_TIMER,
+                u32::try_from(timer.as_millis()).unwrap_or(u32::MAX),
+                2,
+            );
+        }
+        if let Some(retries) = self.retries {
+            put_number(&mut group, RETRIES, u32::from(retries), 1);
+        }
+        output.put_slice(&[FORMAT, GROUP]);
+        output.put_u16(group.len() as u16);
+        output.put_slice(&group);
+    }
+
+    /// What holds for both when `self` was said on one side and `other` on the other: the lesser function, the longer
+    /// timer, the larger count (6.3.2). Window and length are each station's own for what it receives, and stay
+    /// `other`'s: what this side may send.
+    #[must_use]
+    pub fn agree(&self, other: &Parameters) -> Parameters {
+        let options = match (self.options, other.options) {
+            (Some(ours), Some(theirs)) => Some(Options {
+                recovery: ours.recovery.min(theirs.recovery),
+                modulo: ours.modulo.min(theirs.modulo),
+                segmenter: ours.segmenter && theirs.segmenter,
+            }),
+            (ours, theirs) => theirs.or(ours),
+        };
+        Parameters {
+            full_duplex: both(self.full_duplex, other.full_duplex, |ours, theirs| ours && theirs),
+            options,
+            information_bytes_max: other.information_bytes_max,
+            window_frames: other.window_frames,
+            acknowledge_timer: both(self.acknowledge_timer, other.acknowledge_timer, Ord::max),
+            retries: both(self.retries, other.retries, Ord::max),
+        }
+    }
+}
+
+impl Parameters {
+    /// With the window and length of `ours`: an answer says what its sender takes.
+    #[must_use]
+    pub fn with_own_limits(self, ours: &Parameters) -> Parameters {
+        Parameters {
+            information_bytes_max: ours.information_bytes_max,
+            window_frames: ours.window_frames,
+            ..self
+        }
+    }
+}
+
+fn both<T>(ours: Option<T>, theirs: Option<T>, merge: impl Fn(T, T) -> T) -> Option<T> {
+    match (ours, theirs) {
+        (Some(ours), Some(theirs)) => Some(merge(ours, theirs)),
+        (ours, theirs) => theirs.or(ours),
+    }
+}
+
+fn small(number: u32) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX)
+}
+
+/// A bit field: bit 0 is the low bit of its first octet.
+fn flags(value: &[u8]) -> u32 {
+    value.iter().take(4).rev().fold(0, |flags, octet| flags << 8 | u32::from(*octet))
+}
+
+/// A number, the high octet first.
+fn number(value: &[u8]) -> Result<u32, DecodeError> {
+    if value.len() > 4 {
+        return Err(DecodeError::Limit { what: "number in an identification" });
+    }
+    Ok(value.iter().fold(0, |number, octet| number << 8 | u32::from(*octet)))
+}
+
+fn options(flags: u32) -> Result<Options, DecodeError> {
+    let has = |flag| flags & flag != 0;
+    // Stations that offer a choice set both bits; either alone is the rule.
+    let recovery = match (has(OPTION_SELECTIVE_REJECT), has(OPTION_REJECT)) {
+        (_, _) if has(OPTION_MULTI_SELECTIVE_REJECT) => Recovery::MultiSelectiveReject,
+        (true, _) => Recovery::SelectiveReject,
+        (false, true) => Recovery::Reject,
+        (false, false) => return Err(DecodeError::invalid("neither REJ nor SREJ", "AX.25 4.3.3.7")),
+    };
+    let modulo = if has(OPTION_MODULO_128) { Modulo::Extended } else { Modulo::Eight };
+    Ok(Options { recovery, modulo, segmenter: has(OPTION_SEGMENTER) })
+}
+
+fn option_flags(options: &Options) -> u32 {
+    let recovery = match options.recovery {
+        Recovery::Reject => OPTION_REJECT,
+        Recovery::SelectiveReject => OPTION_SELECTIVE_REJECT,
+        Recovery::MultiSelectiveReject => OPTION_SELECTIVE_REJECT | OPTION_MULTI_SELECTIVE_REJECT,
+    };
+    let modulo = match options.modulo {
+        Modulo::Eight => OPTION_MODULO_8,
+        Modulo::Extended => OPTION_MODULO_128,
+    };
+    let segmenter = if options.segmenter { OPTION_SEGMENTER } else { 0 };
+    OPTIONS_ALWAYS | recovery | modulo | segmenter
+}
+
+fn put(group: &mut BytesMut, identifier: u8, value: &[u8]) {
+    group.put_slice(&[identifier, value.len() as u8]);
+    group.put_slice(value);
+}
+
+/// A number in as few octets as hold it, at least so many.
+fn put_number(group: &mut BytesMut, identifier: u8, number: u32, octets_min: usize) {
+    let octets = number.to_be_bytes();
+    let zeros = octets.iter().take_while(|octet| **octet == 0).count();
+    put(group, identifier, &octets[zeros.min(octets.len() - octets_min)..]);
+}
