@@ -12,7 +12,28 @@ use std::fmt;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The flags of verbs that compute without chance: nothing but where it goes.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Write report.html, records.csv, runs.csv and the JSON document into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl Show {
+    /// Shows and writes what was found.
+    pub(crate) fn carry_out(&self, finding: &Finding) -> Result<(), Failure> {
+        if let Some(directory) = &self.out {
+            write_report(directory, finding)?;
+        }
+        print(finding, self.json)
+    }
+}
 
 /// The flags of all verbs that measure.
 #[derive(Debug, Args)]
@@ -62,29 +83,17 @@ impl Measure {
         }
         let visible = !self.quiet && io::stderr().is_terminal();
         let finding = progress::shown(visible, compute)?;
-        let shown = self.show(&finding);
+        let shown = print(&finding, self.json);
         // Whoever stops reading still gets the files.
         self.write(&finding)?;
         shown
     }
 
-    fn show(&self, finding: &Finding) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
-        let written = if self.json {
-            finding.experiment.write_json(&mut out)
-        } else {
-            let (width, colour) = stdout_style();
-            out.write_all(output::terminal(&finding.summary, width, colour).as_bytes())
-        };
-        written.and_then(|()| out.flush()).map_err(|error| Failure::of_stdout(&error))
-    }
-
     fn write(&self, finding: &Finding) -> Result<(), Failure> {
         let unsaid = (!self.json).then(|| PathBuf::from("longwire-report"));
         if let Some(directory) = self.out.clone().or(unsaid) {
-            let written = output::write(&directory, &finding.experiment, &finding.report);
-            let written = written.map_err(|error| Failure::of_file(&error))?;
-            self.say(format_args!("report: {}", written[0].display()));
+            let page = write_report(&directory, finding)?;
+            self.say(format_args!("report: {}", page.display()));
         }
         if let Some(directory) = &self.trace {
             for traced in &finding.traces {
@@ -102,6 +111,24 @@ impl Measure {
             talk(what);
         }
     }
+}
+
+/// What was found, on stdout.
+fn print(finding: &Finding, json: bool) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let written = if json {
+        finding.experiment.write_json(&mut out)
+    } else {
+        let (width, colour) = stdout_style();
+        out.write_all(output::terminal(&finding.summary, width, colour).as_bytes())
+    };
+    written.and_then(|()| out.flush()).map_err(|error| Failure::of_stdout(&error))
+}
+
+/// What was found, as files; says where the page is.
+fn write_report(directory: &Path, finding: &Finding) -> Result<PathBuf, Failure> {
+    let written = output::write(directory, &finding.experiment, &finding.report);
+    Ok(written.map_err(|error| Failure::of_file(&error))?.swap_remove(0))
 }
 
 /// A line on stderr. That nobody reads it is no failure.

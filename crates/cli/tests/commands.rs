@@ -56,15 +56,20 @@ fn all_of(place: &Place, commands: &[&[&str]]) -> String {
 #[test]
 fn help() {
     let place = Place::new("help");
-    let commands: [&[&str]; 4] =
-        [&["--help"], &["compare", "--help"], &["paper", "--help"], &["run", "--help"]];
+    let commands: [&[&str]; 5] = [
+        &["--help"],
+        &["compare", "--help"],
+        &["paper", "--help"],
+        &["run", "--help"],
+        &["model", "ax25", "--help"],
+    ];
     insta::assert_snapshot!(all_of(&place, &commands));
 }
 
 #[test]
 fn commands_that_are_not_understood() {
     let place = Place::new("usage");
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 11] = [
         &["compere", "letter.txt"],
         &["compare", "letter.txt"],
         &["compare", "letter.txt", "--link", "cislnar"],
@@ -73,6 +78,9 @@ fn commands_that_are_not_understood() {
         &["paper", "--jsn", "cislunar"],
         &["run", "world.toml", "--shard", "3/2"],
         &["run", "world.toml", "--sweep", "link.ber"],
+        &["model", "ax25", "--preset", "ronan"],
+        &["model", "ax25", "--persistence", "0"],
+        &["model", "ax25", "--rate", "1200,0"],
     ];
     insta::assert_snapshot!(all_of(&place, &commands));
 }
@@ -187,6 +195,28 @@ fn a_reader_who_has_seen_enough_is_no_failure() {
 fn compare() {
     let place = Place::new("compare");
     insta::assert_snapshot!(place.transcript(&["compare", "letter.txt", "--link", "lan", "--runs", "2"]));
+}
+
+#[test]
+fn model() {
+    let place = Place::new("model");
+    let commands: [&[&str]; 3] = [
+        &["model", "ax25"],
+        &["model", "ax25", "--preset", "zielinski-t2", "--rate", "9600", "--serial", "57600"],
+        &["model", "ax25", "--preset", "direwolf", "--rate", "1200", "--bytes", "1000", "--poll", "true"],
+    ];
+    insta::assert_snapshot!(all_of(&place, &commands));
+    assert!(!place.0.join("longwire-report").exists(), "files are written where they are asked for");
+    let json = place.output(&["model", "ax25", "--json", "--out", "out", "--rate", "1200"]);
+    let document: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let records = document["records"].as_array().unwrap();
+    let time_of = |window: u64| {
+        let mut of_window = records.iter().filter(|record| record["params"]["window"] == window);
+        of_window.find(|record| record["metric"] == "transfer_s").unwrap()
+    };
+    assert_eq!((&time_of(1)["kind"], &time_of(1)["n"]), (&"closed-form".into(), &1.into()));
+    assert!((time_of(1)["mean"].as_f64().unwrap() - 67.978).abs() < 0.001);
+    assert!(place.0.join("out/report.html").exists() && place.0.join("out/model-ax25.json").exists());
 }
 
 #[test]

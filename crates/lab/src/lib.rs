@@ -8,6 +8,7 @@ pub mod ledger;
 pub mod limit;
 pub mod link;
 pub mod meetings;
+pub mod model;
 pub mod output;
 pub mod progress;
 pub mod record;

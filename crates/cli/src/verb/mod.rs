@@ -4,6 +4,7 @@ mod bundles;
 mod certificate;
 mod compare;
 mod links;
+mod model;
 mod node;
 mod paper;
 mod ping;
@@ -21,6 +22,7 @@ pub(crate) enum Verb {
     Compare(compare::Compare),
     Paper(paper::Paper),
     Run(run::Run),
+    Model(model::Model),
     Node(node::Node),
     Send(send::Send),
     Recv(recv::Recv),
@@ -37,6 +39,7 @@ impl Verb {
             Verb::Compare(compare) => compare.run(),
             Verb::Paper(paper) => paper.run(),
             Verb::Run(run) => run.run(),
+            Verb::Model(model) => model.run(),
             Verb::Node(node) => node.run(),
             Verb::Send(send) => send.run(),
             Verb::Recv(recv) => recv.run(),

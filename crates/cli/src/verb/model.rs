@@ -1,0 +1,181 @@
+//! `longwire model`.
+
+use crate::failure::Failure;
+use crate::output::Show;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use longwire_lab::error::Error;
+use longwire_lab::model::ax25::{
+    Csma, Duplex, LastFrame, Model as Ax25Model, Names, PRESETS, Stuffing, Tail,
+};
+use longwire_lab::model::{Options, finding};
+use std::env;
+
+/// Compute by formula what a link gives if nothing goes wrong
+#[derive(Debug, Args)]
+pub(crate) struct Model {
+    #[command(subcommand)]
+    which: Which,
+}
+
+#[derive(Debug, Subcommand)]
+enum Which {
+    Ax25(Box<Ax25>),
+}
+
+/// Connected AX.25 on a half-duplex radio channel: time and throughput for windows of 1 to 7 frames
+///
+/// A preset sets every knob; the knobs that are given change it. Times are in seconds, lengths in octets with both
+/// flags.
+#[derive(Debug, Args)]
+#[command(after_help = after_help())]
+struct Ax25 {
+    /// Whose model
+    #[arg(long, value_name = "NAME", default_value = PRESETS[0].0, value_parser = presets())]
+    preset: String,
+    /// Line rates, bit/s
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1200,9600", value_parser = rate)]
+    rate: Vec<f64>,
+    /// Length of the file, bytes
+    #[arg(long, value_name = "N", default_value = "7182")]
+    bytes: u64,
+    /// Information octets of a full frame (N1, PACLEN)
+    #[arg(long, value_name = "N")]
+    information: Option<u32>,
+    /// Octets of an I frame beside its information
+    #[arg(long, value_name = "N")]
+    header: Option<u32>,
+    /// Octets of an acknowledgement
+    #[arg(long, value_name = "N")]
+    acknowledgement: Option<u32>,
+    /// What bit stuffing is counted on
+    #[arg(long, value_name = "HOW", value_parser = word(Stuffing::NAMES))]
+    stuffing: Option<Stuffing>,
+    /// What the last frame of the file counts as
+    #[arg(long, value_name = "HOW", value_parser = word(LastFrame::NAMES))]
+    last_frame: Option<LastFrame>,
+    /// How long a station waits for a slot on average
+    #[arg(long, value_name = "HOW", value_parser = word(Csma::NAMES))]
+    csma: Option<Csma>,
+    /// Whether it does so before an acknowledgement, too
+    #[arg(long, value_name = "BOOL")]
+    acknowledgement_waits: Option<bool>,
+    /// Slot time (T102)
+    #[arg(long, value_name = "S")]
+    slot: Option<f64>,
+    /// The probability with which a slot is taken: (p + 1) / 256
+    #[arg(long, value_name = "SHARE")]
+    persistence: Option<f64>,
+    /// From keying up to the first frame (T103)
+    #[arg(long, value_name = "S")]
+    txdelay: Option<f64>,
+    /// From the last frame to keying down
+    #[arg(long, value_name = "S")]
+    txtail: Option<f64>,
+    /// Which transmissions end with TXTAIL
+    #[arg(long, value_name = "HOW", value_parser = word(Tail::NAMES))]
+    tail: Option<Tail>,
+    /// How long the recipient waits for another frame
+    #[arg(long, value_name = "S")]
+    t2: Option<f64>,
+    /// Whether the last frame of a window has P set, so that T2 is not waited for
+    #[arg(long, value_name = "BOOL")]
+    poll: Option<bool>,
+    /// A window of so many frames is answered without T2
+    #[arg(long, value_name = "N")]
+    whole_window: Option<u32>,
+    /// How long a station takes to notice that the channel is free, bits
+    #[arg(long, value_name = "BITS")]
+    carrier: Option<f64>,
+    /// What a station and its TNC take beside all this at each turn from hearing to sending
+    #[arg(long, value_name = "S")]
+    turnaround: Option<f64>,
+    /// Rate of the serial lines between hosts and TNCs, bit/s
+    #[arg(long, value_name = "N", value_parser = rate)]
+    serial: Option<f64>,
+    /// Whether both stations can be heard at once
+    #[arg(long, value_name = "HOW", value_parser = word(Duplex::NAMES))]
+    duplex: Option<Duplex>,
+    /// Transmissions before the first window: 2 to connect
+    #[arg(long, value_name = "N")]
+    set_up: Option<u32>,
+    #[command(flatten)]
+    show: Show,
+}
+
+/// The words of a knob.
+fn word<T: Copy + Send + Sync + 'static>(names: Names<T>) -> impl TypedValueParser<Value = T> {
+    let find = move |word: String| names.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
+    let words = names.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    PossibleValuesParser::new(words).map(move |word| find(word).expect("one of the possible values"))
+}
+
+fn presets() -> PossibleValuesParser {
+    PossibleValuesParser::new(PRESETS.map(|(name, ..)| name))
+}
+
+fn rate(word: &str) -> Result<f64, String> {
+    let rate = word.parse().ok().filter(|rate: &f64| *rate > 0.0 && rate.is_finite());
+    rate.ok_or_else(|| "a rate is a number above zero".to_owned())
+}
+
+fn after_help() -> String {
+    let line = |(name, meaning, _)| format!("  {name:14}{meaning}");
+    format!("Presets:\n{}", PRESETS.map(line).join("\n"))
+}
+
+impl Model {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        match &self.which {
+            Which::Ax25(ax25) => ax25.run(),
+        }
+    }
+}
+
+impl Ax25 {
+    fn run(&self) -> Result<(), Failure> {
+        let preset = Ax25Model::preset(&self.preset).expect("one of the possible values");
+        let model = self.over(preset);
+        if let Some(flaw) = model.flaw() {
+            let hint = "`longwire model ax25 --help` lists every knob with its unit";
+            return Err(Failure::Usage(Error::new(format!("no such channel: {flaw}")).hint(hint)));
+        }
+        let name =
+            if model == preset { self.preset.clone() } else { format!("{} with other knobs", self.preset) };
+        let words: Vec<String> = env::args().skip(1).collect();
+        let options = Options {
+            name,
+            model,
+            rates_bps: self.rate.clone(),
+            file_bytes: self.bytes,
+            command: format!("longwire {}", words.join(" ")),
+        };
+        self.show.carry_out(&finding(&options))
+    }
+
+    /// The preset, changed where a knob is given.
+    fn over(&self, preset: Ax25Model) -> Ax25Model {
+        Ax25Model {
+            information_bytes: self.information.unwrap_or(preset.information_bytes),
+            header_bytes: self.header.unwrap_or(preset.header_bytes),
+            acknowledgement_bytes: self.acknowledgement.unwrap_or(preset.acknowledgement_bytes),
+            stuffing: self.stuffing.unwrap_or(preset.stuffing),
+            last_frame: self.last_frame.unwrap_or(preset.last_frame),
+            csma: self.csma.unwrap_or(preset.csma),
+            acknowledgement_waits: self.acknowledgement_waits.unwrap_or(preset.acknowledgement_waits),
+            slot_s: self.slot.unwrap_or(preset.slot_s),
+            persistence: self.persistence.unwrap_or(preset.persistence),
+            txdelay_s: self.txdelay.unwrap_or(preset.txdelay_s),
+            txtail_s: self.txtail.unwrap_or(preset.txtail_s),
+            tail: self.tail.unwrap_or(preset.tail),
+            t2_s: self.t2.unwrap_or(preset.t2_s),
+            poll: self.poll.unwrap_or(preset.poll),
+            whole_window: self.whole_window.unwrap_or(preset.whole_window),
+            carrier_bits: self.carrier.unwrap_or(preset.carrier_bits),
+            turnaround_s: self.turnaround.unwrap_or(preset.turnaround_s),
+            serial_bps: self.serial.or(preset.serial_bps),
+            duplex: self.duplex.unwrap_or(preset.duplex),
+            set_up_frames: self.set_up.unwrap_or(preset.set_up_frames),
+        }
+    }
+}

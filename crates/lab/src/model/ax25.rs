@@ -1,0 +1,443 @@
+//! How long connected AX.25 takes for a file over a channel without errors, collisions or other stations.
+//!
+//! One model with knobs holds what was published:
+//!
+//! - J. Ronan, K. Walsh, D. Long, "More experiments with Delay and Disruption Tolerant Networking over AX.25 Networks",
+//!   section III ([`Model::ronan_2011`]). Its tables follow neither its printed formulas nor its printed numbers: they
+//!   have 63/62 for bit stuffing on the 255 information octets only, and the tail in the acknowledgement, too.
+//! - B. Zieliński, "Effective throughput of AX.25 protocol", equations 1 to 5 ([`Model::zielinski`]). The paper names
+//!   neither slot time nor key-up time nor persistence; the defaults of a TNC 2 are assumed.
+//! - Dire Wolf 1.6 beside itself ([`Model::direwolf`]).
+//!
+//! ```text
+//!   half duplex, one cycle of k frames:
+//!   turnaround access TXDELAY | I I .. I | TXTAIL   T2   turnaround access TXDELAY | RR | TXTAIL
+//!
+//!   full duplex: TXDELAY | I I I I I .. I | TXTAIL, each RR beside the next I, the last one behind it
+//! ```
+//!
+//! Times are seconds, rates bit/s, lengths octets. Octets of a frame count its two flags.
+
+/// Bit stuffing puts a zero into so many bits that are random (Ma, 1982).
+const BITS_A_STUFFED_ONE: f64 = 62.0;
+/// Bits of a character on a serial line: start, eight of data, stop.
+const SERIAL_BITS: f64 = 10.0;
+/// The largest window of modulo 8 (AX.25 2.2, 6.7.2.3), frames.
+pub const WINDOW_MAX: u32 = 7;
+
+/// What bit stuffing is counted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stuffing {
+    /// On every frame, whole.
+    All,
+    /// On the information octets only.
+    Payload,
+    /// Not at all.
+    None,
+}
+
+/// How long a station waits on average before it keys up on a free channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Csma {
+    /// Not at all.
+    None,
+    /// Persistence times slot time, as Ronan has it: no p-persistent station does so.
+    Ronan,
+    /// Half a slot over the persistence: Zieliński, equation 1.
+    Zielinski,
+    /// A draw, and a slot for each that says no: the KISS specification.
+    DrawThenWait,
+    /// A slot before each draw: Dire Wolf.
+    WaitThenDraw,
+}
+
+/// What the last frame of a file counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastFrame {
+    /// As full as the others.
+    Full,
+    /// As long as it is.
+    True,
+}
+
+/// Which transmissions end with TXTAIL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tail {
+    /// All of them.
+    In,
+    /// Those with data only.
+    Data,
+    /// None.
+    Out,
+}
+
+/// Whether both stations can be heard at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duplex {
+    /// One at a time.
+    Half,
+    /// Both. The window does not matter then, from two frames on.
+    Full,
+}
+
+/// Words for a knob's positions, as a command line has them.
+pub type Names<T> = &'static [(&'static str, T)];
+
+impl Stuffing {
+    /// Their names.
+    pub const NAMES: Names<Self> =
+        &[("all", Stuffing::All), ("payload", Stuffing::Payload), ("none", Stuffing::None)];
+}
+
+impl Csma {
+    /// Their names.
+    pub const NAMES: Names<Self> = &[
+        ("none", Csma::None),
+        ("ronan", Csma::Ronan),
+        ("zielinski", Csma::Zielinski),
+        ("draw-then-wait", Csma::DrawThenWait),
+        ("wait-then-draw", Csma::WaitThenDraw),
+    ];
+
+    /// The mean wait, seconds, for a slot time in seconds and a persistence above 0 and up to 1.
+    pub fn mean_s(self, slot_s: f64, persistence: f64) -> f64 {
+        match self {
+            Csma::None => 0.0,
+            Csma::Ronan => persistence * slot_s,
+            Csma::Zielinski => slot_s / (2.0 * persistence),
+            Csma::DrawThenWait => (1.0 - persistence) / persistence * slot_s,
+            Csma::WaitThenDraw => slot_s / persistence,
+        }
+    }
+}
+
+impl LastFrame {
+    /// Their names.
+    pub const NAMES: Names<Self> = &[("full", LastFrame::Full), ("true", LastFrame::True)];
+}
+
+impl Tail {
+    /// Their names.
+    pub const NAMES: Names<Self> = &[("in", Tail::In), ("data", Tail::Data), ("out", Tail::Out)];
+}
+
+impl Duplex {
+    /// Their names.
+    pub const NAMES: Names<Self> = &[("half", Duplex::Half), ("full", Duplex::Full)];
+}
+
+/// The model's knobs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Model {
+    /// Information octets of a full frame (N1), 1 or more.
+    pub information_bytes: u32,
+    /// Octets of an I frame beside its information: flags, addresses, control, PID, check sequence.
+    pub header_bytes: u32,
+    /// Octets of a frame without information: flags, addresses, control, check sequence.
+    pub acknowledgement_bytes: u32,
+    /// What bit stuffing is counted on.
+    pub stuffing: Stuffing,
+    /// What the last frame of a file counts as.
+    pub last_frame: LastFrame,
+    /// How long a station waits before it keys up.
+    pub csma: Csma,
+    /// Whether it does so before an acknowledgement, too.
+    pub acknowledgement_waits: bool,
+    /// Slot time (T102), seconds.
+    pub slot_s: f64,
+    /// With which probability a slot is taken, above 0 and up to 1.
+    pub persistence: f64,
+    /// From keying up to the first frame (T103, TXDELAY), seconds.
+    pub txdelay_s: f64,
+    /// From the last frame to keying down (TXTAIL), seconds.
+    pub txtail_s: f64,
+    /// Which transmissions end with it.
+    pub tail: Tail,
+    /// How long the recipient waits for another frame (T2), seconds.
+    pub t2_s: f64,
+    /// Whether the last frame of a cycle has P set, so that T2 is not waited for.
+    pub poll: bool,
+    /// A cycle of so many frames is answered without T2: the recipient knows that no more can come.
+    pub whole_window: u32,
+    /// How long a station takes to notice that the channel is free, bits.
+    pub carrier_bits: f64,
+    /// What a station and its TNC take beside all this, each time they turn from hearing to sending, seconds.
+    pub turnaround_s: f64,
+    /// Rate of the serial lines between hosts and TNCs, bit/s; none: they take no time. A frame is collected before it is
+    /// sent and after it was heard; beside that, the line is supposed to be faster than the channel.
+    pub serial_bps: Option<f64>,
+    /// Whether both stations can be heard at once.
+    pub duplex: Duplex,
+    /// Transmissions of one frame without information before the first cycle: 2 to connect.
+    pub set_up_frames: u32,
+}
+
+/// A preset's name, what it is, and its knobs.
+pub type Preset = (&'static str, &'static str, Model);
+
+/// The presets.
+pub const PRESETS: [Preset; 4] = [
+    ("ronan-2011", "Ronan, Walsh and Long: the model behind their Tables II and III", Model::ronan_2011()),
+    ("zielinski", "Zieliński, equations 1 to 4, with the defaults of a TNC 2", Model::zielinski()),
+    (
+        "zielinski-t2",
+        "the same with a T2 of 1 s, waited for wherever the window is not 7",
+        Model { t2_s: 1.0, ..Model::zielinski() },
+    ),
+    ("direwolf", "two Dire Wolfs, from the call to the last acknowledgement", Model::direwolf()),
+];
+
+impl Model {
+    /// The model behind Ronan's Tables II and III.
+    pub const fn ronan_2011() -> Model {
+        Model {
+            information_bytes: 255,
+            header_bytes: 20,
+            acknowledgement_bytes: 20,
+            stuffing: Stuffing::Payload,
+            last_frame: LastFrame::Full,
+            csma: Csma::Ronan,
+            acknowledgement_waits: true,
+            slot_s: 0.020,
+            persistence: 0.25,
+            txdelay_s: 0.150,
+            txtail_s: 0.020,
+            tail: Tail::In,
+            t2_s: 0.0,
+            poll: false,
+            whole_window: WINDOW_MAX,
+            carrier_bits: 0.0,
+            turnaround_s: 0.0,
+            serial_bps: None,
+            duplex: Duplex::Half,
+            set_up_frames: 0,
+        }
+    }
+
+    /// Zieliński's equations 1 to 4. T102 of 0.1 s, T103 of 0.3 s and a persistence of 64/256 are a TNC 2's defaults,
+    /// not the paper's, which names none.
+    pub const fn zielinski() -> Model {
+        Model {
+            information_bytes: 256,
+            stuffing: Stuffing::All,
+            csma: Csma::Zielinski,
+            acknowledgement_waits: false,
+            slot_s: 0.1,
+            txdelay_s: 0.3,
+            txtail_s: 0.0,
+            tail: Tail::Out,
+            ..Model::ronan_2011()
+        }
+    }
+
+    /// Two Dire Wolfs with Ronan's channel: a slot before each draw, no P on a cycle's last frame and no T2 either, since
+    /// each frame asks for the channel at once. A signal's end is noticed when the memory of 32 bits has run out, by a
+    /// look every 10 ms.
+    pub const fn direwolf() -> Model {
+        Model {
+            acknowledgement_bytes: 19,
+            stuffing: Stuffing::All,
+            last_frame: LastFrame::True,
+            csma: Csma::WaitThenDraw,
+            carrier_bits: 32.0,
+            turnaround_s: 0.005,
+            set_up_frames: 2,
+            ..Model::ronan_2011()
+        }
+    }
+
+    /// The preset of this name.
+    pub fn preset(name: &str) -> Option<Model> {
+        PRESETS.into_iter().find(|(known, ..)| *known == name).map(|(.., model)| model)
+    }
+
+    /// Says what is wrong with the knobs, if anything is.
+    pub fn flaw(&self) -> Option<&'static str> {
+        let negative = |value: f64| !(value >= 0.0 && value.is_finite());
+        let times = [self.slot_s, self.txdelay_s, self.txtail_s, self.t2_s, self.turnaround_s];
+        match () {
+            () if self.information_bytes == 0 => Some("a frame has one information octet at least"),
+            () if self.header_bytes == 0 || self.acknowledgement_bytes == 0 => {
+                Some("a frame has a header of one octet at least")
+            }
+            () if !(self.persistence > 0.0 && self.persistence <= 1.0) => {
+                Some("the persistence is above 0 and not above 1")
+            }
+            () if times.into_iter().any(negative) || negative(self.carrier_bits) => {
+                Some("a time is zero or more")
+            }
+            () if self.serial_bps.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) => {
+                Some("a rate is above zero")
+            }
+            () => None,
+        }
+    }
+
+    /// How many frames a file takes; an empty one takes none.
+    pub fn frames(&self, file_bytes: u64) -> u64 {
+        file_bytes.div_ceil(u64::from(self.information_bytes))
+    }
+
+    /// How many cycles, each of up to `window` frames and an acknowledgement, a file takes.
+    pub fn cycles(&self, window: u32, file_bytes: u64) -> u64 {
+        self.frames(file_bytes).div_ceil(u64::from(window))
+    }
+
+    /// Where the time of a file goes at a line rate in bit/s: from the first station's wish to send to the end of the last
+    /// acknowledgement.
+    ///
+    /// # Panics
+    /// If the window is 0.
+    pub fn transfer(&self, rate_bps: f64, window: u32, file_bytes: u64) -> Spent {
+        assert!(window > 0, "a window has one frame at least");
+        let mut spent = self.data(rate_bps, file_bytes);
+        let cycles = self.cycles(window, file_bytes) as f64;
+        let acknowledgements = match self.duplex {
+            Duplex::Half => cycles,
+            Duplex::Full => cycles.min(1.0),
+        };
+        spent.add_turns(self, rate_bps, acknowledgements);
+        spent.t2_s = self.t2_s * self.cycles_with_t2(window, file_bytes) as f64;
+        spent.set_up_s = f64::from(self.set_up_frames) * self.lone_frame_s(rate_bps);
+        spent.serial_s = match self.serial_bps {
+            Some(rate) if file_bytes > 0 => 2.0 * SERIAL_BITS * f64::from(self.information_bytes) / rate,
+            _ => 0.0,
+        };
+        spent
+    }
+
+    /// What a cycle of full frames carries over what it takes, bit/s: the throughput of a file without end.
+    ///
+    /// # Panics
+    /// If the window is 0.
+    pub fn throughput_bps(&self, rate_bps: f64, window: u32) -> f64 {
+        let endless = Model { set_up_frames: 0, serial_bps: None, ..*self };
+        let frames = if self.duplex == Duplex::Full { 1 } else { window };
+        let bytes = u64::from(self.information_bytes) * u64::from(frames);
+        let cycle_s = match self.duplex {
+            Duplex::Half => endless.transfer(rate_bps, window, bytes).total_s(),
+            Duplex::Full => endless.data(rate_bps, bytes).total_s(),
+        };
+        8.0 * bytes as f64 / cycle_s
+    }
+
+    /// The I frames alone.
+    fn data(&self, rate_bps: f64, file_bytes: u64) -> Spent {
+        let frames = self.frames(file_bytes);
+        let counted_bytes = match self.last_frame {
+            LastFrame::Full => frames * u64::from(self.information_bytes),
+            LastFrame::True => file_bytes,
+        };
+        let payload_s = 8.0 * counted_bytes as f64 / rate_bps;
+        let headers_s = 8.0 * f64::from(self.header_bytes) * frames as f64 / rate_bps;
+        let stuffed_s = match self.stuffing {
+            Stuffing::All => payload_s + headers_s,
+            Stuffing::Payload => payload_s,
+            Stuffing::None => 0.0,
+        };
+        Spent { payload_s, headers_s, stuffing_s: stuffed_s / BITS_A_STUFFED_ONE, ..Spent::default() }
+    }
+
+    /// A frame without information, from flag to flag.
+    fn bare_frame_s(&self, rate_bps: f64) -> f64 {
+        let plain_s = 8.0 * f64::from(self.acknowledgement_bytes) / rate_bps;
+        if self.stuffing == Stuffing::All { plain_s * (1.0 + 1.0 / BITS_A_STUFFED_ONE) } else { plain_s }
+    }
+
+    /// Before one transmission: what a station takes to turn, and its wait for a slot.
+    fn before_s(&self, rate_bps: f64) -> (f64, f64) {
+        match self.duplex {
+            Duplex::Half => (
+                self.turnaround_s + self.carrier_bits / rate_bps,
+                self.csma.mean_s(self.slot_s, self.persistence),
+            ),
+            // A station that hears and sends at once waits for nobody.
+            Duplex::Full => (self.turnaround_s, 0.0),
+        }
+    }
+
+    /// A transmission of one frame without information and all that belongs to it.
+    fn lone_frame_s(&self, rate_bps: f64) -> f64 {
+        let (turnaround_s, access_s) = self.before_s(rate_bps);
+        let tail_s = if self.tail == Tail::In { self.txtail_s } else { 0.0 };
+        turnaround_s + access_s + self.txdelay_s + self.bare_frame_s(rate_bps) + tail_s
+    }
+
+    fn cycles_with_t2(&self, window: u32, file_bytes: u64) -> u64 {
+        if self.poll {
+            return 0;
+        }
+        let frames = self.frames(file_bytes);
+        if self.duplex == Duplex::Full {
+            // Only the last acknowledgement is not beside data.
+            return frames.min(1);
+        }
+        let (whole, rest) = (frames / u64::from(window), frames % u64::from(window));
+        let waited = |frames: u64| u64::from(frames > 0 && frames < u64::from(self.whole_window));
+        whole * waited(u64::from(window)) + waited(rest)
+    }
+}
+
+/// Where time went, seconds. The parts add up to all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// The file's own bits.
+    pub payload_s: f64,
+    /// The other bits of I frames.
+    pub headers_s: f64,
+    /// Bits that stuffing puts into I frames.
+    pub stuffing_s: f64,
+    /// Waiting for a slot.
+    pub access_s: f64,
+    /// TXDELAY and TXTAIL.
+    pub keying_s: f64,
+    /// The acknowledgements' bits.
+    pub acknowledgements_s: f64,
+    /// T2.
+    pub t2_s: f64,
+    /// Noticing that the channel is free, and turning.
+    pub turnaround_s: f64,
+    /// The first and the last frame on the serial lines.
+    pub serial_s: f64,
+    /// Connecting.
+    pub set_up_s: f64,
+}
+
+/// A part of the time: its name, what it is, and its seconds.
+type Part = (&'static str, &'static str, fn(&Spent) -> f64);
+
+impl Spent {
+    /// The parts in order.
+    pub const PARTS: [Part; 10] = [
+        ("payload", "the file's own bits", |spent| spent.payload_s),
+        ("headers", "flags, addresses, control, PID and check sequence", |spent| spent.headers_s),
+        ("stuffing", "bits put into I frames", |spent| spent.stuffing_s),
+        ("access", "waiting for a slot", |spent| spent.access_s),
+        ("keying", "TXDELAY and TXTAIL", |spent| spent.keying_s),
+        ("acks", "acknowledgements", |spent| spent.acknowledgements_s),
+        ("T2", "the recipient waits for another frame", |spent| spent.t2_s),
+        ("turnaround", "noticing that the channel is free, and turning", |spent| spent.turnaround_s),
+        ("serial", "the first and the last frame on the serial lines", |spent| spent.serial_s),
+        ("set-up", "connecting", |spent| spent.set_up_s),
+    ];
+
+    /// All of it.
+    pub fn total_s(&self) -> f64 {
+        Self::PARTS.iter().map(|(.., part)| part(self)).sum()
+    }
+
+    /// So many turns of both stations: data, then an acknowledgement.
+    fn add_turns(&mut self, model: &Model, rate_bps: f64, count: f64) {
+        let (turnaround_s, access_s) = model.before_s(rate_bps);
+        let waits = if model.acknowledgement_waits { 2.0 } else { 1.0 };
+        let tails = match model.tail {
+            Tail::In => 2.0,
+            Tail::Data => 1.0,
+            Tail::Out => 0.0,
+        };
+        self.turnaround_s = 2.0 * count * turnaround_s;
+        self.access_s = waits * count * access_s;
+        self.keying_s = count * (2.0 * model.txdelay_s + tails * model.txtail_s);
+        self.acknowledgements_s = count * model.bare_frame_s(rate_bps);
+    }
+}
