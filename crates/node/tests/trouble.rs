@@ -5,9 +5,10 @@ mod common;
 use common::{App, DEADLINE, config, payload, start};
 use longwire_node::message::{Message, Options, Reply, Request};
 use longwire_node::storage::Forgetful;
-use longwire_node::{Node, Setup};
+use longwire_node::{Config, Node, Setup};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -217,22 +218,27 @@ fn a_full_store_refuses_what_comes_and_keeps_what_it_has() {
     there.take(delivery);
 }
 
-#[test]
-fn a_peer_that_stops_reading_fills_no_memory_and_stops_nobody_else() {
-    let bob = start(config("node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'"));
-    // A peer that says what a session needs, and then reads nothing any more.
+/// A session of version 3 with a peer that says what it needs, and reads nothing; it lasts as long as what is returned.
+fn with_a_deaf_peer(more: &str) -> (Node, TcpListener, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let deaf = listener.local_addr().unwrap();
     let alice = start(config(&format!(
         "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[[link]]\nname = 'deaf'\naddress = '{deaf}'\n[link.tcpcl]\n\
-         versions = '3'\n[[link]]\nname = 'bob'\naddress = '{}'",
-        bob.addresses()[0]
+         versions = '3'\n{more}"
     )));
     let (mut peer, _) = listener.accept().unwrap();
     // A contact header of version 3 (RFC 7242 4.1): acknowledgements on, keep-alives off, no node id but `dtn:deaf`.
     peer.write_all(b"dtn!\x03\x01\x00\x00\x0bdtn://deaf/").unwrap();
+    App::new(&alice).wait_status(|status| status["links"][0]["up"] == true);
+    (alice, listener, peer)
+}
+
+#[test]
+fn a_peer_that_stops_reading_fills_no_memory_and_stops_nobody_else() {
+    let bob = start(config("node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'"));
+    let link = format!("[[link]]\nname = 'bob'\naddress = '{}'", bob.addresses()[0]);
+    let (alice, _listener, _peer) = with_a_deaf_peer(&link);
     let mut here = App::new(&alice);
-    here.wait_status(|status| status["links"][0]["up"] == true);
     for seed in 0..20 {
         here.send("dtn://deaf/inbox", &payload(1_000_000, seed), Options::default());
     }
@@ -247,6 +253,51 @@ fn a_peer_that_stops_reading_fills_no_memory_and_stops_nobody_else() {
     let status = here.wait_status(|status| status["bundles"] == 20);
     let buffered = status["buffered_bytes"].as_u64().expect("a number");
     assert!(buffered < 1_000_000, "{buffered} bytes wait in memory");
+}
+
+/// A session can be kept alive without ever reading: its link is for those who do.
+#[test]
+fn a_peer_that_takes_nothing_for_too_long_loses_its_connection() {
+    let (alice, _listener, _peer) = with_a_deaf_peer("[stream]\nstall = '300 ms'");
+    let mut here = App::new(&alice);
+    for seed in 0..20 {
+        here.send("dtn://deaf/inbox", &payload(1_000_000, seed), Options::default());
+    }
+    let status = here.wait_status(|status| status["stalled_connections"] == 1);
+    let status = match status["links"][0]["up"] == false {
+        true => status,
+        false => here.wait_status(|status| status["links"][0]["up"] == false),
+    };
+    assert_eq!(status["links"][0]["down_reason"], "stalled");
+    here.wait_status(|status| status["bundles"] == 20);
+}
+
+#[test]
+fn an_application_that_does_not_read_is_cut_off_and_too_many_are_turned_away() {
+    let place = common::Place::new("applications");
+    let text = "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[applications]\nconnections-max = 1\npatience = '300 ms'";
+    let path = place.0.join("socket");
+    let alice = start(Config { control: Some(path.clone()), ..config(text) });
+    let mut deaf = UnixStream::connect(&path).unwrap();
+    deaf.set_read_timeout(Some(DEADLINE)).unwrap();
+    let head = br#"{"request":"status"}"#;
+    let request = [&(head.len() as u32).to_be_bytes()[..], &[0; 4], head].concat();
+    deaf.write_all(&request.repeat(2000)).unwrap();
+    let mut app = App::new(&alice);
+    app.wait_status(|status| status["control"]["now"] == 1);
+    let mut said = String::new();
+    let mut other = UnixStream::connect(&path).unwrap();
+    other.set_read_timeout(Some(DEADLINE)).unwrap();
+    // Lengths, then the words.
+    other.read_exact(&mut [0; 8]).unwrap();
+    other.read_to_string(&mut said).unwrap();
+    assert!(said.contains("too many applications"), "{said}");
+    let status = app.wait_status(|status| status["control"]["stalled"] == 1 && status["control"]["now"] == 0);
+    assert_eq!(status["control"]["turned_away"], 1);
+    // It did not read, so the end may be a hard one.
+    if let Err(error) = deaf.read_to_end(&mut Vec::new()) {
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    }
 }
 
 #[test]
@@ -323,6 +374,28 @@ fn an_application_that_breaks_the_rules_is_told_and_harms_nobody() {
     let (delivery, got) = two.receive();
     assert_eq!(got, payload(5, 1));
     two.take(delivery);
+}
+
+#[test]
+fn what_one_application_has_not_taken_is_told_to_the_next() {
+    let alice = start(config("node = 'ipn:7.0'\n[storage]\nkind = 'memory'"));
+    let (mut one, mut two) = (App::new(&alice), App::new(&alice));
+    // With its payload, and without.
+    for inline_bytes in [1000, 0] {
+        one.register("3", inline_bytes);
+        let send = two.send("ipn:7.3", &payload(500, 1), Options::default());
+        two.wait_accepted(send);
+        assert_eq!(one.receive().1, payload(500, 1));
+        one.ask(Request::Unregister { endpoint: "3".into() });
+        one.wait(|said| matches!(said.head, Reply::Done).then_some(()));
+        // It is still connected, and has the endpoint no longer.
+        two.register("3", inline_bytes);
+        let (delivery, got) = two.receive();
+        assert_eq!(got, payload(500, 1));
+        two.take(delivery);
+        two.ask(Request::Unregister { endpoint: "3".into() });
+        two.wait(|said| matches!(said.head, Reply::Done).then_some(()));
+    }
 }
 
 #[test]
