@@ -401,8 +401,8 @@ impl Link {
     /// Goes on to what can begin now.
     pub(super) fn settle(&mut self, now: Instant) {
         let unwatched = self.leaving == 0 && self.timers.get(Timer::Answer as usize).is_none();
-        if self.state == State::Connected && unwatched && self.awaits_answer() && !self.wants_air() {
-            // The peer is busy, or has not said how far it is: it is asked when it does not say by itself.
+        if unwatched && self.awaits_answer() && !self.wants_air() {
+            // The peer is busy, or has not said how far it is; or what would have asked it found no place to wait.
             self.timers.set(Timer::Answer as usize, now + self.answer_time());
         }
         if self.closing && self.state == State::Connected && self.sender.is_done() {
@@ -413,7 +413,9 @@ impl Link {
 
     /// A frame of this link came.
     pub(super) fn hear(&mut self, now: Instant, frame: &Frame) {
-        self.heard(now);
+        if !self.is_closed() {
+            self.heard(now);
+        }
         match frame.control {
             Control::Unnumbered { function, poll_final } => {
                 self.hear_unnumbered(now, frame, function, poll_final);

@@ -402,6 +402,13 @@ impl Station {
         }
     }
 
+    fn left(&mut self, now: Instant, id: LinkId, frames: u64, bytes: u64) {
+        if let Some(place) = self.places.get_mut(&id) {
+            place.link.left(now, frames, bytes);
+        }
+        self.touch(id);
+    }
+
     fn wants_air(&self) -> bool {
         !self.waiting.is_empty() || !self.unconnected.is_empty() || !self.airing.is_empty()
     }
@@ -414,12 +421,12 @@ impl Station {
     }
 
     /// The next frame of this key-up, and the token to be told when it has left.
-    fn next_frame(&mut self) -> Option<(Bytes, Shares, Option<u64>)> {
+    fn next_frame(&mut self, now: Instant) -> Option<(Bytes, Shares, Option<u64>)> {
         if let Some((bytes, shares)) = self.waiting.pop_front() {
             return Some((bytes, shares, None));
         }
         while let Some(id) = self.airing.front().copied() {
-            if let Some(frame) = self.next_of(id) {
+            if let Some(frame) = self.next_of(now, id) {
                 return Some(frame);
             }
             self.airing.pop_front();
@@ -434,7 +441,7 @@ impl Station {
         Some((self.frame(&out, peer.station, &peer.path, Modulo::Eight), shares, None))
     }
 
-    fn next_of(&mut self, id: LinkId) -> Option<(Bytes, Shares, Option<u64>)> {
+    fn next_of(&mut self, now: Instant, id: LinkId) -> Option<(Bytes, Shares, Option<u64>)> {
         let (radio, spent, most) = (&self.config.radio, self.spent, self.config.transmission_max);
         let room = self.room;
         /// A header, with digipeaters.
@@ -458,6 +465,7 @@ impl Station {
             self.tokens.insert(self.next_token - 1, (id, frames, bytes));
         }
         let goes_on = place.link.wants_air();
+        place.link.settle(now);
         self.touch(id);
         if !goes_on {
             self.airing.retain(|other| *other != id);
@@ -488,16 +496,17 @@ impl Engine for Station {
             FramesIndication::Frame(bytes) => self.hear(now, bytes),
             FramesIndication::Transmitted(token) => {
                 if let Some((id, frames, bytes)) = self.tokens.remove(&token) {
-                    if let Some(place) = self.places.get_mut(&id) {
-                        place.link.left(now, frames, bytes);
-                    }
-                    self.touch(id);
+                    self.left(now, id, frames, bytes);
                 }
             }
             FramesIndication::Busy(busy) => self.busy = busy,
             FramesIndication::Carrier(carrier) => {
                 if !carrier {
                     (self.room, self.seized) = (0, false);
+                    // What was on its way is gone, and nobody says when.
+                    for (id, frames, bytes) in core::mem::take(&mut self.tokens).into_values() {
+                        self.left(now, id, frames, bytes);
+                    }
                 }
             }
         }
@@ -549,7 +558,7 @@ impl Engine for Station {
         None
     }
 
-    fn poll_request(&mut self, _now: Instant) -> Option<Request<Frames>> {
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Frames>> {
         if !core::mem::replace(&mut self.joined, true) {
             return Some(FramesRequest::Join);
         }
@@ -559,7 +568,7 @@ impl Engine for Station {
         if self.room == 0 {
             return (!core::mem::replace(&mut self.seized, true)).then_some(FramesRequest::Seize);
         }
-        let (bytes, shares, token) = self.next_frame()?;
+        let (bytes, shares, token) = self.next_frame(now)?;
         self.room -= 1;
         self.spent += self.config.radio.air_time(1, bytes.len() as u64);
         let last = !self.wants_air() || self.room == 0 || self.spent >= self.config.transmission_max;

@@ -166,6 +166,45 @@ fn talk(version: Version, frames: u64) -> Counters {
     station.engine.counters()
 }
 
+/// Answers to a peer that says the wrong things fill the queue; the call goes out all the same, and ends.
+#[test]
+fn a_call_is_not_forgotten_among_answers() {
+    let mut config = station("A", &["B"]);
+    config.peers.values_mut().for_each(|peer| (peer.link.version, peer.link.retries) = (Version::Plain, 3));
+    let mut station = Lawful::new("station", Station::new(config));
+    let mut now = Instant::ZERO;
+    station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
+    let address = Address::new("B".parse().unwrap(), "A".parse().unwrap(), Role::Command, &[]);
+    let control = Control::Unnumbered { function: Unnumbered::Disconnect, poll_final: true };
+    let nonsense = Frame::bare(address, control).to_bytes(Modulo::Eight);
+    let (mut calls, mut closed) = (0, false);
+    drain(&mut station, now, |_| {}, |_| {});
+    while !closed {
+        for _ in 0..10 {
+            station.handle_indication(now, FramesIndication::Frame(nonsense.clone()));
+        }
+        station.handle_indication(now, FramesIndication::Room(100));
+        let mut tokens = Vec::new();
+        let ended = |said| closed |= matches!(said, Port::First((_, PacketsIndication::Closed(_))));
+        drain(&mut station, now, ended, |request| {
+            if let FramesRequest::Frame { bytes, token, .. } = request {
+                let frame = Frame::decode(&mut bytes.clone(), Modulo::Eight).unwrap();
+                calls += u32::from(frame.is_command());
+                tokens.extend(token);
+            }
+        });
+        for token in tokens {
+            station.handle_indication(now, FramesIndication::Transmitted(token));
+        }
+        drain(&mut station, now, |_| {}, |_| {});
+        let Some(next) = station.poll_timeout() else { break };
+        assert!(next < Instant::from_secs(600), "no end before {next}");
+        now = now.max(next);
+        station.handle_timeout(now);
+    }
+    assert!(closed && calls == 4, "{calls} calls");
+}
+
 /// A flood of calls is answered no further than the answers that may wait.
 #[test]
 fn a_storm_of_calls_gets_few_answers() {
