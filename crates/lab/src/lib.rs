@@ -1,8 +1,10 @@
 //! Experiments: scenarios, sweeps, statistics, limits, papers and reports.
 
+pub mod ax25_throughput;
 pub mod batch;
 pub mod cislunar;
 pub mod compare;
+pub mod dtn_ax25;
 pub mod finding;
 pub mod ledger;
 pub mod limit;

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::output::Measure;
 use clap::{Args, ValueEnum};
 use longwire_lab::cislunar::{self, Options};
+use longwire_lab::{ax25_throughput, dtn_ax25};
 
 /// Reproduce a published evaluation: our figures beside the published ones, with verdicts
 #[derive(Debug, Args)]
@@ -20,6 +21,10 @@ pub(crate) struct Paper {
 enum Name {
     /// Bundles over TCP between Moon and Earth, through an orbiter
     Cislunar,
+    /// Bundles over connected AX.25 between two radios, beside TCP/IP
+    DtnAx25,
+    /// What packet radio controllers make of connected AX.25
+    Ax25Throughput,
 }
 
 impl Paper {
@@ -33,6 +38,12 @@ impl Paper {
                     traces: self.measure.trace.is_some(),
                 };
                 self.measure.carry_out(|progress| cislunar::reproduce(&options, progress))
+            }
+            Name::DtnAx25 => {
+                self.measure.carry_out(|_| Ok(dtn_ax25::reproduce(self.measure.seed.unwrap_or(1))))
+            }
+            Name::Ax25Throughput => {
+                self.measure.carry_out(|_| Ok(ax25_throughput::reproduce(self.measure.seed.unwrap_or(1))))
             }
         }
     }
