@@ -7,6 +7,7 @@ mod peer;
 
 use common::{App, Place, config, payload, start};
 use longwire_node::Node;
+use longwire_node::message::{Options, Reply};
 use peer::{Peer, bundle, transfer, transfer_3};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -130,6 +131,74 @@ fn free() -> SocketAddr {
 
 fn count(status: &serde_json::Value, counter: &str) -> u64 {
     status["counters"][counter].as_u64().expect("a counter")
+}
+
+/// More comes than the relay's disk has room for, while nothing can leave it: it refuses the rest, is restarted as it is,
+/// and all files arrive once and whole when there is a way on.
+fn files_over_a_full_disk(kind: Kind, versions: &str) {
+    const FILES: u64 = 40;
+    let Some(disk) = SmallDisk::new(&format!("files-{versions}"), kind) else { return };
+    let (at, later) = (free(), free());
+    let stopped = relay(&disk.path, versions, at, later);
+    let alice = start(config(&format!(
+        "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[agent]\nbackoff-min = '50 ms'\nbackoff-max = '200 ms'\n\
+         [[route]]\nto = '*'\nvia = 'relay'\n[[link]]\nname = 'relay'\naddress = '{at}'\n{QUICK}versions = '{versions}'"
+    )));
+    let mut here = App::new(&alice);
+    for seed in 0..FILES {
+        let send = here.send("dtn://carol/inbox", &payload(1_000_000, seed), Options::default());
+        here.wait_accepted(send);
+    }
+    let mut there = App::new(&stopped);
+    there.wait_status(|status| count(status, "refused_no_resources") > 3);
+    // It lives: it answers, says of its own that there is no room, and has what it has accepted.
+    let own = there.send("dtn://carol/inbox", &payload(DISK_BYTES as usize, 99), Options::default());
+    let reason = there.wait(|said| match said.head {
+        Reply::Failed { send, reason, .. } if send == own => Some(reason),
+        _ => None,
+    });
+    assert!(reason.contains("full"), "{reason}");
+    drop((there, stopped));
+    // As after a crash, on a disk that is as full.
+    let relay = relay(&disk.path, versions, at, later);
+    let mut there = App::new(&relay);
+    let status = there.wait_status(|status| status["ready"] == true);
+    assert_eq!(status["store"]["damaged"], 0, "{status:#}");
+    let [kept, left] = [&mut there, &mut here].map(|app| app.status()["bundles"].as_u64().unwrap());
+    assert!(kept > 0 && left > 0 && kept + left >= FILES, "{kept} are kept, {left} are not sent");
+    let carol = start(config(&format!(
+        "node = 'dtn://carol/'\nlisten = ['{later}']\n[storage]\nkind = 'memory'\n{QUICK}versions = '{versions}'"
+    )));
+    let mut end = App::new(&carol);
+    end.register("inbox", 0);
+    let mut got = Vec::new();
+    for _ in 0..FILES {
+        let (delivery, data) = end.receive();
+        end.take(delivery);
+        got.push(data);
+    }
+    for seed in 0..FILES {
+        let found = got.iter().filter(|data| **data == payload(1_000_000, seed)).count();
+        assert_eq!(found, 1, "file {seed}");
+    }
+    for app in [&mut here, &mut there, &mut end] {
+        app.wait_status(|status| status["bundles"] == 0);
+    }
+}
+
+#[test]
+fn files_over_a_full_loop_disk_by_version_3() {
+    files_over_a_full_disk(Kind::Loop, "3");
+}
+
+#[test]
+fn files_over_a_full_loop_disk_by_version_4() {
+    files_over_a_full_disk(Kind::Loop, "4");
+}
+
+#[test]
+fn files_over_a_full_tmpfs_by_version_4() {
+    files_over_a_full_disk(Kind::Tmpfs, "4");
 }
 
 /// What a neighbour hears of its transfer: up to where it is acknowledged, or why it is refused.

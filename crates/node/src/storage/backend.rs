@@ -42,6 +42,11 @@ pub trait Backend: Send + 'static {
     /// The batch was not kept.
     fn write(&mut self, batch: &[Write]) -> Result<(), Refusal>;
 
+    /// Bytes that one batch should take at the most, with some for each entry.
+    fn batch_bytes_max(&self) -> usize {
+        32 << 20
+    }
+
     /// Does some of what can wait; true: there is more.
     fn tend(&mut self) -> bool {
         false

@@ -8,11 +8,12 @@ use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, Stora
 use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-/// Bytes of data that one batch takes at the most; what is over waits for the next.
-const BATCH_BYTES_MAX: usize = 32 << 20;
+/// What an entry of a batch counts beside its data, bytes.
+const ENTRY_BYTES: usize = 64;
 /// Data shorter than this are kept apart from what came with them.
 const OWN_BYTES: usize = 16 * 1024;
 /// What a thread tells the engines' task with.
@@ -302,11 +303,15 @@ impl<B: Backend> Writer<B> {
     }
 
     fn run(mut self, jobs: &mpsc::Receiver<Vec<Job>>, tell: &Tell) {
+        let mut tends = false;
         loop {
             if self.waiting.is_empty() {
-                match jobs.recv() {
+                // What can wait is done while nothing else is to do.
+                let next = if tends { jobs.try_recv() } else { jobs.recv().map_err(Into::into) };
+                match next {
                     Ok(more) => self.waiting.extend(more),
-                    Err(mpsc::RecvError) => return,
+                    Err(TryRecvError::Empty) => {}
+                    Err(TryRecvError::Disconnected) => return,
                 }
             }
             while let Ok(more) = jobs.try_recv() {
@@ -316,7 +321,7 @@ impl<B: Backend> Writer<B> {
             if !answers.is_empty() {
                 tell(answers);
             }
-            self.backend.tend();
+            tends = self.backend.tend();
         }
     }
 
@@ -336,18 +341,25 @@ impl<B: Backend> Writer<B> {
     }
 
     fn write(&mut self) -> Vec<StorageIndication> {
+        let bytes_max = self.backend.batch_bytes_max();
         let mut batch: Vec<Write> = Vec::new();
-        let (mut bytes, mut taken) = (0, 0);
-        while bytes < BATCH_BYTES_MAX
+        let (mut bytes, mut taken, mut weight) = (0, 0, 0);
+        while weight < bytes_max
             && let Some(Job::Write(_)) = self.waiting.front()
         {
-            let Some(Job::Write(write)) = self.waiting.pop_front() else { unreachable!("it was just seen") };
+            let Some(Job::Write(mut write)) = self.waiting.pop_front() else {
+                unreachable!("it was just seen")
+            };
+            if let Some(rest) = split(&mut write, bytes_max) {
+                self.waiting.push_front(Job::Write(rest));
+            }
             let length = if let Write::Append { data, .. } = &write { data.len() } else { 0 };
             taken += length as u64;
             if self.drops(&write) {
                 continue;
             }
             bytes += length;
+            weight += length + ENTRY_BYTES;
             put(&mut batch, write);
         }
         let answers = match self.backend.write(&batch) {
@@ -397,6 +409,17 @@ impl<B: Backend> Writer<B> {
                 Some(StorageIndication::Failed { record: *record, failure: StorageFailure::Device })
             }
         }
+    }
+}
+
+/// What of an append is over a length.
+fn split(write: &mut Write, length: usize) -> Option<Write> {
+    match write {
+        Write::Append { record, offset, data } if data.len() > length => {
+            let rest = data.split_off(length);
+            Some(Write::Append { record: *record, offset: *offset + length as u64, data: rest })
+        }
+        _ => None,
     }
 }
 

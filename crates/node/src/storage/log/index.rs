@@ -1,5 +1,6 @@
 //! Where everything lies: records, their chunks, and the segments that hold them.
 
+use super::device::in_blocks;
 use super::frame::{HEADER_BYTES, Header, PREAMBLE_BYTES};
 use longwire_proto::service::RecordId;
 use std::collections::BTreeMap;
@@ -115,9 +116,11 @@ impl Index {
         (self.segments.len() > 1).then_some((*number, segment))
     }
 
-    /// Bytes of all segments, and bytes in them that still count.
+    /// Bytes of all segments in whole blocks, and bytes in them that still count.
     pub(super) fn totals(&self) -> (u64, u64) {
-        let sum = |total: (u64, u64), segment: &Segment| (total.0 + segment.bytes, total.1 + segment.live);
+        let sum = |total: (u64, u64), segment: &Segment| {
+            (total.0 + in_blocks(segment.bytes), total.1 + segment.live)
+        };
         self.segments.values().fold((0, 0), sum)
     }
 

@@ -14,10 +14,15 @@
 //! Opening reads headers only (see [`scan`]). Each entry stands for itself: one that is damaged takes no other with it;
 //! it is set aside and told (see [`quarantine`]).
 //!
-//! Space for removals is kept in a reserve file: a store that is full can always be emptied.
+//! **A full device.** A reserve file is put aside while there is room. It is more than a segment is long, and is let go
+//! for three things: to move what counts out of the oldest segment, which frees at least as much again; to remove; and for
+//! short notes about what is here. While it is gone nothing else is taken. On a device that was full, waste is moved away
+//! as soon as it is more than a segment, so what counts is all that keeps newcomers out: docs/store.md says how much.
 //!
-//! Units: bytes. Limits: 64 MiB a segment, 128 KiB an entry, about 100 bytes of memory a record and 24 a chunk.
+//! Units: bytes. Limits: a segment is 64 MiB, or a 32nd of the room that a small device has for the store; the reserve is
+//! a segment and a half; 128 KiB an entry, about 100 bytes of memory a record and 24 a chunk.
 
+mod device;
 mod frame;
 mod index;
 mod quarantine;
@@ -27,26 +32,33 @@ pub use quarantine::{Damage, Harm, Quarantine};
 
 use super::backend::{Backend, Reader, Refusal, Write};
 use bytes::{Bytes, BytesMut};
-use frame::{DATA_BYTES_MAX, HEADER_BYTES, Header, Kind, Secret};
+use device::Device;
+use frame::{DATA_BYTES_MAX, HEADER_BYTES, Header, Kind, PREAMBLE_BYTES, Secret};
 use index::{Chunk, Index, chunk_of};
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::{RecordId, StorageFailure};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, IoSlice, Write as _};
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A new segment begins when the last one is as long as this.
+/// A segment is not longer than this, unless one batch alone is.
 pub(crate) const SEGMENT_BYTES: u64 = 64 << 20;
-/// Kept for removals when the device is full.
-const RESERVE_BYTES: usize = 1 << 20;
+/// Shorter segments would be all headers and blocks.
+const SEGMENT_BYTES_MIN: u64 = 256 << 10;
+/// What a small device has room for is so many segments.
+const SEGMENTS: u64 = 32;
+/// Appends up to this may be notes about what is here already, and are taken from the reserve.
+const NOTE_BYTES_MAX: usize = 4096;
 /// How much is moved out of an old segment between two batches.
 const MOVE_BYTES: u64 = 4 << 20;
 /// Data at most so long are copied beside their header; longer ones are written from where they are.
 const COPY_BYTES_MAX: usize = 4096;
-/// Pieces of memory that one call writes; the kernel takes 1,024.
-const SLICES_MAX: usize = 1024;
+/// A segment without entries: its beginning and a mark.
+const SEGMENT_EMPTY_BYTES: u64 = (PREAMBLE_BYTES + HEADER_BYTES) as u64;
 
 /// What opening met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +75,7 @@ pub struct Opened {
 #[derive(Debug)]
 pub struct Log {
     folder: PathBuf,
+    device: Device,
     /// Held locked: one process at a time.
     _lock: File,
     index: Arc<Mutex<Index>>,
@@ -74,7 +87,12 @@ pub struct Log {
     marked: bool,
     /// The active segment may have bytes of a write that failed.
     spoilt: bool,
+    /// The reserve is there as a whole.
     reserved: bool,
+    /// The device was full, and has not had much room since.
+    short: bool,
+    /// How long a segment may be.
+    segment_bytes: u64,
 }
 
 fn lock(index: &Mutex<Index>) -> MutexGuard<'_, Index> {
@@ -88,6 +106,10 @@ impl Log {
     /// The folder cannot be made or read, or another process has it.
     pub fn open(folder: &Path) -> io::Result<(Self, Opened)> {
         fs::create_dir_all(folder)?;
+        Log::open_on(folder, Device::new(folder))
+    }
+
+    fn open_on(folder: &Path, device: Device) -> io::Result<(Self, Opened)> {
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -109,8 +131,10 @@ impl Log {
         }
         let opened =
             Opened { records: index.records.len(), torn_bytes: met.torn_bytes, damaged: met.damaged };
+        let room = device.free().saturating_add(device.own());
         let mut log = Log {
             folder: folder.to_owned(),
+            device,
             _lock: lock,
             index: Arc::new(Mutex::new(index)),
             quarantine,
@@ -119,18 +143,22 @@ impl Log {
             batch: met.batch,
             marked: false,
             spoilt: false,
-            reserved: folder.join("reserve").exists(),
+            reserved: false,
+            short: false,
+            segment_bytes: (room / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES),
         };
+        let aside = fs::metadata(log.reserve_path()).map_or(0, |about| about.len());
+        log.reserved = aside >= log.reserve_bytes();
         if let Err(error) = log.begin_segment() {
             // A full device: what was put aside is enough to open it and to remove.
-            if !is_full(&error) || !log.reserved {
+            if !is_full(&error) || aside == 0 {
                 return Err(error);
             }
             log.release_reserve();
             log.begin_segment()?;
         }
-        log.reserve();
         log.drop_dead();
+        log.short = !log.reserve() || log.device.free() < log.much_bytes();
         Ok((log, opened))
     }
 
@@ -152,8 +180,9 @@ impl Log {
         let number = self.active + 1;
         let path = segment_path(&self.folder, number);
         let file = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(&path)?;
-        let made = file
-            .write_all_at(&self.secret.preamble(), 0)
+        let made = self
+            .device
+            .append(&file, 0, &mut [IoSlice::new(&self.secret.preamble())])
             .and_then(|()| file.sync_all())
             .and_then(|()| File::open(&self.folder)?.sync_all());
         if let Err(error) = made {
@@ -172,7 +201,7 @@ impl Log {
         let (file, at) = self.end();
         let mut mark = Vec::with_capacity(HEADER_BYTES);
         Header::batch(self.batch + 1).encode(self.secret, &mut mark);
-        self.marked = file.write_all_at(&mark, at).is_ok();
+        self.marked = self.device.append(&file, at, &mut [IoSlice::new(&mark)]).is_ok();
         if self.marked {
             self.batch += 1;
             let mut index = lock(&self.index);
@@ -188,25 +217,43 @@ impl Log {
         (segment.file.clone(), segment.bytes)
     }
 
-    /// Puts space aside, if there is some.
-    fn reserve(&mut self) {
-        if !self.reserved {
-            let path = self.folder.join("reserve");
-            let made = File::create(&path).and_then(|mut file| {
-                file.write_all(&vec![0; RESERVE_BYTES])?;
-                file.sync_all()
-            });
-            self.reserved = made.is_ok();
+    fn reserve_path(&self) -> PathBuf {
+        self.folder.join("reserve")
+    }
+
+    /// Enough to move all that counts in a segment, and to remove and note meanwhile.
+    fn reserve_bytes(&self) -> u64 {
+        self.segment_bytes + self.spare_bytes()
+    }
+
+    fn spare_bytes(&self) -> u64 {
+        self.segment_bytes / 2
+    }
+
+    /// With so much free beside the reserve a device is not short of it.
+    fn much_bytes(&self) -> u64 {
+        4 * self.segment_bytes
+    }
+
+    /// Puts space aside, if there is some; true: it is there.
+    fn reserve(&mut self) -> bool {
+        if !self.reserved && self.device.free() >= self.reserve_bytes() {
+            self.reserved = self.device.put_aside(&self.reserve_path(), self.reserve_bytes()).is_ok();
             if !self.reserved {
-                let _ = fs::remove_file(&path);
+                self.release_reserve();
             }
         }
+        self.reserved
     }
 
     fn release_reserve(&mut self) {
-        if core::mem::take(&mut self.reserved) {
-            let _ = fs::remove_file(self.folder.join("reserve"));
-        }
+        self.reserved = false;
+        let _ = fs::remove_file(self.reserve_path());
+    }
+
+    /// What is free, and what would be without the reserve.
+    fn free_in_need(&self) -> u64 {
+        self.device.free() + if self.reserved { self.reserve_bytes() } else { 0 }
     }
 
     /// Removes the oldest segments as long as nothing in them counts.
@@ -230,7 +277,7 @@ impl Log {
         }
         let (file, start) = self.end();
         let composed = Composed::new(batch, self.secret, start);
-        let written = composed.write(&file, start).and_then(|()| file.sync_data());
+        let written = composed.write(&self.device, &file, start).and_then(|()| file.sync_data());
         if let Err(error) = written {
             // Nothing of it may come back at the next start.
             self.spoilt = file.set_len(start).is_err() || file.sync_all().is_err();
@@ -255,37 +302,58 @@ impl Log {
     }
 
     fn commit_in_place(&mut self, batch: &[Write]) -> io::Result<()> {
-        let full = lock(&self.index).segments[&self.active].bytes >= SEGMENT_BYTES;
+        let bytes = lock(&self.index).segments[&self.active].bytes;
+        let full = bytes > SEGMENT_EMPTY_BYTES && bytes + entries_bytes(batch) > self.segment_bytes;
         if full || self.spoilt {
             self.begin_segment()?;
         }
         self.commit(batch)
     }
 
-    /// There was no space: what is removed is removed all the same.
-    fn commit_removals(&mut self, batch: &[Write]) -> io::Result<()> {
-        let removals: Vec<Write> =
-            batch.iter().filter(|write| matches!(write, Write::Remove { .. })).cloned().collect();
-        if !removals.is_empty() {
-            self.release_reserve();
-            self.commit_in_place(&removals)?;
-            self.drop_dead();
+    /// Commits; where there is no space, from the reserve.
+    fn commit_in_need(&mut self, batch: &[Write]) -> io::Result<()> {
+        match self.commit_in_place(batch) {
+            Err(error) if is_full(&error) && self.reserved => {
+                self.short = true;
+                self.release_reserve();
+                self.commit_in_place(batch)
+            }
+            done => done,
         }
-        Ok(())
     }
 
-    /// Moves some of what counts out of the oldest segment, if waste is more than half.
+    /// There is no space: what is removed is removed all the same, and notes are taken.
+    fn write_on_full(&mut self, batch: &[Write]) -> Result<(), Refusal> {
+        self.short = true;
+        let is_note =
+            |write: &Write| !matches!(write, Write::Append { data, .. } if data.len() > NOTE_BYTES_MAX);
+        let left = self.segment_bytes + self.spare_bytes() / 4 * 3 + entries_bytes(batch);
+        let all = batch.iter().all(is_note) && self.free_in_need() >= left;
+        let kept: Vec<Write> =
+            batch.iter().filter(|write| all || matches!(write, Write::Remove { .. })).cloned().collect();
+        if !kept.is_empty() {
+            self.commit_in_need(&kept).map_err(|_| Refusal::Device)?;
+            self.drop_dead();
+        }
+        if all { Ok(()) } else { Err(Refusal::Full) }
+    }
+
+    /// What is to be moved next: the oldest segment, if there is too much waste.
+    fn wasteful(&self) -> Option<u32> {
+        let index = lock(&self.index);
+        let (total, live) = index.totals();
+        let tolerated =
+            if self.short { self.segment_bytes.max(total / SEGMENTS) } else { live + 2 * self.segment_bytes };
+        let (number, oldest) = index.oldest()?;
+        let too_much = number != self.active && total - live > tolerated;
+        // All of it or nothing: a part that was moved frees nothing, and has taken what removals need.
+        (too_much && self.free_in_need() > oldest.live + self.spare_bytes() / 8).then_some(number)
+    }
+
+    /// Moves some of what counts out of the oldest segment, if there is too much waste.
     fn move_some(&mut self) -> bool {
-        let moved = {
-            let index = lock(&self.index);
-            let (total, live) = index.totals();
-            match index.oldest() {
-                Some((number, _)) if number != self.active && total > 2 * live + 2 * SEGMENT_BYTES => {
-                    index.chunks_in(number, MOVE_BYTES)
-                }
-                _ => return false,
-            }
-        };
+        let Some(number) = self.wasteful() else { return false };
+        let moved = lock(&self.index).chunks_in(number, MOVE_BYTES.min(self.segment_bytes / 4));
         let reader = self.log_reader();
         let mut copies = Vec::new();
         for (record, chunk) in moved {
@@ -300,7 +368,7 @@ impl Log {
                 Err(StorageFailure::Missing | StorageFailure::Device) => {}
             }
         }
-        let moved = !copies.is_empty() && self.commit_in_place(&copies).is_ok();
+        let moved = !copies.is_empty() && self.commit_in_need(&copies).is_ok();
         self.drop_dead();
         moved
     }
@@ -312,21 +380,35 @@ impl Backend for Log {
     }
 
     fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
+        let needed = if self.short { without_vain(&lock(&self.index), batch) } else { batch.into() };
+        let batch = &needed[..];
+        if self.short && batch.is_empty() {
+            return Ok(());
+        }
+        let brings = batch.iter().any(|write| matches!(write, Write::Append { .. }));
+        if brings && !self.reserve() {
+            return self.write_on_full(batch);
+        }
         match self.commit_in_place(batch) {
             Ok(()) => {
                 self.drop_dead();
                 Ok(())
             }
-            Err(error) if is_full(&error) => match self.commit_removals(batch) {
-                Ok(()) => Err(Refusal::Full),
-                Err(_) => Err(Refusal::Device),
-            },
+            Err(error) if is_full(&error) => self.write_on_full(batch),
             Err(_) => Err(Refusal::Device),
         }
     }
 
+    fn batch_bytes_max(&self) -> usize {
+        // A segment takes two of them.
+        (self.segment_bytes / 2) as usize
+    }
+
     fn tend(&mut self) -> bool {
         self.reserve();
+        if self.short && self.reserved {
+            self.short = self.device.free() < self.much_bytes();
+        }
         self.move_some()
     }
 
@@ -357,6 +439,29 @@ fn segments(folder: &Path) -> io::Result<Vec<(u32, Arc<File>)>> {
         Ok((number, Arc::new(file)))
     };
     numbers.into_iter().map(open).collect()
+}
+
+/// A batch without the removals of what is not there: whoever is refused has none of it removed at the cost of the reserve.
+fn without_vain<'a>(index: &Index, batch: &'a [Write]) -> Cow<'a, [Write]> {
+    let mut brought = BTreeSet::new();
+    let mut is_needed = |write: &&Write| match write {
+        Write::Append { record, .. } => {
+            brought.insert(*record);
+            true
+        }
+        Write::Remove { record } => brought.contains(record) || index.records.contains_key(record),
+    };
+    let needed = batch.iter().filter(|write| is_needed(write)).cloned().collect();
+    Cow::Owned(needed)
+}
+
+/// What a batch takes in a segment.
+fn entries_bytes(batch: &[Write]) -> u64 {
+    let bytes = |write: &Write| match write {
+        Write::Append { data, .. } => data.len() + data.len().div_ceil(DATA_BYTES_MAX) * HEADER_BYTES,
+        Write::Remove { .. } => HEADER_BYTES,
+    };
+    batch.iter().map(|write| bytes(write) as u64).sum()
 }
 
 /// A batch as it goes to the device.
@@ -411,25 +516,12 @@ impl<'a> Composed<'a> {
         }
     }
 
-    fn write(&self, file: &File, start: u64) -> io::Result<()> {
+    fn write(&self, device: &Device, file: &File, start: u64) -> io::Result<()> {
         let slices = self.parts.iter().map(|part| match part {
             Part::Small(from, to) => IoSlice::new(&self.small[*from..*to]),
             Part::Data(data) => IoSlice::new(data),
         });
-        let mut slices: Vec<IoSlice<'_>> = slices.collect();
-        let mut left = &mut slices[..];
-        let mut file = file;
-        io::Seek::seek(&mut file, io::SeekFrom::Start(start))?;
-        while !left.is_empty() {
-            let some = left.len().min(SLICES_MAX);
-            match file.write_vectored(&left[..some]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => IoSlice::advance_slices(&mut left, written),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        device.append(file, start, &mut slices.collect::<Vec<_>>())
     }
 }
 

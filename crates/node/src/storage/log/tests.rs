@@ -1,3 +1,5 @@
+mod full;
+
 use super::*;
 use std::collections::BTreeMap;
 

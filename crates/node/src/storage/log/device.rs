@@ -1,0 +1,100 @@
+//! The device under a store: what is free on it, and everything that takes some of it.
+
+use rustix::io::Errno;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IoSlice, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Pieces of memory that one call writes; the kernel takes 1,024.
+const SLICES_MAX: usize = 1024;
+
+/// Where a store lies. Units: bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Device {
+    folder: PathBuf,
+    /// The device is only as large as this, with blocks of 4 KiB.
+    #[cfg(test)]
+    bytes_max: Option<u64>,
+}
+
+impl Device {
+    pub(super) fn new(folder: &Path) -> Self {
+        Device {
+            folder: folder.to_owned(),
+            #[cfg(test)]
+            bytes_max: None,
+        }
+    }
+
+    /// Bytes that are free for whoever comes first; unknown is without limit.
+    pub(super) fn free(&self) -> u64 {
+        #[cfg(test)]
+        if let Some(bytes_max) = self.bytes_max {
+            return bytes_max.saturating_sub(self.own());
+        }
+        rustix::fs::statvfs(&self.folder)
+            .map_or(u64::MAX, |device| device.f_bavail.saturating_mul(device.f_frsize))
+    }
+
+    /// Bytes of the store's own files, in whole blocks.
+    pub(super) fn own(&self) -> u64 {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        files.flat_map(|file| file.metadata()).map(|about| in_blocks(about.len())).sum()
+    }
+
+    /// Writes at the end of a file.
+    pub(super) fn append(&self, mut file: &File, start: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        #[cfg(test)]
+        self.check(file, start + slices.iter().map(|slice| slice.len() as u64).sum::<u64>())?;
+        let mut left = slices;
+        file.seek(SeekFrom::Start(start))?;
+        while !left.is_empty() {
+            let some = left.len().min(SLICES_MAX);
+            match file.write_vectored(&left[..some]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes so much for a file that nobody reads.
+    pub(super) fn put_aside(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        #[cfg(test)]
+        self.check(&file, bytes)?;
+        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => {}
+            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) => return Err(error.into()),
+            // Not every file system can; all can be written to.
+            Err(_) => drop(io::copy(&mut io::Read::take(io::repeat(0), bytes), &mut file)?),
+        }
+        file.sync_all()
+    }
+}
+
+/// What a file of so many bytes takes.
+pub(super) fn in_blocks(bytes: u64) -> u64 {
+    bytes.next_multiple_of(4096)
+}
+
+#[cfg(test)]
+impl Device {
+    /// A device of this size, for the store alone.
+    pub(super) fn small(folder: &Path, bytes_max: u64) -> Self {
+        Device { folder: folder.to_owned(), bytes_max: Some(bytes_max) }
+    }
+
+    /// A write that does not fit leaves as much of it as does, as a kernel would.
+    fn check(&self, file: &File, end: u64) -> io::Result<()> {
+        let length = file.metadata()?.len();
+        let room = in_blocks(length).saturating_add(self.free());
+        if in_blocks(end) <= room {
+            return Ok(());
+        }
+        file.set_len(room.max(length))?;
+        Err(io::ErrorKind::StorageFull.into())
+    }
+}

@@ -1,0 +1,214 @@
+//! Devices that are full: what is kept stays, what goes makes room, whatever its order was.
+
+use super::*;
+use longwire_proto::rng::Rng;
+
+const ROOM: u64 = 8 << 20;
+
+/// A store on a small device, and what it is known to keep.
+struct Small {
+    place: Place,
+    room: u64,
+    log: Log,
+    kept: BTreeMap<u64, Bytes>,
+    next: u64,
+    rng: Rng,
+}
+
+impl Small {
+    fn new(name: &str, room: u64) -> Self {
+        let place = Place::new(name);
+        fs::create_dir_all(&place.0).unwrap();
+        let (log, _) = Log::open_on(&place.0, Device::small(&place.0, room)).unwrap();
+        Small { place, room, log, kept: BTreeMap::new(), next: 1, rng: Rng::new(room) }
+    }
+
+    fn reopen(&mut self) {
+        // Its lock has to go first.
+        let elsewhere = Place::new("elsewhere");
+        self.log = Log::open(&elsewhere.0).unwrap().0;
+        let (log, opened) = Log::open_on(&self.place.0, Device::small(&self.place.0, self.room)).unwrap();
+        assert_eq!(opened.damaged, 0);
+        self.log = log;
+    }
+
+    /// Brings a record; true: it is taken.
+    fn bring(&mut self, length: u64) -> bool {
+        self.bring_some(1, length)
+    }
+
+    /// Brings records together, in batches as a node does; true: they are taken. What is taken of others is removed.
+    fn bring_some(&mut self, count: u64, length: u64) -> bool {
+        let piece_bytes = self.log.batch_bytes_max().min(64 << 10);
+        let mut batch = Vec::new();
+        let mut brought = BTreeMap::new();
+        for record in self.next..self.next + count {
+            let mut data = vec![0; length as usize];
+            self.rng.fill(&mut data);
+            let data = Bytes::from(data);
+            let pieces = data.chunks(piece_bytes).enumerate();
+            batch.extend(
+                pieces.map(|(at, piece)| append(record, (at * piece_bytes) as u64, data.slice_ref(piece))),
+            );
+            brought.insert(record, data);
+        }
+        self.next += count;
+        for some in batch.chunks((piece_bytes as u64 / length).max(1) as usize) {
+            if let Err(refusal) = self.log.write(some) {
+                assert_eq!(refusal, Refusal::Full);
+                brought.into_keys().for_each(|record| self.take_away(record));
+                return false;
+            }
+            self.log.tend();
+        }
+        self.kept.extend(brought);
+        true
+    }
+
+    fn take_away(&mut self, record: u64) {
+        let removed = self.log.write(&[remove(record)]);
+        assert!(matches!(removed, Ok(()) | Err(Refusal::Full)), "{removed:?}");
+        self.kept.remove(&record);
+        self.log.tend();
+    }
+
+    /// Until nothing can be done any more.
+    fn rest(&mut self) {
+        while self.log.tend() {}
+    }
+
+    fn fill(&mut self, length: u64) {
+        let count = (16_000 / length).max(1);
+        loop {
+            if !self.bring_some(count, length) {
+                self.rest();
+                if !self.bring_some(count, length) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.log.totals().1
+    }
+
+    fn check(&mut self) {
+        let found = content(&mut self.log);
+        assert!(found == self.kept, "{} records, {} are known", found.len(), self.kept.len());
+    }
+}
+
+type Order = fn(&mut Rng, &BTreeMap<u64, Bytes>) -> u64;
+
+fn orders() -> [(&'static str, Order); 4] {
+    [
+        ("the oldest first", |_, kept| *kept.keys().next().unwrap()),
+        ("the newest first", |_, kept| *kept.keys().next_back().unwrap()),
+        ("any", |rng, kept| *kept.keys().nth(rng.below(kept.len() as u64) as usize).unwrap()),
+        ("all but the oldest", |rng, kept| {
+            let at = 1 + rng.below(kept.len() as u64 - 1);
+            *kept.keys().nth(at as usize).unwrap()
+        }),
+    ]
+}
+
+/// docs/store.md: what is kept and a newcomer of up to a 16th are less than seven eighths of the room, and it is taken.
+#[test]
+fn a_store_that_was_full_takes_again_below_seven_eighths() {
+    let room = ROOM;
+    for length in [1_000, 100_000, room / 16] {
+        for (name, order) in orders() {
+            let mut small = Small::new("eighths", room);
+            for round in 0..2 {
+                small.fill(length);
+                assert!(small.kept_bytes() + length > room * 13 / 16, "{} of {room}", small.kept_bytes());
+                while small.kept_bytes() > room * 7 / 8 - room / 16 {
+                    let batch = (0..(16_000 / length).max(1)).map(|_| {
+                        let gone = order(&mut small.rng, &small.kept);
+                        small.kept.remove(&gone);
+                        remove(gone)
+                    });
+                    let removed = small.log.write(&batch.collect::<Vec<_>>());
+                    assert!(matches!(removed, Ok(()) | Err(Refusal::Full)), "{removed:?}");
+                    small.log.tend();
+                }
+                if round == 0 {
+                    small.reopen();
+                }
+                small.rest();
+                let (total, live) = small.log.totals();
+                assert!(
+                    small.bring(room / 16 - 10_000),
+                    "{room}, {length}, {name}, round {round}: {live} of {total} count"
+                );
+                small.check();
+            }
+        }
+    }
+}
+
+/// A device that others have filled to the last block gives up all that a store has, one by one.
+#[test]
+fn all_can_be_removed_from_a_device_without_a_free_byte() {
+    for length in [1_000, 200_000] {
+        let mut small = Small::new("emptied", ROOM);
+        let wanted = ROOM / 2;
+        while small.kept.len() < 5_000 && small.kept_bytes() < wanted {
+            assert!(small.bring_some((16_000 / length).max(1), length));
+        }
+        small.room = small.log.device.own();
+        small.log.device = Device::small(&small.place.0, small.room);
+        assert!(!small.bring(50_000));
+        while let Some(gone) = small.kept.keys().nth(small.rng.below(small.kept.len().max(1) as u64) as usize)
+        {
+            let gone = *gone;
+            small.take_away(gone);
+            if small.kept.len().is_multiple_of(500) {
+                small.reopen();
+                small.check();
+            }
+        }
+        small.rest();
+        assert!(small.bring(small.room / 4), "records of {length} bytes");
+    }
+}
+
+/// A delivery is only over once it is noted: a full device takes that, and nothing long.
+#[test]
+fn a_full_device_takes_notes() {
+    let mut small = Small::new("notes", ROOM);
+    small.fill(100_000);
+    for _ in 0..100 {
+        assert!(small.bring(100));
+        assert!(!small.bring(100_000));
+    }
+    small.check();
+    small.reopen();
+    assert!(small.bring(100));
+    small.check();
+}
+
+/// Whatever of the tidying a crash leaves, everything is there, and the rest of it is done afterwards.
+#[test]
+fn a_crash_between_any_two_moves_loses_nothing() {
+    let mut small = Small::new("moves", ROOM);
+    small.fill(30_000);
+    let every_other: Vec<u64> = small.kept.keys().copied().step_by(2).collect();
+    for record in every_other {
+        small.kept.remove(&record);
+        let _ = small.log.write(&[remove(record)]);
+    }
+    let mut moves = 0;
+    loop {
+        small.reopen();
+        small.check();
+        if !small.log.tend() {
+            break;
+        }
+        moves += 1;
+    }
+    assert!(moves > 10, "{moves} moves");
+    assert!(small.bring(small.room / 16));
+    small.check();
+}
