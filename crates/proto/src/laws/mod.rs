@@ -32,12 +32,14 @@ mod disks;
 mod flawed;
 mod frames;
 mod joints;
+mod packets;
 mod seeds;
 mod stack;
 mod tcp;
 mod toy;
 
 pub(crate) use bundles::{BundleUsers, Manners};
+pub(crate) use packets::{PacketLinks, Weather as PacketWeather};
 pub(crate) use seeds::{Replay, catches, catches_also, sweep};
 
 use crate::engine::{Engine, Service};

@@ -82,4 +82,6 @@ pub enum CloseReason {
     Limit,
     /// The peer took nothing of what was written for too long.
     Stalled,
+    /// What came is not what was sent: its check sequence is wrong.
+    Damaged,
 }

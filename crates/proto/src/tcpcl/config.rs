@@ -144,6 +144,9 @@ pub struct Config {
     /// Announce the length of a bundle: version 3's LENGTH message where the peer asks for it, and asking for it
     /// (RFC 7242 5.5); version 4's Transfer Length extension (RFC 9174 5.2.5.1). Default true.
     pub lengths: bool,
+    /// Version 3: acknowledge every so many segments, and the end of a bundle at once: every acknowledgement is a packet
+    /// of its own on a packet link. Default 1 (RFC 7242 5.3); over AX.25 8, as DTN2 has it.
+    pub ack_window: u32,
     /// Whether to use TLS. Default off.
     pub tls: Tls,
     /// The name that the peer's certificate has to prove when calling, if any (RFC 9174 4.4.3).
@@ -181,6 +184,7 @@ impl Default for Config {
             reactive_fragmentation: true,
             refusal: true,
             lengths: true,
+            ack_window: 1,
             tls: Tls::Off,
             tls_name: None,
             tls_identity: false,
@@ -219,6 +223,21 @@ impl Config {
             refusal: false,
             lengths: false,
             ..Config::default()
+        }
+    }
+
+    /// AX25CM-CL as DTN2 has it, over a connected AX.25 link: one segment a packet of the link, an acknowledgement every 8
+    /// segments and at the end of a bundle, neither refusal nor LENGTH messages, and a keep-alive every 30 s. Silence
+    /// of two minutes is none on a channel that others use, too; the link itself finds out sooner.
+    pub fn ax25(node_id: &str) -> Self {
+        Config {
+            keepalive: Duration::from_secs(30),
+            keepalive_timeout: Some(Duration::from_secs(120)),
+            contact_timeout: Duration::from_secs(120),
+            close_timeout: Duration::from_secs(120),
+            segment_bytes_min: 1,
+            ack_window: 8,
+            ..Config::dtn2(node_id)
         }
     }
 
@@ -262,6 +281,7 @@ impl Config {
         at_least("transfer-mru", self.transfer_mru, 1, "a peer sends no longer bundle")?;
         at_least("transfers-max", self.transfers_max, 1, COUNT)?;
         at_least("open-max", self.open_max, 1, "nothing could be sent")?;
+        at_least("ack-window", u64::from(self.ack_window), 1, "1 acknowledges every segment")?;
         at_least("segments-max", self.segments_max, 1, "the first segment would end the session")
     }
 
@@ -320,7 +340,13 @@ mod check_tests {
 
     #[test]
     fn presets_make_sense_and_what_breaks_a_session_is_named() {
-        for preset in [Config::default(), Config::version_3("a"), Config::dtn2("a"), Config::ion("a")] {
+        for preset in [
+            Config::default(),
+            Config::version_3("a"),
+            Config::dtn2("a"),
+            Config::ion("a"),
+            Config::ax25("a"),
+        ] {
             assert_eq!(preset.check(), Ok(()));
         }
         let plain = Config::default;
@@ -331,6 +357,7 @@ mod check_tests {
             (Config { transfer_mru: 0, ..plain() }, "transfer-mru"),
             (Config { transfers_max: 0, ..plain() }, "transfers-max"),
             (Config { open_max: 0, ..plain() }, "open-max"),
+            (Config { ack_window: 0, ..plain() }, "ack-window"),
             (Config { segments_max: 0, ..plain() }, "segments-max"),
             (Config { keepalive: second / 2, ..plain() }, "keepalive"),
             (Config { keepalive_timeout: Some(second), ..plain() }, "keepalive-timeout"),

@@ -90,6 +90,9 @@ pub(super) struct Incoming {
     unanswered: usize,
     /// Payload bytes that came and are neither accepted nor refused: the stream still holds credit for them.
     held: u64,
+    /// Safe segments since the last answer, and the answer that is put off.
+    unsaid: u32,
+    put_off: Option<Answer>,
     limits: Limits,
 }
 
@@ -102,6 +105,8 @@ struct Limits {
     segments: usize,
     /// One answer for each segment, even of a refused transfer (RFC 7242 5.4).
     answer_each: bool,
+    /// Safe segments for each acknowledgement.
+    ack_window: u32,
 }
 
 /// What came of a segment's header.
@@ -123,12 +128,15 @@ impl Incoming {
             arriving: Arriving::Discard,
             unanswered: 0,
             held: 0,
+            unsaid: 0,
+            put_off: None,
             limits: Limits {
                 segment_mru,
                 transfer_mru: config.transfer_mru,
                 transfers: config.transfers_max.max(1),
                 segments: config.segments_max.max(1),
                 answer_each,
+                ack_window: if answer_each { config.ack_window } else { 1 },
             },
         }
     }
@@ -337,22 +345,33 @@ impl Incoming {
         freed
     }
 
-    /// The next answer that is due.
+    /// The next answer that is due. One acknowledges all segments before it (RFC 7242 5.3), so that only the last of a
+    /// window, the last of a bundle and the last before a refusal are said.
     pub(super) fn next_answer(&mut self) -> Option<Answer> {
-        let transfer = self.transfers.front_mut()?;
-        let segment = *transfer.segments.front()?;
-        let safe = segment.end <= transfer.accepted || transfer.swallowed;
-        let answer = match transfer.refused {
-            _ if safe => Answer::Ack { id: transfer.id, flags: segment.flags, up_to: segment.end },
-            Some(reason) => Answer::Refuse { id: transfer.id, reason },
-            None => return None,
-        };
-        transfer.segments.pop_front();
-        self.unanswered -= 1;
-        if transfer.ended && transfer.segments.is_empty() {
-            self.transfers.pop_front();
+        loop {
+            let transfer = self.transfers.front_mut()?;
+            let segment = *transfer.segments.front()?;
+            let safe = segment.end <= transfer.accepted || transfer.swallowed;
+            let answer = match transfer.refused {
+                _ if safe => Answer::Ack { id: transfer.id, flags: segment.flags, up_to: segment.end },
+                Some(_) if self.put_off.is_some() => return self.put_off.take(),
+                Some(reason) => Answer::Refuse { id: transfer.id, reason },
+                None => return None,
+            };
+            transfer.segments.pop_front();
+            self.unanswered -= 1;
+            let ends = transfer.ended && transfer.segments.is_empty();
+            if ends {
+                self.transfers.pop_front();
+            }
+            self.unsaid += 1;
+            if safe && !ends && self.unsaid < self.limits.ack_window {
+                self.put_off = Some(answer);
+                continue;
+            }
+            (self.unsaid, self.put_off) = (0, None);
+            return Some(answer);
         }
-        Some(answer)
     }
 
     /// The session is over: every transfer that has not wholly risen is lost. Of one that has, the user may make
@@ -361,6 +380,7 @@ impl Incoming {
         self.held = 0;
         self.expected = 0;
         self.unanswered = 0;
+        (self.unsaid, self.put_off) = (0, None);
         core::mem::take(&mut self.transfers)
             .into_iter()
             .filter(|transfer| transfer.refused.is_none() && !transfer.is_whole())

@@ -4,6 +4,9 @@
 //! the caller. [`Session`] is one engine for both: what differs is what goes on the wire ([`v3`], [`v4`]) and how
 //! a session begins and ends.
 //!
+//! Over a connected packet link, such as AX.25's, version 3 is what DTN2 calls AX25CM-CL: [`PacketSession`], a session over
+//! [`Packaging`]. There, not every segment is acknowledged ([`Config::ack_window`]).
+//!
 //! # States
 //!
 //! ```text
@@ -59,6 +62,7 @@ pub mod contact;
 mod dialect;
 mod incoming;
 mod outgoing;
+pub mod packaging;
 mod pipe;
 mod session;
 #[cfg(test)]
@@ -67,4 +71,8 @@ pub mod v3;
 pub mod v4;
 
 pub use config::{Config, Counters, Tls, Version, Versions};
+pub use packaging::Packaging;
 pub use session::Session;
+
+/// AX25CM-CL: a session of version 3 over a connected packet link; [`Config::ax25`] suits it.
+pub type PacketSession = crate::joint::Stack<Session, Packaging>;

@@ -1,5 +1,6 @@
 mod hostile;
 mod laws;
+mod packets;
 mod scene;
 mod stories;
 mod streams;
