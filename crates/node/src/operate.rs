@@ -463,6 +463,7 @@ pub(crate) fn down_words(reason: DownReason) -> (&'static str, &'static str) {
         DownReason::Stream(CloseReason::Unreachable) => ("unreachable", "no way to that address"),
         DownReason::Stream(CloseReason::Insecure) => ("insecure", "TLS failed or was refused"),
         DownReason::Stream(CloseReason::Limit) => ("limit", "a limit of this node was reached"),
+        DownReason::Stream(CloseReason::Damaged) => ("damaged", "what came is not what was sent"),
         DownReason::Stream(CloseReason::Stalled) => ("stalled", "the peer took nothing for too long"),
     }
 }

@@ -103,6 +103,7 @@ impl std::fmt::Display for Failure {
             Failure::Stream(CloseReason::Limit) | Failure::Bundle(SendFailure::Limit) => {
                 "a limit was reached"
             }
+            Failure::Stream(CloseReason::Damaged) => "what came is not what was sent",
             Failure::Stream(CloseReason::Stalled) => "the peer took nothing for too long",
             Failure::Bundle(SendFailure::BadEndpoint) => "not an endpoint",
             Failure::Bundle(SendFailure::Full) => "the store was full",
