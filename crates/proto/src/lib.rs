@@ -5,12 +5,14 @@
 //! words between layers, [`joint`] how engines join. Each protocol has a folder of its own, which uses this heart
 //! and never another protocol's folder.
 
+pub mod agwpe;
 pub mod ax25;
 pub mod bp;
 pub mod codec;
 pub mod engine;
 pub mod fuzz;
 pub mod joint;
+pub mod kiss;
 #[cfg(test)]
 mod laws;
 pub mod rng;

@@ -7,6 +7,11 @@ pub fn crc16_x25(bytes: &[u8]) -> u16 {
     checksum(CrcAlgorithm::Crc16IbmSdlc, bytes) as u16
 }
 
+/// CRC-16/ARC: the generator of SMACK, nothing before and nothing after. Over data and itself, low octet first, it is 0.
+pub fn crc16_arc(bytes: &[u8]) -> u16 {
+    checksum(CrcAlgorithm::Crc16Arc, bytes) as u16
+}
+
 /// CRC-32C, Castagnoli (RFC 9171 4.2.1 type 2).
 pub fn crc32c(bytes: &[u8]) -> u32 {
     checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
@@ -83,6 +88,7 @@ mod tests {
     #[test]
     fn check_values_of_the_catalogue() {
         assert_eq!(crc16_x25(b"123456789"), 0x906e);
+        assert_eq!(crc16_arc(b"123456789"), 0xbb3d);
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     }

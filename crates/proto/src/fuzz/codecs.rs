@@ -1,5 +1,6 @@
 //! Every codec: what has to hold for any bytes, and legal messages to begin with.
 
+use super::radio;
 use crate::bp::generate::Generator;
 use crate::bp::v6;
 use crate::bp::{AdminRecord, BlockType, Bundle, Content, CrcType, Eid, PayloadCrc, Policy, decode_head};
@@ -81,10 +82,14 @@ pub const CODECS: &[Codec] = &[
         valid: |mut rng| encoded(|out| tcpcl4_message(&mut rng).encode(out)),
     },
     Codec { name: "tcpcl 4 extension items", check: check_items, valid: |mut rng| tcpcl4_items(&mut rng) },
+    Codec { name: "kiss frame", check: radio::check_kiss, valid: radio::valid_kiss },
+    Codec { name: "kiss line", check: radio::check_kiss_line, valid: radio::valid_kiss_line },
+    Codec { name: "agwpe frame", check: radio::check_agwpe, valid: radio::valid_agwpe },
+    Codec { name: "agwpe data", check: radio::check_agwpe_data, valid: radio::valid_agwpe_data },
 ];
 
 /// For codecs with one encoding for each value: what is decoded is encoded to the bytes that it came from.
-fn is_identity<T>(
+pub(super) fn is_identity<T>(
     bytes: &Bytes,
     decode: impl Fn(&mut Bytes) -> Result<T, DecodeError>,
     encode: impl Fn(&T, &mut BytesMut),
@@ -97,7 +102,7 @@ fn is_identity<T>(
 }
 
 /// For codecs that accept more than they say: what is encoded is decoded to the same value.
-fn is_stable<T: PartialEq + Debug>(
+pub(super) fn is_stable<T: PartialEq + Debug>(
     bytes: &Bytes,
     decode: impl Fn(&mut Bytes) -> Result<T, DecodeError>,
     encode: impl Fn(&T, &mut BytesMut),
@@ -110,7 +115,7 @@ fn is_stable<T: PartialEq + Debug>(
     true
 }
 
-fn encoded(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
+pub(super) fn encoded(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
     let mut out = BytesMut::new();
     encode(&mut out);
     out.freeze()

@@ -6,6 +6,7 @@
 
 mod codecs;
 mod converse;
+mod radio;
 
 pub use codecs::{CODECS, Codec};
 pub use converse::{PLAYS, Play, Script};

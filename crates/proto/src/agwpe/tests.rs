@@ -1,0 +1,67 @@
+//! Frames as servers and programs write them.
+
+use super::*;
+use crate::codec::DecodeError;
+use bytes::{Bytes, BytesMut};
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// A call, octet by octet.
+#[test]
+fn a_call_is_36_octets() {
+    let call = Frame { pid: 0xf0, ..Frame::new(Kind::Connect).between(name("EI7IG-1"), name("W1AW-15")) };
+    let mut expected = vec![0, 0, 0, 0, b'C', 0, 0xf0, 0];
+    expected.extend_from_slice(b"EI7IG-1\0\0\0W1AW-15\0\0\0");
+    expected.extend_from_slice(&[0; 8]);
+    assert_eq!(call.to_bytes(), expected);
+    assert_eq!(Frame::decode(&mut expected.into()), Ok(call));
+}
+
+#[test]
+fn data_have_their_length_low_octet_first() {
+    let data = Frame::new(Kind::Data).between(name("A1A"), name("B1B")).with(vec![7; 300]);
+    let bytes = data.to_bytes();
+    assert_eq!(bytes[28..36], [44, 1, 0, 0, 0, 0, 0, 0]);
+    for length in 0..bytes.len() {
+        assert_eq!(Frame::decode(&mut bytes.slice(..length)), Err(DecodeError::Incomplete), "{length}");
+    }
+    let mut two = Bytes::from([&bytes[..], &bytes[..]].concat());
+    assert_eq!(Frame::decode(&mut two), Ok(data.clone()));
+    assert_eq!(Frame::decode(&mut two), Ok(data));
+    assert!(two.is_empty());
+}
+
+/// What is behind the zero of a name is not part of it, and a server that wants four gigabytes read is not followed.
+#[test]
+fn what_servers_leave_in_headers_is_no_matter() {
+    let mut bytes = Frame::new(Kind::Data).between(name("A1A"), name("B1B")).to_bytes().to_vec();
+    bytes[12..18].copy_from_slice(b"xyz\xff\x80\x01");
+    bytes[1] = 9;
+    assert_eq!(Frame::decode(&mut bytes.clone().into()).unwrap().from, name("A1A"));
+    bytes[31] = 0xff;
+    assert_eq!(Frame::decode(&mut bytes.into()), Err(DecodeError::Limit { what: "AGWPE data" }));
+}
+
+#[test]
+fn replies_are_read() {
+    let version = Bytes::from_static(&[0xd5, 7, 0, 0, 0x7f, 0, 0, 0]);
+    assert_eq!(Version::decode(&mut version.clone()), Ok(Version { major: 2005, minor: 127 }));
+    let port = Bytes::from_static(&[3, 0xff, 30, 10, 63, 10, 4, 0, 1, 2, 0, 0]);
+    let capabilities = Capabilities::decode(&mut port.clone()).unwrap();
+    assert_eq!((capabilities.rate, capabilities.window_frames, capabilities.received_bytes), (3, 4, 513));
+    let mut again = BytesMut::new();
+    capabilities.encode(&mut again);
+    assert_eq!(again, port);
+    assert_eq!(Registered::decode(&mut Bytes::from_static(&[1])), Ok(Registered(true)));
+    assert_eq!(Queued::decode(&mut Bytes::from_static(&[4, 0, 0, 0])), Ok(Queued(4)));
+}
+
+#[test]
+fn digipeaters_are_counted() {
+    let bytes = Bytes::from_static(b"\x02WIDE1-1\0\0\0WIDE2-2\0\0\0");
+    assert_eq!(Via::decode(&mut bytes.clone()), Ok(Via(vec![name("WIDE1-1"), name("WIDE2-2")])));
+    assert!(Via::decode(&mut Bytes::from_static(&[0])).is_err());
+    assert!(Via::decode(&mut Bytes::from_static(&[9])).is_err());
+}

@@ -1,0 +1,165 @@
+//! What is between two FENDs, escapes and checksum taken off: the type octet and what follows it.
+
+use crate::codec::DecodeError;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// Ports that a type octet can name, and addresses of TNCs on one line (KISS 4, Multi-Drop).
+pub const PORTS: u8 = 16;
+
+const DATA: u8 = 0x0;
+const TX_DELAY: u8 = 0x1;
+const PERSISTENCE: u8 = 0x2;
+const SLOT_TIME: u8 = 0x3;
+const TX_TAIL: u8 = 0x4;
+const FULL_DUPLEX: u8 = 0x5;
+const SET_HARDWARE: u8 = 0x6;
+const DATA_ACKNOWLEDGED: u8 = 0xc;
+const POLL: u8 = 0xe;
+const RETURN: u8 = 0xf;
+/// The whole octet is the command, for every TNC of the line.
+const RETURN_OCTET: u8 = 0xff;
+
+/// What a host tells a TNC, or a TNC its host. Times are in units of 10 ms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// A frame for the channel, or from it.
+    Data(Bytes),
+    /// TXDELAY: from keying to the first frame, 10 ms.
+    TxDelay(u8),
+    /// P: the chance to begin in a free slot is (P + 1) / 256.
+    Persistence(u8),
+    /// SlotTime, 10 ms.
+    SlotTime(u8),
+    /// TXtail: from the last frame to unkeying, 10 ms.
+    TxTail(u8),
+    /// FullDuplex: any octet but 0 means yes.
+    FullDuplex(u8),
+    /// SetHardware: what the TNC takes it for.
+    SetHardware(Bytes),
+    /// A frame whose leaving is to be told; without bytes, that it has left (Multi-Drop, Acknowledgment Mode).
+    DataAcknowledged {
+        /// What the TNC gives back.
+        token: u16,
+        /// The frame.
+        bytes: Bytes,
+    },
+    /// What is there may be said now; from a TNC: nothing is there (Multi-Drop, Polled Mode).
+    Poll,
+    /// KISS ends, for every TNC of the line.
+    Return,
+    /// Anything else, which is to be ignored (KISS 4).
+    Unknown {
+        /// The low four bits of the type octet.
+        command: u8,
+        /// What follows it.
+        bytes: Bytes,
+    },
+}
+
+/// One frame between host and TNC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The TNC's port, or the address of the TNC on its line, 0 to 15. 0 with [`Body::Return`], which names none.
+    pub port: u8,
+    /// What it says.
+    pub body: Body,
+}
+
+impl Frame {
+    /// A frame for the channel.
+    pub fn data(port: u8, bytes: Bytes) -> Self {
+        Frame { port, body: Body::Data(bytes) }
+    }
+
+    /// Takes all of the input, which is what lies between two FENDs, unescaped.
+    ///
+    /// # Errors
+    /// Empty, or a command without its parameter.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        if input.is_empty() {
+            return Err(DecodeError::Incomplete);
+        }
+        let octet = input.get_u8();
+        let (port, command) = (octet >> 4, octet & 0x0f);
+        // Who has more to say than the parameter says it to a newer TNC: what is not understood is ignored.
+        let mut parameter = || match input.is_empty() {
+            true => Err(DecodeError::Incomplete),
+            false => Ok(input.split_to(input.len())[0]),
+        };
+        let body = match command {
+            _ if octet == RETURN_OCTET => {
+                input.clear();
+                return Ok(Frame { port: 0, body: Body::Return });
+            }
+            TX_DELAY => Body::TxDelay(parameter()?),
+            PERSISTENCE => Body::Persistence(parameter()?),
+            SLOT_TIME => Body::SlotTime(parameter()?),
+            TX_TAIL => Body::TxTail(parameter()?),
+            FULL_DUPLEX => Body::FullDuplex(parameter()?),
+            DATA => Body::Data(core::mem::take(input)),
+            SET_HARDWARE => Body::SetHardware(core::mem::take(input)),
+            DATA_ACKNOWLEDGED if input.len() < 2 => return Err(DecodeError::Incomplete),
+            DATA_ACKNOWLEDGED => {
+                let token = input.get_u16();
+                Body::DataAcknowledged { token, bytes: core::mem::take(input) }
+            }
+            POLL => {
+                input.clear();
+                Body::Poll
+            }
+            command => Body::Unknown { command, bytes: core::mem::take(input) },
+        };
+        Ok(Frame { port, body })
+    }
+
+    /// Appends type octet and content, without checksum, escapes and FENDs.
+    ///
+    /// # Panics
+    /// With a port above 15, or with port 15 and an unknown command 15, which would end KISS.
+    pub fn encode(&self, output: &mut BytesMut) {
+        assert!(self.port < PORTS, "a type octet has four bits for the port");
+        let mut head = |command: u8| output.put_u8(self.port << 4 | command);
+        match &self.body {
+            Body::Data(bytes) => {
+                head(DATA);
+                output.put_slice(bytes);
+            }
+            Body::TxDelay(value) => {
+                head(TX_DELAY);
+                output.put_u8(*value);
+            }
+            Body::Persistence(value) => {
+                head(PERSISTENCE);
+                output.put_u8(*value);
+            }
+            Body::SlotTime(value) => {
+                head(SLOT_TIME);
+                output.put_u8(*value);
+            }
+            Body::TxTail(value) => {
+                head(TX_TAIL);
+                output.put_u8(*value);
+            }
+            Body::FullDuplex(value) => {
+                head(FULL_DUPLEX);
+                output.put_u8(*value);
+            }
+            Body::SetHardware(bytes) => {
+                head(SET_HARDWARE);
+                output.put_slice(bytes);
+            }
+            Body::DataAcknowledged { token, bytes } => {
+                head(DATA_ACKNOWLEDGED);
+                output.put_u16(*token);
+                output.put_slice(bytes);
+            }
+            Body::Poll => head(POLL),
+            Body::Return => output.put_u8(RETURN_OCTET),
+            Body::Unknown { command, bytes } => {
+                assert!(self.port < 15 || *command & 0x0f != RETURN, "0xFF ends KISS");
+                head(command & 0x0f);
+                output.put_slice(bytes);
+            }
+        }
+    }
+}
