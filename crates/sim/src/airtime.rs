@@ -23,6 +23,10 @@ pub struct Airtime {
     pub repair: u64,
     /// What the line itself adds to a frame: checks, flags, preambles, nanoseconds.
     pub framing: u64,
+    /// A transmitter was keyed and sent no frame: TXDELAY, TXTAIL, nanoseconds. On radio channels.
+    pub keying: u64,
+    /// Something waited for the channel to be clear and for its turn, nanoseconds. On radio channels.
+    pub access: u64,
     /// There was no line, nanoseconds.
     pub outage: u64,
     /// Nothing was sent, nanoseconds.
@@ -32,10 +36,10 @@ pub struct Airtime {
 impl Airtime {
     /// All of it, nanoseconds.
     pub fn total(&self) -> u64 {
-        self.sent() + self.outage + self.idle
+        self.sent() + self.keying + self.access + self.outage + self.idle
     }
 
-    /// The time in which something was sent, nanoseconds.
+    /// The time in which frames were sent, nanoseconds.
     pub fn sent(&self) -> u64 {
         self.header
             + self.payload

@@ -26,6 +26,7 @@
 //! (`framing_bytes`) do no harm.
 
 use crate::delay::Delay;
+use crate::trace::Fate;
 use crate::units::seconds;
 use longwire_proto::codec::crc;
 use longwire_proto::time::Instant;
@@ -173,7 +174,7 @@ impl Errors {
 }
 
 impl Errors {
-    fn validate(&self) -> Result<(), String> {
+    pub(crate) fn validate(&self) -> Result<(), String> {
         let rates = match self {
             Errors::None => return Ok(()),
             Errors::Ber(rate) => [*rate; 2],
@@ -253,10 +254,42 @@ pub struct Counters {
     pub too_long: u64,
     /// Frames that waited when their sender crashed.
     pub sender_crashed: u64,
-    /// Frames that arrived where nobody had joined.
+    /// Frames that arrived where nobody had joined, or where their sender is not heard.
     pub unheard: u64,
+    /// Frames with which another's signal overlapped. On radio channels.
+    pub collided: u64,
+    /// Frames whose hearer was transmitting. On radio channels.
+    pub deaf: u64,
     /// Frames in the queue, on the transmitter or on their way.
     pub in_flight: u64,
+}
+
+impl Counters {
+    /// A frame is handed over.
+    pub(crate) fn hand(&mut self) {
+        self.handed += 1;
+        self.in_flight += 1;
+    }
+
+    /// Counts a frame whose fate is known.
+    pub(crate) fn count(&mut self, fate: Fate) {
+        self.in_flight -= 1;
+        *match fate {
+            Fate::Delivered => &mut self.delivered,
+            Fate::Damaged => {
+                self.undetected += 1;
+                &mut self.delivered
+            }
+            Fate::CheckFailed => &mut self.check_failed,
+            Fate::Outage => &mut self.outage,
+            Fate::QueueFull => &mut self.queue_full,
+            Fate::TooLong => &mut self.too_long,
+            Fate::SenderCrashed => &mut self.sender_crashed,
+            Fate::Unheard => &mut self.unheard,
+            Fate::Collided => &mut self.collided,
+            Fate::Deaf => &mut self.deaf,
+        } += 1;
+    }
 }
 
 impl LineConfig {

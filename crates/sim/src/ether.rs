@@ -1,13 +1,23 @@
-//! The lines of a world, what is on them, and who watches: all that a node's requests can touch.
+//! The lines and radio channels of a world, what is on them, and who watches: all that a node's requests can touch.
 
 use crate::channel::{ChannelId, Direction};
 use crate::line::{Handed, Left, Line, Taken};
-use crate::node::{NodeId, Port, Tidings, find};
+use crate::node::{NodeId, Outlet, Port, Tidings, find};
 use crate::queue::{Event, EventQueue};
+use crate::radio::{Air, Radio};
 use crate::trace::{End, Fate, FrameRecord, FrameSink};
 use longwire_proto::service::{FramesRequest, InterfaceId};
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
+
+/// What a channel is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Medium {
+    /// Two lines: this one forward, the next one backward.
+    Lines(u32),
+    /// A radio channel.
+    Radio(u32),
+}
 
 /// A frame on its way.
 #[derive(Debug)]
@@ -16,12 +26,14 @@ pub(crate) struct Flight {
     pub(crate) frame: Left,
 }
 
-/// The lines, what is on them, and who watches: all that a node's requests can touch.
+/// The lines and radio channels, what is on them, and who watches: all that a node's requests can touch.
 #[derive(Default)]
 pub(crate) struct Ether {
     pub(crate) now: Instant,
     pub(crate) queue: EventQueue,
+    pub(crate) channels: Vec<Medium>,
     pub(crate) lines: Vec<Line>,
+    pub(crate) radios: Vec<Radio>,
     flights: Vec<Option<Flight>>,
     free_flights: Vec<u32>,
     pub(crate) trace: Option<FrameSink>,
@@ -39,7 +51,7 @@ impl Ether {
         request: FramesRequest,
         tidings: &mut VecDeque<Tidings>,
     ) {
-        let Some(index) = find(ports, interface) else {
+        let Some(outlet) = find(ports, interface) else {
             match request {
                 // An interface with no channel has no carrier.
                 FramesRequest::Join => {
@@ -51,33 +63,78 @@ impl Ether {
             }
             return;
         };
-        let line = &mut self.lines[index as usize];
-        match request {
-            FramesRequest::Join => {
-                line.joined = true;
-                tidings.push_back(Tidings::Carrier(interface, line.carrier()));
-                tidings.push_back(Tidings::Room(interface, index));
+        match (request, outlet) {
+            (FramesRequest::Join, _) => {
+                tidings.push_back(Tidings::Carrier(interface, self.join(outlet)));
+                tidings.push_back(Tidings::Room(interface, outlet));
             }
             // A line of one's own is always there.
-            FramesRequest::Seize => {}
-            FramesRequest::Frame { bytes, token, shares, .. } => {
+            (FramesRequest::Seize, Outlet::Line(_)) => {}
+            (FramesRequest::Seize, Outlet::Radio(radio, post)) => {
+                let (radio, mut air) = self.radio(radio);
+                radio.seize(&mut air, post);
+            }
+            (FramesRequest::Frame { bytes, token, shares, .. }, Outlet::Line(index)) => {
                 let frame = Handed { bytes, token, shares, at: self.now };
-                match line.hand(self.now, frame) {
+                match self.lines[index as usize].hand(self.now, frame) {
                     Taken::Waits => {}
                     Taken::Starts(end) => self.queue.push(end, Event::Leaves(index)),
                     Taken::Dropped(frame, fate) => {
                         tidings.extend(token.map(|token| Tidings::Transmitted(interface, token)));
-                        tidings.push_back(Tidings::Room(interface, index));
+                        tidings.push_back(Tidings::Room(interface, outlet));
                         self.drop_frame(index, frame, fate);
                     }
                 }
             }
+            (FramesRequest::Frame { bytes, token, shares, last }, Outlet::Radio(radio, post)) => {
+                let frame = Handed { bytes, token, shares, at: self.now };
+                let (radio, mut air) = self.radio(radio);
+                if !radio.hand(&mut air, post, frame, last) {
+                    tidings.extend(token.map(|token| Tidings::Transmitted(interface, token)));
+                }
+                tidings.push_back(Tidings::Room(interface, outlet));
+            }
         }
     }
 
-    /// The room of a line, if its sender believes something else.
-    pub(crate) fn changed_room(&mut self, line: u32) -> Option<u32> {
-        let line = &mut self.lines[line as usize];
+    /// A radio channel, and the world around it.
+    pub(crate) fn radio(&mut self, index: u32) -> (&mut Radio, Air<'_>) {
+        let air = Air { now: self.now, queue: &mut self.queue, trace: &mut self.trace };
+        (&mut self.radios[index as usize], air)
+    }
+
+    /// A sender joins: whether there is a carrier. Whether a radio channel is there nobody can tell.
+    pub(crate) fn join(&mut self, outlet: Outlet) -> bool {
+        match outlet {
+            Outlet::Line(index) => {
+                let line = &mut self.lines[index as usize];
+                line.joined = true;
+                line.carrier()
+            }
+            Outlet::Radio(radio, post) => {
+                self.radios[radio as usize].join(post);
+                true
+            }
+        }
+    }
+
+    /// The line of one direction of a channel.
+    ///
+    /// # Panics
+    /// If it is a radio channel, which has no directions.
+    pub(crate) fn line_index(&self, channel: ChannelId, direction: Direction) -> u32 {
+        match self.channels[channel.0 as usize] {
+            Medium::Lines(forward) => forward + u32::from(direction == Direction::Backward),
+            Medium::Radio(_) => panic!("{channel:?} is a radio channel, which has no directions"),
+        }
+    }
+
+    /// The room of an interface, if its sender believes something else.
+    pub(crate) fn changed_room(&mut self, outlet: Outlet) -> Option<u32> {
+        let line = match outlet {
+            Outlet::Line(index) => &mut self.lines[index as usize],
+            Outlet::Radio(radio, post) => return self.radios[radio as usize].changed_room(post),
+        };
         let room = line.room();
         (core::mem::replace(&mut line.told, room) != room).then_some(room)
     }
@@ -133,7 +190,7 @@ impl Ether {
 fn record(index: u32, line: &Line, frame: Handed, fate: Fate) -> FrameRecord {
     let direction = if index.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
     FrameRecord {
-        channel: ChannelId(index / 2),
+        channel: line.channel,
         direction,
         from: line.from,
         to: line.to,

@@ -1,7 +1,8 @@
 //! Virtual time: engines on simulated nodes, joined by simulated channels.
 //!
 //! A [`Simulation`] plays a network of [nodes](NodeEngine) as fast as the machine allows. Each node is one engine over
-//! a simulated [disk](DiskConfig) and interfaces; [channels](channel) join the interfaces. Everything that
+//! a simulated [disk](DiskConfig) and interfaces; [channels](channel) of two lines join two interfaces, [radio
+//! channels](radio) any number. Everything that
 //! happens is an event on one clock, and everything random is a function of one seed: the same seed and the same
 //! calls give the same run, to the byte, on every machine.
 //!
@@ -59,6 +60,7 @@ mod line;
 pub mod node;
 mod noise;
 mod queue;
+pub mod radio;
 pub mod simulation;
 pub mod swarm;
 pub mod trace;
@@ -74,6 +76,7 @@ pub use delay::{Delay, DelayPoint};
 pub use disk::DiskConfig;
 pub use fault::Fault;
 pub use node::{Boot, Factory, NodeBelow, NodeEngine, NodeId};
+pub use radio::{Access, PathConfig, RadioConfig, StationConfig};
 pub use simulation::{Pause, Simulation};
 pub use trace::{End, Fate, FrameRecord, FrameSink};
 pub use world::{Told, World};

@@ -1,7 +1,7 @@
 //! One direction of a channel at work. [`crate::channel`] says what it does.
 
 use crate::airtime::{Airtime, spoken_for};
-use crate::channel::{Counters, LineConfig};
+use crate::channel::{ChannelId, Counters, LineConfig};
 use crate::noise::Noise;
 use crate::trace::{End, Fate};
 use bytes::Bytes;
@@ -98,6 +98,8 @@ const BOUNDLESS: u32 = 1 << 30;
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) config: LineConfig,
+    /// The channel of which it is one direction.
+    pub(crate) channel: ChannelId,
     pub(crate) from: End,
     pub(crate) to: End,
     /// The sender has joined.
@@ -121,11 +123,18 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(config: LineConfig, from: End, to: End, now: Instant, rng: &Rng) -> Self {
+    pub(crate) fn new(
+        config: LineConfig,
+        channel: ChannelId,
+        [from, to]: [End; 2],
+        now: Instant,
+        rng: &Rng,
+    ) -> Self {
         if let Err(why) = config.validate() {
             panic!("{from:?} to {to:?}: {why}");
         }
         let mut line = Line {
+            channel,
             from,
             to,
             joined: false,
@@ -215,8 +224,7 @@ impl Line {
             "the shares exceed the frame: {frame:?}"
         );
         self.told -= 1;
-        self.counters.handed += 1;
-        self.counters.in_flight += 1;
+        self.counters.hand();
         let length = frame.bytes.len() as u64;
         if length > u64::from(self.config.mtu_bytes) {
             return Taken::Dropped(frame, Fate::TooLong);
@@ -339,21 +347,7 @@ impl Line {
 
     /// Counts a frame whose fate is known.
     pub(crate) fn count(&mut self, fate: Fate) {
-        let counters = &mut self.counters;
-        counters.in_flight -= 1;
-        *match fate {
-            Fate::Delivered => &mut counters.delivered,
-            Fate::Damaged => {
-                counters.undetected += 1;
-                &mut counters.delivered
-            }
-            Fate::CheckFailed => &mut counters.check_failed,
-            Fate::Outage => &mut counters.outage,
-            Fate::QueueFull => &mut counters.queue_full,
-            Fate::TooLong => &mut counters.too_long,
-            Fate::SenderCrashed => &mut counters.sender_crashed,
-            Fate::Unheard => &mut counters.unheard,
-        } += 1;
+        self.counters.count(fate);
     }
 
     /// What became of its frames.

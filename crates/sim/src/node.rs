@@ -2,6 +2,7 @@
 
 use crate::clock::ClockConfig;
 use crate::disk::Disk;
+use bytes::Bytes;
 use longwire_proto::engine::{Engine, Service};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Both, Frames, InterfaceId, Many, Storage};
@@ -38,21 +39,33 @@ pub struct Boot {
     pub dtn_ms: Option<u64>,
 }
 
-/// An interface of a node and the lines bound to it.
+/// What an interface sends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outlet {
+    /// A line of its own.
+    Line(u32),
+    /// A radio channel, as this station of it.
+    Radio(u32, u16),
+}
+
+/// An interface of a node and what is bound to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Port {
     pub(crate) interface: InterfaceId,
-    /// The line that this interface sends on.
-    pub(crate) out: u32,
+    pub(crate) out: Outlet,
 }
 
 /// Something that a node has yet to hear.
 #[derive(Debug)]
 pub(crate) enum Tidings {
-    /// The transmitter of this line has sent the frame with this token.
+    /// The transmitter has sent the frame with this token.
     Transmitted(InterfaceId, u64),
-    /// The room of this line may have changed.
-    Room(InterfaceId, u32),
+    /// The room may have changed.
+    Room(InterfaceId, Outlet),
+    /// A frame has come over the radio.
+    Frame(InterfaceId, Bytes),
+    /// Others are heard on the radio channel, or no more.
+    Busy(InterfaceId, bool),
     /// The carrier of this interface.
     Carrier(InterfaceId, bool),
 }
@@ -71,8 +84,8 @@ pub(crate) struct Node<A: Service> {
     pub(crate) tidings: VecDeque<Tidings>,
 }
 
-/// The line that an interface sends on, among these ports.
-pub(crate) fn find(ports: &[Port], interface: InterfaceId) -> Option<u32> {
+/// What an interface sends on, among these ports.
+pub(crate) fn find(ports: &[Port], interface: InterfaceId) -> Option<Outlet> {
     let place = ports.binary_search_by_key(&interface, |port| port.interface);
     place.ok().map(|place| ports[place].out)
 }

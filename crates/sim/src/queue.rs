@@ -4,6 +4,7 @@
 //! faults, plans) always moves before the frames and nodes in it, and wake-ups come last: a frame that arrives at
 //! the very instant of a timeout is in time.
 
+use crate::radio::Due;
 use longwire_proto::time::Instant;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -19,6 +20,8 @@ pub(crate) enum Event {
     Turns(u32),
     /// A plan falls due.
     Planned(u32),
+    /// A timer of a radio channel is over.
+    Radio(Due),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +58,7 @@ impl EventQueue {
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
         let class = match event {
             Event::Turns(_) | Event::Planned(_) => 0,
-            Event::Leaves(_) | Event::Arrives(_) => AFTER_THE_WORLD,
+            Event::Leaves(_) | Event::Arrives(_) | Event::Radio(_) => AFTER_THE_WORLD,
         };
         self.heap.push(Entry { at, order: self.pushed | class, event });
         self.pushed += 1;

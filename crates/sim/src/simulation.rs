@@ -4,11 +4,12 @@ use crate::airtime::Airtime;
 use crate::channel::{ChannelConfig, ChannelId, Counters, Direction};
 use crate::clock::ClockConfig;
 use crate::disk::{Disk, DiskConfig};
-use crate::ether::{Ether, Flight};
+use crate::ether::{Ether, Flight, Medium};
 use crate::fault::Fault;
 use crate::line::Line;
-use crate::node::{Boot, Factory, Node, NodeId, Port, Tidings};
+use crate::node::{Boot, Factory, Node, NodeId, Outlet, Port, Tidings};
 use crate::queue::{Event, Wakes};
+use crate::radio::{Radio, RadioConfig, What};
 use crate::trace::{End, Fate, FrameSink};
 use crate::world::Told;
 use longwire_proto::engine::{Engine, Service, drain};
@@ -110,39 +111,69 @@ impl<A: Service> Simulation<A> {
         config: ChannelConfig,
     ) -> ChannelId {
         let index = self.ether.lines.len() as u32;
+        let channel = self.new_channel(Medium::Lines(index));
         let ends = [a, b].map(|(node, interface)| End { node, interface });
-        for (end, out) in [(ends[0], index), (ends[1], index + 1)] {
-            let ports = &mut self.nodes[end.node.0 as usize].ports;
-            let place = ports.binary_search_by_key(&end.interface, |port| port.interface);
-            let place = place.err().unwrap_or_else(|| panic!("{end:?} has a channel already"));
-            ports.insert(place, Port { interface: end.interface, out });
-        }
-        let name = ends.map(|end| format!("{}/{}", self.nodes[end.node.0 as usize].name, end.interface.0));
+        let outlets = [Outlet::Line(index), Outlet::Line(index + 1)];
+        ends.into_iter().zip(outlets).for_each(|(end, out)| self.add_port(end, out));
+        let name = ends.map(|end| self.end_name(end));
         for (line, config, (from, to)) in
             [(index, config.forward, (0, 1)), (index + 1, config.backward, (1, 0))]
         {
             let rng = self.rng.fork(&format!("line {} to {}", name[from], name[to]));
-            let line_at_work = Line::new(config, ends[from], ends[to], self.ether.now, &rng);
+            let line_at_work = Line::new(config, channel, [ends[from], ends[to]], self.ether.now, &rng);
             if let Some(at) = line_at_work.next_turn() {
                 self.ether.queue.push(at, Event::Turns(line));
             }
             self.ether.lines.push(line_at_work);
         }
-        for (end, line) in [(ends[0], index), (ends[1], index + 1)] {
-            self.join_late(end, line);
-        }
-        ChannelId(index / 2)
+        ends.into_iter().zip(outlets).for_each(|(end, out)| self.join_late(end, out));
+        channel
     }
 
-    /// An interface that was joined before it had a channel is joined to this line.
-    fn join_late(&mut self, end: End, line: u32) {
+    /// Adds a radio channel that these interfaces share.
+    ///
+    /// # Panics
+    /// If an interface already has a channel, or the configuration makes no sense.
+    pub fn add_radio(&mut self, config: RadioConfig, stations: &[(NodeId, InterfaceId)]) -> ChannelId {
+        let index = self.ether.radios.len() as u32;
+        let channel = self.new_channel(Medium::Radio(index));
+        let ends: Vec<(End, String)> = stations
+            .iter()
+            .map(|(node, interface)| End { node: *node, interface: *interface })
+            .map(|end| (end, self.end_name(end)))
+            .collect();
+        let outlet = |post: usize| Outlet::Radio(index, post as u16);
+        let radio = Radio::new(config, channel, index, &ends, &self.rng);
+        ends.iter().enumerate().for_each(|(post, (end, _))| self.add_port(*end, outlet(post)));
+        self.ether.radios.push(radio);
+        ends.iter().enumerate().for_each(|(post, (end, _))| self.join_late(*end, outlet(post)));
+        channel
+    }
+
+    fn new_channel(&mut self, medium: Medium) -> ChannelId {
+        self.ether.channels.push(medium);
+        ChannelId(self.ether.channels.len() as u32 - 1)
+    }
+
+    fn end_name(&self, end: End) -> String {
+        format!("{}/{}", self.nodes[end.node.0 as usize].name, end.interface.0)
+    }
+
+    fn add_port(&mut self, end: End, out: Outlet) {
+        let ports = &mut self.nodes[end.node.0 as usize].ports;
+        let place = ports.binary_search_by_key(&end.interface, |port| port.interface);
+        let place = place.err().unwrap_or_else(|| panic!("{end:?} has a channel already"));
+        ports.insert(place, Port { interface: end.interface, out });
+    }
+
+    /// An interface that was joined before it had a channel is joined to this one.
+    fn join_late(&mut self, end: End, out: Outlet) {
         if let Some(place) = self.ether.loose.iter().position(|loose| *loose == end) {
             self.ether.loose.swap_remove(place);
-            self.ether.lines[line as usize].joined = true;
-            let carrier = self.ether.lines[line as usize].carrier();
+            let carrier = self.ether.join(out);
             let tidings = &mut self.nodes[end.node.0 as usize].tidings;
             tidings.push_back(Tidings::Carrier(end.interface, carrier));
-            tidings.push_back(Tidings::Room(end.interface, line));
+            tidings.push_back(Tidings::Room(end.interface, out));
             self.settle(end.node, false);
         }
     }
@@ -229,18 +260,40 @@ impl<A: Service> Simulation<A> {
         self.nodes[node.0 as usize].disk.list()
     }
 
-    /// Where the time of one direction of a channel went, up to now. Sums to the time elapsed.
+    /// Where the time of one direction of a channel of two lines went, up to now. Sums to the time elapsed.
     pub fn airtime(&self, channel: ChannelId, direction: Direction) -> Airtime {
         self.line(channel, direction).airtime(self.ether.now)
     }
 
-    /// What became of the frames of one direction of a channel.
+    /// What became of the frames of one direction of a channel of two lines.
     pub fn counters(&self, channel: ChannelId, direction: Direction) -> Counters {
         self.line(channel, direction).counters()
     }
 
     fn line(&self, channel: ChannelId, direction: Direction) -> &Line {
-        &self.ether.lines[line_index(channel, direction) as usize]
+        &self.ether.lines[self.ether.line_index(channel, direction) as usize]
+    }
+
+    /// Where the time of one station of a radio channel went, up to now. Sums to the time elapsed.
+    pub fn radio_airtime(&self, channel: ChannelId, of: (NodeId, InterfaceId)) -> Airtime {
+        self.radio(channel).airtime(end(of), self.ether.now)
+    }
+
+    /// What became of the frames of one station of a radio channel at another.
+    pub fn radio_counters(
+        &self,
+        channel: ChannelId,
+        from: (NodeId, InterfaceId),
+        to: (NodeId, InterfaceId),
+    ) -> Counters {
+        self.radio(channel).counters(end(from), end(to))
+    }
+
+    fn radio(&self, channel: ChannelId) -> &Radio {
+        match self.ether.channels[channel.0 as usize] {
+            Medium::Radio(index) => &self.ether.radios[index as usize],
+            Medium::Lines(_) => panic!("{channel:?} is two lines, not a radio channel"),
+        }
     }
 
     // -----------------------------------------------------------------------------------------------------------
@@ -298,6 +351,11 @@ impl<A: Service> Simulation<A> {
                 Event::Arrives(flight) => self.arrives(flight),
                 Event::Turns(line) => self.turns(line),
                 Event::Planned(plan) => self.falls_due(plan),
+                Event::Radio(due) => {
+                    let (radio, mut air) = self.ether.radio(due.radio);
+                    radio.due(&mut air, due);
+                    self.pass_on(due.radio);
+                }
             }
         } else {
             self.wakes_up(NodeId(self.wakes.first() as u32));
@@ -341,8 +399,28 @@ impl<A: Service> Simulation<A> {
         if let Some(token) = token {
             tidings.push_back(Tidings::Transmitted(sender.interface, token));
         }
-        tidings.push_back(Tidings::Room(sender.interface, index));
+        tidings.push_back(Tidings::Room(sender.interface, Outlet::Line(index)));
         self.settle(sender.node, false);
+    }
+
+    /// Lets the stations of a radio channel hear what has happened, one after the other.
+    fn pass_on(&mut self, index: u32) {
+        while let Some(note) = self.ether.radios[index as usize].notes.pop_front() {
+            let (radio, mut air) = self.ether.radio(index);
+            let End { node, interface } = radio.end(note.post);
+            let tidings = match note.what {
+                What::GoOn => {
+                    radio.go_on(&mut air, note.post);
+                    continue;
+                }
+                What::Room => Tidings::Room(interface, Outlet::Radio(index, note.post)),
+                What::Busy(busy) => Tidings::Busy(interface, busy),
+                What::Frame(bytes) => Tidings::Frame(interface, bytes),
+                What::Transmitted(token) => Tidings::Transmitted(interface, token),
+            };
+            self.nodes[node.0 as usize].tidings.push_back(tidings);
+            self.settle(node, false);
+        }
     }
 
     fn arrives(&mut self, index: u32) {
@@ -389,7 +467,8 @@ impl<A: Service> Simulation<A> {
         }
         let End { node, interface } = line.from;
         // Room goes before the carrier does and comes after it.
-        let mut tidings = [Tidings::Carrier(interface, carrier), Tidings::Room(interface, index)];
+        let mut tidings =
+            [Tidings::Carrier(interface, carrier), Tidings::Room(interface, Outlet::Line(index))];
         if !carrier {
             tidings.reverse();
         }
@@ -436,7 +515,7 @@ impl<A: Service> Simulation<A> {
             Fault::Clock(node, clock) => self.nodes[node.0 as usize].clock = clock,
             Fault::Delay(channel, direction, delay) => {
                 assert!(delay.is_ordered(), "the points of a delay schedule are in order of time");
-                let line = line_index(channel, direction);
+                let line = self.ether.line_index(channel, direction);
                 self.ether.lines[line as usize].config.delay = delay;
             }
             Fault::DiskFails(node, failing) => self.nodes[node.0 as usize].disk.set_failing(failing),
@@ -459,8 +538,12 @@ impl<A: Service> Simulation<A> {
 
     fn set_cut(&mut self, channel: ChannelId, cut: bool) {
         self.start_nodes();
+        if let Medium::Radio(index) = self.ether.channels[channel.0 as usize] {
+            let (radio, mut air) = self.ether.radio(index);
+            return radio.set_cut(&mut air, cut);
+        }
         for direction in Direction::BOTH {
-            let index = line_index(channel, direction);
+            let index = self.ether.line_index(channel, direction);
             let line = &mut self.ether.lines[index as usize];
             let carrier = line.carrier();
             line.set_cut(self.ether.now, cut);
@@ -481,8 +564,16 @@ impl<A: Service> Simulation<A> {
         self.wakes.set(id.0 as usize, Instant::FAR_FUTURE);
         self.ether.loose.retain(|end| end.node != id);
         for port in node.ports.clone() {
-            for frame in self.ether.lines[port.out as usize].abandon() {
-                self.ether.drop_frame(port.out, frame, Fate::SenderCrashed);
+            match port.out {
+                Outlet::Line(index) => {
+                    for frame in self.ether.lines[index as usize].abandon() {
+                        self.ether.drop_frame(index, frame, Fate::SenderCrashed);
+                    }
+                }
+                Outlet::Radio(index, post) => {
+                    let (radio, mut air) = self.ether.radio(index);
+                    radio.abandon(&mut air, post);
+                }
             }
         }
     }
@@ -563,7 +654,13 @@ impl<A: Service> Simulation<A> {
                 Some(Tidings::Carrier(interface, carrier)) => {
                     Side::Second((interface, FramesIndication::Carrier(carrier)))
                 }
-                Some(Tidings::Room(interface, line)) => match ether.changed_room(line) {
+                Some(Tidings::Frame(interface, bytes)) => {
+                    Side::Second((interface, FramesIndication::Frame(bytes)))
+                }
+                Some(Tidings::Busy(interface, busy)) => {
+                    Side::Second((interface, FramesIndication::Busy(busy)))
+                }
+                Some(Tidings::Room(interface, outlet)) => match ether.changed_room(outlet) {
                     Some(room) => Side::Second((interface, FramesIndication::Room(room))),
                     None => continue,
                 },
@@ -607,7 +704,7 @@ impl<A: Service> Simulation<A> {
         }
         for line in &self.ether.lines {
             let (frames, bytes, sending) = line.backlog();
-            let name = |end: End| format!("{}/{}", self.nodes[end.node.0 as usize].name, end.interface.0);
+            let name = |end: End| self.end_name(end);
             let _ = writeln!(
                 text,
                 "  line {} -> {}: {}{}, {}, room {}, {frames} frames ({bytes} bytes) waiting\n    {:?}",
@@ -620,11 +717,14 @@ impl<A: Service> Simulation<A> {
                 line.counters()
             );
         }
+        for radio in &self.ether.radios {
+            text += &radio.status(|end| self.end_name(end));
+        }
         text
     }
 }
 
-/// The line of one direction of a channel.
-fn line_index(channel: ChannelId, direction: Direction) -> u32 {
-    2 * channel.0 + u32::from(direction == Direction::Backward)
+/// The end of a channel that is a node's interface.
+fn end((node, interface): (NodeId, InterfaceId)) -> End {
+    End { node, interface }
 }

@@ -32,16 +32,20 @@ pub enum Fate {
     TooLong,
     /// The sender crashed while it waited in the queue.
     SenderCrashed,
-    /// It arrived where nobody had joined the line.
+    /// It arrived where nobody had joined the line; or the sender is not heard there.
     Unheard,
+    /// Another's signal overlapped with it where it was to be heard. On radio channels.
+    Collided,
+    /// Who was to hear it was transmitting. On radio channels.
+    Deaf,
 }
 
-/// A frame whose fate is known.
+/// A frame whose fate is known. On a radio channel there is one for each other station.
 #[derive(Clone, Debug)]
 pub struct FrameRecord {
     /// The channel.
     pub channel: ChannelId,
-    /// Which way.
+    /// Which way; on a radio channel always forward.
     pub direction: Direction,
     /// Who sent it.
     pub from: End,

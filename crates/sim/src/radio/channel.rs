@@ -1,0 +1,511 @@
+//! A radio channel at work: who is keyed, who hears it, and what overlaps.
+
+use super::config::RadioConfig;
+use super::ears::Path;
+use super::post::{Post, Sending, State};
+use crate::airtime::{Airtime, spoken_for};
+use crate::channel::{ChannelId, Counters, Direction};
+use crate::line::Handed;
+use crate::queue::{Event, EventQueue};
+use crate::trace::{End, Fate, FrameRecord, FrameSink};
+use bytes::Bytes;
+use longwire_proto::rng::Rng;
+use longwire_proto::time::Instant;
+use std::collections::VecDeque;
+
+/// A timer of a station is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) radio: u32,
+    post: u16,
+    timer: Timer,
+    epoch: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    /// Of its transmitter, or of its way to the channel.
+    Proceed,
+    /// Of its carrier detection.
+    Sense,
+}
+
+/// What happens to a station next. The simulation takes these one by one, and lets the station's node speak after each.
+#[derive(Debug)]
+pub(crate) struct Note {
+    pub(crate) post: u16,
+    pub(crate) what: What,
+}
+
+/// See [`Note`].
+#[derive(Debug)]
+pub(crate) enum What {
+    /// Its room may have changed.
+    Room,
+    /// Others are heard, or no more.
+    Busy(bool),
+    /// A frame came.
+    Frame(Bytes),
+    /// The frame with this token has left.
+    Transmitted(u64),
+    /// It has said what it had to say: its transmitter goes on.
+    GoOn,
+}
+
+/// The world around a channel.
+pub(crate) struct Air<'a> {
+    pub(crate) now: Instant,
+    pub(crate) queue: &'a mut EventQueue,
+    pub(crate) trace: &'a mut Option<FrameSink>,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Radio {
+    pub(crate) channel: ChannelId,
+    index: u32,
+    config: RadioConfig,
+    posts: Vec<Post>,
+    /// By sender, then by hearer.
+    paths: Vec<Path>,
+    cut: bool,
+    pub(crate) notes: VecDeque<Note>,
+}
+
+impl Radio {
+    /// Channel number `index` of its kind.
+    ///
+    /// # Panics
+    /// If the configuration makes no sense.
+    pub(crate) fn new(
+        config: RadioConfig,
+        channel: ChannelId,
+        index: u32,
+        ends: &[(End, String)],
+        rng: &Rng,
+    ) -> Self {
+        if let Err(why) = config.validate(ends.len()) {
+            panic!("radio channel {}: {why}", channel.0);
+        }
+        let names: Vec<String> = ends.iter().map(|(_, name)| name.clone()).collect();
+        let posts = ends.iter().enumerate().map(|(at, (end, name))| {
+            Post::new(config.station(at), *end, rng.fork(&format!("radio access of {name}")))
+        });
+        let (posts, paths) = (posts.collect(), Path::all(&config, &names, rng));
+        Radio { channel, index, config, posts, paths, cut: false, notes: VecDeque::new() }
+    }
+
+    // -----------------------------------------------------------------------------------------------------------
+    // What users ask
+
+    pub(crate) fn join(&mut self, post: u16) {
+        self.posts[usize::from(post)].joined = true;
+    }
+
+    /// The user wants the channel.
+    pub(crate) fn seize(&mut self, air: &mut Air<'_>, post: u16) {
+        let at = usize::from(post);
+        if self.config.full_duplex || !self.posts[at].joined {
+            return;
+        }
+        self.posts[at].wants = true;
+        if matches!(self.posts[at].state, State::Quiet) {
+            self.pursue(air, at);
+        }
+    }
+
+    /// Takes a frame; false if it is dropped at once.
+    ///
+    /// # Panics
+    /// If the sender had no room for it, or says more about its bytes than it has.
+    pub(crate) fn hand(&mut self, air: &mut Air<'_>, post: u16, frame: Handed, last: bool) -> bool {
+        let at = usize::from(post);
+        let station = &mut self.posts[at];
+        assert!(station.told > 0, "{:?} was sent a frame without room", station.end);
+        assert!(
+            spoken_for(&frame.shares) <= frame.bytes.len() as u64,
+            "the shares exceed the frame: {frame:?}"
+        );
+        station.told -= 1;
+        station.granted = if last { 0 } else { station.granted.saturating_sub(1) };
+        for to in self.others(at) {
+            self.path(at, to).counters.hand();
+        }
+        if frame.bytes.len() as u64 > u64::from(self.config.mtu_bytes) {
+            self.drop_frame(air, at, &frame, Fate::TooLong);
+            return false;
+        }
+        self.posts[at].queue.push_back(frame);
+        if self.config.full_duplex {
+            match self.posts[at].state {
+                State::Quiet => self.key_up(air, at),
+                // It is keyed still.
+                State::Tail => self.start(air, at),
+                _ => {}
+            }
+        }
+        true
+    }
+
+    /// The room of a station, if its user believes something else.
+    pub(crate) fn changed_room(&mut self, post: u16) -> Option<u32> {
+        let station = &mut self.posts[usize::from(post)];
+        let free = station.queue.is_empty() && !matches!(station.state, State::Sending(_));
+        let room = match (station.joined, self.config.full_duplex) {
+            (false, _) => 0,
+            (true, true) => u32::from(free),
+            (true, false) => station.granted,
+        };
+        (core::mem::replace(&mut station.told, room) != room).then_some(room)
+    }
+
+    /// The sender has crashed: what waited is gone. The transmitter finishes what it has begun.
+    pub(crate) fn abandon(&mut self, air: &mut Air<'_>, post: u16) {
+        let at = usize::from(post);
+        let station = &mut self.posts[at];
+        (station.joined, station.told, station.granted, station.wants) = (false, 0, 0, false);
+        match &mut station.state {
+            State::Sending(sending) => sending.frame.token = None,
+            State::Waiting | State::Contending => station.turn(air.now, State::Quiet),
+            _ => {}
+        }
+        for frame in core::mem::take(&mut self.posts[at].queue) {
+            self.drop_frame(air, at, &frame, Fate::SenderCrashed);
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------------------------
+    // What time brings
+
+    /// A timer is over, if it still counts.
+    pub(crate) fn due(&mut self, air: &mut Air<'_>, due: Due) {
+        let at = usize::from(due.post);
+        let station = &mut self.posts[at];
+        match due.timer {
+            Timer::Sense if due.epoch == station.sense_epoch => self.sense(air, at),
+            Timer::Proceed if due.epoch == station.epoch => self.proceed(air, at),
+            Timer::Sense | Timer::Proceed => {}
+        }
+    }
+
+    fn proceed(&mut self, air: &mut Air<'_>, at: usize) {
+        let station = &mut self.posts[at];
+        match station.state {
+            State::Contending => match station.try_luck(air.now) {
+                Some(next) => self.wake(air, at, next),
+                None => self.win(air, at),
+            },
+            State::Keying => self.start(air, at),
+            State::Sending(_) => self.leave(air, at),
+            State::Tail => self.key_down(air, at),
+            State::Quiet | State::Waiting | State::Won | State::Between => {
+                unreachable!("no timer runs in {:?}", station.state)
+            }
+        }
+    }
+
+    /// It wants the channel and is not keyed.
+    fn pursue(&mut self, air: &mut Air<'_>, at: usize) {
+        let station = &mut self.posts[at];
+        if station.busy {
+            return station.turn(air.now, State::Waiting);
+        }
+        let next = station.contend(air.now);
+        self.wake(air, at, next);
+    }
+
+    fn win(&mut self, air: &mut Air<'_>, at: usize) {
+        let station = &mut self.posts[at];
+        station.turn(air.now, State::Won);
+        (station.wants, station.granted) = (false, station.config.key_up_frames);
+        self.note(at, What::Room);
+        self.note(at, What::GoOn);
+    }
+
+    /// The user has said what it had to say.
+    pub(crate) fn go_on(&mut self, air: &mut Air<'_>, post: u16) {
+        let at = usize::from(post);
+        match self.posts[at].state {
+            State::Won if self.posts[at].queue.is_empty() => self.give_back(air, at),
+            State::Won => self.key_up(air, at),
+            State::Between => self.start(air, at),
+            _ => unreachable!("nobody waits for the user"),
+        }
+    }
+
+    /// It was given the channel and says nothing.
+    fn give_back(&mut self, air: &mut Air<'_>, at: usize) {
+        let station = &mut self.posts[at];
+        station.granted = 0;
+        station.turn(air.now, State::Quiet);
+        self.note(at, What::Room);
+        if self.posts[at].wants {
+            self.pursue(air, at);
+        }
+    }
+
+    fn key_up(&mut self, air: &mut Air<'_>, at: usize) {
+        let station = &mut self.posts[at];
+        station.turn(air.now, State::Keying);
+        station.sense_epoch += 1;
+        let first_frame = air.now + station.config.tx_delay;
+        self.wake(air, at, first_frame);
+        for sender in self.others(at) {
+            if matches!(self.posts[sender].state, State::Sending(_)) {
+                self.disturb(sender, at);
+            }
+        }
+        self.recount(air);
+    }
+
+    /// What a frame on the air suffers from one that keys up.
+    fn disturb(&mut self, sender: usize, other: usize) {
+        for hearer in self.others(sender) {
+            if hearer == other {
+                if !self.config.full_duplex {
+                    self.path(sender, hearer).spoil(Fate::Deaf);
+                }
+            } else if self.destroys(other, sender, hearer) {
+                self.path(sender, hearer).spoil(Fate::Collided);
+            }
+        }
+    }
+
+    /// The signal of `other` destroys that of `sender` at `hearer`.
+    fn destroys(&mut self, other: usize, sender: usize, hearer: usize) -> bool {
+        let (heard, theirs) = (self.path(other, hearer).heard, self.path(other, hearer).level_db);
+        let above = self.path(sender, hearer).level_db - theirs;
+        heard && self.config.capture_db.is_none_or(|needed| above < needed)
+    }
+
+    /// The next frame goes on the air; if there is none, the key-up ends.
+    fn start(&mut self, air: &mut Air<'_>, at: usize) {
+        let Some(end) = self.posts[at].start(air.now, self.config.rate_bps) else {
+            let station = &mut self.posts[at];
+            station.granted = 0;
+            station.turn(air.now, State::Tail);
+            let over = air.now + station.config.tx_tail;
+            self.wake(air, at, over);
+            return self.note(at, What::Room);
+        };
+        self.wake(air, at, end);
+        for hearer in self.others(at) {
+            let spoiled = self.befallen(at, hearer);
+            self.path(at, hearer).begin(spoiled);
+        }
+    }
+
+    /// What has befallen a frame that begins now.
+    fn befallen(&mut self, sender: usize, hearer: usize) -> Option<Fate> {
+        if self.cut {
+            return Some(Fate::Outage);
+        }
+        if !self.config.full_duplex && self.posts[hearer].is_keyed() {
+            return Some(Fate::Deaf);
+        }
+        let collides = (0..self.posts.len()).any(|other| {
+            let third = other != sender && other != hearer;
+            third && self.posts[other].is_keyed() && self.destroys(other, sender, hearer)
+        });
+        collides.then_some(Fate::Collided)
+    }
+
+    /// The last bit of a frame leaves, and arrives.
+    fn leave(&mut self, air: &mut Air<'_>, at: usize) {
+        let sending = self.posts[at].leave(air.now);
+        for hearer in self.others(at) {
+            let listens = self.posts[hearer].joined;
+            let path = self.path(at, hearer);
+            let (fate, damaged) = path.end(&sending.frame.bytes, sending.first_slot, listens);
+            path.counters.count(fate);
+            if matches!(fate, Fate::Delivered | Fate::Damaged) {
+                let bytes = damaged.as_ref().unwrap_or(&sending.frame.bytes).clone();
+                self.note(hearer, What::Frame(bytes));
+            }
+            if let Some(trace) = air.trace {
+                let record = self.record(at, hearer, &sending.frame, fate);
+                trace(on_air(record, &sending, air.now, damaged));
+            }
+        }
+        if let Some(token) = sending.frame.token {
+            self.note(at, What::Transmitted(token));
+        }
+        if self.config.full_duplex {
+            self.note(at, What::Room);
+        }
+        self.note(at, What::GoOn);
+    }
+
+    fn key_down(&mut self, air: &mut Air<'_>, at: usize) {
+        let station = &mut self.posts[at];
+        station.turn(air.now, State::Quiet);
+        if station.carriers > 0 && !self.config.full_duplex {
+            // Its detection begins anew.
+            let noticed = air.now + station.config.carrier_on;
+            self.sense_at(air, at, noticed);
+        }
+        self.recount(air);
+        if self.posts[at].wants {
+            self.pursue(air, at);
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------------------------
+    // Carriers
+
+    /// Counts whom everybody hears, and lets those know for whom it makes a difference.
+    fn recount(&mut self, air: &mut Air<'_>) {
+        if self.config.full_duplex {
+            return;
+        }
+        for at in 0..self.posts.len() {
+            let keyed = |other: &usize| {
+                self.posts[*other].is_keyed() && self.paths[other * self.posts.len() + at].heard
+            };
+            let carriers = if self.cut { 0 } else { self.others(at).filter(keyed).count() as u32 };
+            let station = &mut self.posts[at];
+            let before = core::mem::replace(&mut station.carriers, carriers);
+            if (before > 0) != (carriers > 0) && !station.is_keyed() {
+                let config = &station.config;
+                let delay = if carriers > 0 { config.carrier_on } else { config.carrier_off };
+                self.sense_at(air, at, air.now + delay);
+            }
+        }
+    }
+
+    /// What there is to hear is noticed.
+    fn sense(&mut self, air: &mut Air<'_>, at: usize) {
+        let station = &mut self.posts[at];
+        let busy = station.carriers > 0;
+        if core::mem::replace(&mut station.busy, busy) == busy {
+            return;
+        }
+        match (&station.state, busy) {
+            (State::Contending, true) => station.turn(air.now, State::Waiting),
+            (State::Waiting, false) => self.pursue(air, at),
+            _ => {}
+        }
+        if self.posts[at].joined {
+            self.note(at, What::Busy(busy));
+        }
+    }
+
+    /// There is no channel, or there is one again. What is on the air is lost.
+    pub(crate) fn set_cut(&mut self, air: &mut Air<'_>, cut: bool) {
+        self.cut = cut;
+        for sender in 0..self.posts.len() {
+            self.posts[sender].set_out(air.now, cut);
+            if cut && matches!(self.posts[sender].state, State::Sending(_)) {
+                self.others(sender).for_each(|hearer| self.path(sender, hearer).spoil(Fate::Outage));
+            }
+        }
+        self.recount(air);
+    }
+
+    // -----------------------------------------------------------------------------------------------------------
+    // Helpers
+
+    fn others(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
+        (0..self.posts.len()).filter(move |other| *other != at)
+    }
+
+    fn path(&mut self, from: usize, to: usize) -> &mut Path {
+        &mut self.paths[from * self.posts.len() + to]
+    }
+
+    fn note(&mut self, at: usize, what: What) {
+        self.notes.push_back(Note { post: at as u16, what });
+    }
+
+    fn wake(&self, air: &mut Air<'_>, at: usize, when: Instant) {
+        let epoch = self.posts[at].epoch;
+        let due = Due { radio: self.index, post: at as u16, timer: Timer::Proceed, epoch };
+        air.queue.push(when, Event::Radio(due));
+    }
+
+    fn sense_at(&mut self, air: &mut Air<'_>, at: usize, when: Instant) {
+        self.posts[at].sense_epoch += 1;
+        let epoch = self.posts[at].sense_epoch;
+        let due = Due { radio: self.index, post: at as u16, timer: Timer::Sense, epoch };
+        air.queue.push(when, Event::Radio(due));
+    }
+
+    /// A frame is dropped that never was on the air.
+    fn drop_frame(&mut self, air: &mut Air<'_>, at: usize, frame: &Handed, fate: Fate) {
+        for hearer in self.others(at) {
+            self.path(at, hearer).counters.count(fate);
+            if let Some(trace) = air.trace {
+                trace(self.record(at, hearer, frame, fate));
+            }
+        }
+    }
+
+    fn record(&self, from: usize, to: usize, frame: &Handed, fate: Fate) -> FrameRecord {
+        FrameRecord {
+            channel: self.channel,
+            direction: Direction::Forward,
+            from: self.posts[from].end,
+            to: self.posts[to].end,
+            handed: frame.at,
+            started: None,
+            left: None,
+            received: None,
+            bytes: frame.bytes.clone(),
+            damaged: None,
+            shares: frame.shares,
+            fate,
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------------------------
+    // Looking
+
+    /// Whose station this is.
+    pub(crate) fn end(&self, post: u16) -> End {
+        self.posts[usize::from(post)].end
+    }
+
+    /// Which station is at this end.
+    ///
+    /// # Panics
+    /// If none is.
+    pub(crate) fn post(&self, end: End) -> usize {
+        let found = self.posts.iter().position(|post| post.end == end);
+        found.unwrap_or_else(|| panic!("{end:?} is not on radio channel {}", self.channel.0))
+    }
+
+    /// Where the time of a station went.
+    pub(crate) fn airtime(&self, end: End, now: Instant) -> Airtime {
+        self.posts[self.post(end)].airtime(now)
+    }
+
+    /// What became of the frames of one station at another.
+    pub(crate) fn counters(&self, from: End, to: End) -> Counters {
+        self.paths[self.post(from) * self.posts.len() + self.post(to)].counters
+    }
+
+    /// A line about each station.
+    pub(crate) fn status(&self, name: impl Fn(End) -> String) -> String {
+        let out = if self.cut { "out" } else { "there" };
+        let line = |post: &Post| {
+            let state = match post.state {
+                State::Sending(_) => "sending".to_owned(),
+                ref other => format!("{other:?}").to_lowercase(),
+            };
+            let (name, joined) = (name(post.end), if post.joined { "" } else { " (not joined)" });
+            let (room, waiting) = (post.told, post.queue.len());
+            format!(
+                "  radio {}, {out}: {name}{joined}, {state}, room {room}, {waiting} frames waiting\n",
+                self.channel.0
+            )
+        };
+        self.posts.iter().map(line).collect()
+    }
+}
+
+/// The record of a frame that was on the air.
+fn on_air(record: FrameRecord, sending: &Sending, now: Instant, damaged: Option<Bytes>) -> FrameRecord {
+    let arrived = matches!(record.fate, Fate::Delivered | Fate::Damaged | Fate::CheckFailed);
+    let received = arrived.then_some(now);
+    FrameRecord { started: Some(sending.started), left: Some(now), received, damaged, ..record }
+}

@@ -1,0 +1,6 @@
+//! Radio channels: what always holds, who gets the channel, who hears whom, and AX.25 over them.
+
+mod ax25;
+mod cases;
+mod laws;
+mod nodes;

@@ -1,0 +1,168 @@
+//! Nodes for tests: a talker that sends what it is told to, and any engine over frames.
+
+use bytes::Bytes;
+use longwire_proto::engine::{Engine, Indication, Request, Service};
+use longwire_proto::service::{
+    Frames, FramesIndication, FramesRequest, InterfaceId, Port, Shares, StorageRequest,
+};
+use longwire_proto::time::Instant;
+use longwire_proto::wrap::{Accounted, Breach, Lawful};
+use longwire_sim::*;
+use std::collections::VecDeque;
+
+/// Interface 0: where the radio is.
+pub(crate) const AT: InterfaceId = InterfaceId(0);
+
+/// An engine over frames, on interface 0 of a node.
+pub(crate) struct OnRadio<E>(pub(crate) E);
+
+impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
+    type Above = E::Above;
+    type Below = NodeBelow;
+
+    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
+        self.0.handle_request(now, request);
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
+        if let Port::Second((_, indication)) = indication {
+            self.0.handle_indication(now, indication);
+        }
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
+        self.0.poll_indication()
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Port<StorageRequest, (InterfaceId, FramesRequest)>> {
+        self.0.poll_request(now).map(|request| Port::Second((AT, request)))
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+}
+
+/// What a [`Talker`] does for its user.
+#[derive(Debug)]
+pub(crate) enum Talk {}
+
+impl Service for Talk {
+    type Request = Say;
+    type Indication = FramesIndication;
+}
+
+/// Down through [`Talk`].
+#[derive(Clone, Debug)]
+pub(crate) struct Say {
+    pub(crate) bytes: Bytes,
+    pub(crate) token: Option<u64>,
+    pub(crate) shares: Shares,
+}
+
+/// So many bytes, told apart by the first of them.
+pub(crate) fn say(number: u64, length: usize) -> Say {
+    let mut bytes = vec![0x55; length];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    let shares = Shares { payload: length as u32 - 16, ..Shares::default() };
+    Say { bytes: bytes.into(), token: Some(number), shares }
+}
+
+impl Accounted for Talk {
+    type Account = ();
+
+    fn request(_: &mut (), _: &Say) -> Result<(), Breach> {
+        Ok(())
+    }
+    fn indication(_: &mut (), _: &FramesIndication) -> Result<(), Breach> {
+        Ok(())
+    }
+    fn owed(_: &()) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Sends what it is told to as soon as it gets the channel, and repeats everything that it hears. With `silent` it
+/// asks for the channel once, and says nothing when it has it.
+#[derive(Default)]
+pub(crate) struct Talker {
+    silent: bool,
+    joined: bool,
+    seized: bool,
+    room: u32,
+    waiting: VecDeque<Say>,
+    heard: VecDeque<FramesIndication>,
+}
+
+impl Talker {
+    pub(crate) fn silent() -> Self {
+        Talker { silent: true, ..Talker::default() }
+    }
+}
+
+impl Engine for Talker {
+    type Above = Talk;
+    type Below = Frames;
+
+    fn handle_request(&mut self, _: Instant, request: Say) {
+        self.waiting.push_back(request);
+    }
+    fn handle_indication(&mut self, _: Instant, indication: FramesIndication) {
+        if let FramesIndication::Room(room) = indication {
+            self.room = room;
+            self.seized &= room > 0;
+        }
+        self.heard.push_back(indication);
+    }
+    fn handle_timeout(&mut self, _: Instant) {}
+    fn poll_indication(&mut self) -> Option<FramesIndication> {
+        self.heard.pop_front()
+    }
+    fn poll_request(&mut self, _: Instant) -> Option<FramesRequest> {
+        if !core::mem::replace(&mut self.joined, true) {
+            return Some(FramesRequest::Join);
+        }
+        if self.waiting.is_empty() {
+            return None;
+        }
+        if self.room == 0 {
+            return (!core::mem::replace(&mut self.seized, true)).then_some(FramesRequest::Seize);
+        }
+        if core::mem::take(&mut self.silent) {
+            self.waiting.clear();
+            return None;
+        }
+        let Say { bytes, token, shares } = self.waiting.pop_front()?;
+        self.room -= 1;
+        let last = self.waiting.is_empty() || self.room == 0;
+        self.seized &= !last;
+        Some(FramesRequest::Frame { bytes, token, last, shares })
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// A world of talkers on one channel, called t0, t1 and so on.
+pub(crate) fn talkers(
+    seed: u64,
+    count: usize,
+    config: RadioConfig,
+) -> (Simulation<Talk>, Vec<NodeId>, ChannelId) {
+    talkers_of(seed, config, (0..count).map(|_| Talker::default as fn() -> Talker))
+}
+
+pub(crate) fn talkers_of(
+    seed: u64,
+    config: RadioConfig,
+    kinds: impl Iterator<Item = fn() -> Talker>,
+) -> (Simulation<Talk>, Vec<NodeId>, ChannelId) {
+    let mut world = Simulation::new(seed);
+    let add = |(index, kind): (usize, fn() -> Talker)| {
+        let factory: Factory<Talk> = Box::new(move |boot| Box::new(OnRadio(Lawful::new(&boot.name, kind()))));
+        world.add_node(&format!("t{index}"), DiskConfig::default(), ClockConfig::default(), factory)
+    };
+    let nodes: Vec<NodeId> = kinds.enumerate().map(add).collect();
+    let ends: Vec<(NodeId, InterfaceId)> = nodes.iter().map(|node| (*node, AT)).collect();
+    let channel = world.add_radio(config, &ends);
+    (world, nodes, channel)
+}
