@@ -82,6 +82,8 @@ fn words(fate: Fate) -> &'static str {
         Fate::TooLong => "dropped: too long for the line",
         Fate::SenderCrashed => "lost: the sender crashed",
         Fate::Unheard => "lost: nobody listened",
+        Fate::Collided => "lost: another's signal",
+        Fate::Deaf => "lost: the receiver was transmitting",
     }
 }
 

@@ -71,7 +71,8 @@ impl Words {
             }
             Line::Ended(frame) => {
                 let what = format!("{}: {}", words(frame.fate), self.what(&frame.bytes));
-                let far = matches!(frame.fate, Fate::CheckFailed | Fate::Unheard);
+                let far =
+                    matches!(frame.fate, Fate::CheckFailed | Fate::Unheard | Fate::Collided | Fate::Deaf);
                 if far {
                     self.between(&frame.to.node, 'x', &frame.from.node, &what)
                 } else {
