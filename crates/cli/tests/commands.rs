@@ -69,7 +69,7 @@ fn help() {
 #[test]
 fn commands_that_are_not_understood() {
     let place = Place::new("usage");
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 12] = [
         &["compere", "letter.txt"],
         &["compare", "letter.txt"],
         &["compare", "letter.txt", "--link", "cislnar"],
@@ -81,6 +81,7 @@ fn commands_that_are_not_understood() {
         &["model", "ax25", "--preset", "ronan"],
         &["model", "ax25", "--persistence", "0"],
         &["model", "ax25", "--rate", "1200,0"],
+        &["model", "ax25", "--stuffing", "exact"],
     ];
     insta::assert_snapshot!(all_of(&place, &commands));
 }
@@ -89,13 +90,14 @@ fn commands_that_are_not_understood() {
 fn commands_that_cannot_be_carried_out() {
     let place = Place::new("failures");
     fs::write(place.0.join("world.toml"), "stack = \"tcpcl3\"\nlnk = []\n").unwrap();
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 7] = [
         &["compare", "leter.txt", "--link", "lan"],
         &["compare", "empty", "--link", "lan"],
         &["compare", ".", "--link", "lan"],
         &["compare", "letter.txt", "--link", "lan", "--out", "empty"],
         &["run", "wrld.toml"],
         &["run", "world.toml"],
+        &["model", "ax25", "--file", "leter.txt"],
     ];
     insta::assert_snapshot!(all_of(&place, &commands));
 }
@@ -200,10 +202,11 @@ fn compare() {
 #[test]
 fn model() {
     let place = Place::new("model");
-    let commands: [&[&str]; 3] = [
+    let commands: [&[&str]; 4] = [
         &["model", "ax25"],
         &["model", "ax25", "--preset", "zielinski-t2", "--rate", "9600", "--serial", "57600"],
         &["model", "ax25", "--preset", "direwolf", "--rate", "1200", "--bytes", "1000", "--poll", "true"],
+        &["model", "ax25", "--rate", "1200", "--stuffing", "exact", "--file", "letter.txt"],
     ];
     insta::assert_snapshot!(all_of(&place, &commands));
     assert!(!place.0.join("longwire-report").exists(), "files are written where they are asked for");

@@ -3,13 +3,15 @@
 use crate::failure::Failure;
 use crate::output::Show;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use longwire_lab::error::Error;
 use longwire_lab::model::ax25::{
-    Csma, Duplex, LastFrame, Model as Ax25Model, Names, PRESETS, Stuffing, Tail,
+    Csma, Duplex, LastFrame, Model as Ax25Model, Names, PRESETS, Stuffed, Stuffing, Tail,
 };
 use longwire_lab::model::{Options, finding};
 use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// Compute by formula what a link gives if nothing goes wrong
 #[derive(Debug, Args)]
@@ -39,6 +41,9 @@ struct Ax25 {
     /// Length of the file, bytes
     #[arg(long, value_name = "N", default_value = "7182")]
     bytes: u64,
+    /// A file, instead of a length
+    #[arg(long, value_name = "FILE", conflicts_with = "bytes")]
+    file: Option<PathBuf>,
     /// Information octets of a full frame (N1, PACLEN)
     #[arg(long, value_name = "N")]
     information: Option<u32>,
@@ -48,9 +53,9 @@ struct Ax25 {
     /// Octets of an acknowledgement
     #[arg(long, value_name = "N")]
     acknowledgement: Option<u32>,
-    /// What bit stuffing is counted on
-    #[arg(long, value_name = "HOW", value_parser = word(Stuffing::NAMES))]
-    stuffing: Option<Stuffing>,
+    /// What bit stuffing is counted on: `exact` takes the bytes of --file, the others random ones
+    #[arg(long, value_name = "HOW")]
+    stuffing: Option<Counted>,
     /// What the last frame of the file counts as
     #[arg(long, value_name = "HOW", value_parser = word(LastFrame::NAMES))]
     last_frame: Option<LastFrame>,
@@ -103,6 +108,19 @@ struct Ax25 {
     show: Show,
 }
 
+/// What bit stuffing is counted on.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Counted {
+    /// Every frame, whole
+    All,
+    /// The information octets only
+    Payload,
+    /// Nothing
+    None,
+    /// The very bits of the frames
+    Exact,
+}
+
 /// The words of a knob.
 fn word<T: Copy + Send + Sync + 'static>(names: Names<T>) -> impl TypedValueParser<Value = T> {
     let find = move |word: String| names.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
@@ -124,6 +142,13 @@ fn after_help() -> String {
     format!("Presets:\n{}", PRESETS.map(line).join("\n"))
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| {
+        let what = Error::new(format!("cannot read {}: {error}", path.display()));
+        Failure::Failed(what.hint("name a file that can be read with --file, or a length with --bytes"))
+    })
+}
+
 impl Model {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         match &self.which {
@@ -135,11 +160,13 @@ impl Model {
 impl Ax25 {
     fn run(&self) -> Result<(), Failure> {
         let preset = Ax25Model::preset(&self.preset).expect("one of the possible values");
+        let contents = self.file.as_deref().map(read).transpose()?;
         let model = self.over(preset);
         if let Some(flaw) = model.flaw() {
             let hint = "`longwire model ax25 --help` lists every knob with its unit";
             return Err(Failure::Usage(Error::new(format!("no such channel: {flaw}")).hint(hint)));
         }
+        let model = Ax25Model { stuffing: self.stuffing(&model, contents.as_deref())?, ..model };
         let name =
             if model == preset { self.preset.clone() } else { format!("{} with other knobs", self.preset) };
         let words: Vec<String> = env::args().skip(1).collect();
@@ -147,7 +174,7 @@ impl Ax25 {
             name,
             model,
             rates_bps: self.rate.clone(),
-            file_bytes: self.bytes,
+            file_bytes: contents.map_or(self.bytes, |contents| contents.len() as u64),
             command: format!("longwire {}", words.join(" ")),
         };
         self.show.carry_out(&finding(&options))
@@ -159,7 +186,6 @@ impl Ax25 {
             information_bytes: self.information.unwrap_or(preset.information_bytes),
             header_bytes: self.header.unwrap_or(preset.header_bytes),
             acknowledgement_bytes: self.acknowledgement.unwrap_or(preset.acknowledgement_bytes),
-            stuffing: self.stuffing.unwrap_or(preset.stuffing),
             last_frame: self.last_frame.unwrap_or(preset.last_frame),
             csma: self.csma.unwrap_or(preset.csma),
             acknowledgement_waits: self.acknowledgement_waits.unwrap_or(preset.acknowledgement_waits),
@@ -176,6 +202,23 @@ impl Ax25 {
             serial_bps: self.serial.or(preset.serial_bps),
             duplex: self.duplex.unwrap_or(preset.duplex),
             set_up_frames: self.set_up.unwrap_or(preset.set_up_frames),
+            ..preset
         }
+    }
+
+    fn stuffing(&self, model: &Ax25Model, contents: Option<&[u8]>) -> Result<Stuffing, Failure> {
+        Ok(match self.stuffing {
+            None => model.stuffing,
+            Some(Counted::All) => Stuffing::All,
+            Some(Counted::Payload) => Stuffing::Payload,
+            Some(Counted::None) => Stuffing::None,
+            Some(Counted::Exact) => {
+                let contents = contents.ok_or_else(|| {
+                    let what = Error::new("`--stuffing exact` counts the bits of a file, and none is named");
+                    Failure::Usage(what.hint("name one with --file"))
+                })?;
+                Stuffing::Exact(Stuffed::count(contents, model.information_bytes))
+            }
+        })
     }
 }

@@ -18,6 +18,8 @@
 //!
 //! Times are seconds, rates bit/s, lengths octets. Octets of a frame count its two flags.
 
+use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Supervisory, hdlc, pid};
+
 /// Bit stuffing puts a zero into so many bits that are random (Ma, 1982).
 const BITS_A_STUFFED_ONE: f64 = 62.0;
 /// Bits of a character on a serial line: start, eight of data, stop.
@@ -26,14 +28,58 @@ const SERIAL_BITS: f64 = 10.0;
 pub const WINDOW_MAX: u32 = 7;
 
 /// What bit stuffing is counted on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stuffing {
-    /// On every frame, whole.
+    /// On every frame, whole, as if its bits were random.
     All,
-    /// On the information octets only.
+    /// On the information octets only, as if their bits were random.
     Payload,
     /// Not at all.
     None,
+    /// As it is for the very bytes of a file.
+    Exact(Stuffed),
+}
+
+/// Bits that stuffing puts into the frames of a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stuffed {
+    /// Into I frames, for each octet of information.
+    pub bits_a_byte: f64,
+    /// Into an acknowledgement.
+    pub bits_an_acknowledgement: f64,
+}
+
+impl Stuffed {
+    /// Counts the bits for a file in frames of so many information octets, from one station to another.
+    ///
+    /// # Panics
+    /// If frames have no information octets.
+    pub fn count(contents: &[u8], information_bytes: u32) -> Stuffed {
+        let [here, there] =
+            ["N0CALL-1", "N0CALL-2"].map(|name| name.parse::<Callsign>().expect("a callsign"));
+        let numbers = (0..Modulo::Eight.count()).cycle();
+        let frames =
+            contents.chunks(information_bytes as usize).zip(numbers).map(|(information, send)| Frame {
+                address: Address::new(here, there, Role::Command, &[]),
+                control: Control::Information { send, receive: 0, poll: false },
+                pid: pid::NONE,
+                information: information.to_vec().into(),
+            });
+        let answers = (0..Modulo::Eight.count()).map(|receive| {
+            let function = Supervisory::ReceiveReady;
+            let control = Control::Supervisory { function, receive, poll_final: false };
+            Frame::bare(Address::new(there, here, Role::Response, &[]), control)
+        });
+        let bits_an_acknowledgement =
+            answers.map(|frame| stuffed_bits(&frame)).sum::<u64>() as f64 / f64::from(Modulo::Eight.count());
+        let bits: u64 = frames.map(|frame| stuffed_bits(&frame)).sum();
+        Stuffed { bits_a_byte: bits as f64 / contents.len().max(1) as f64, bits_an_acknowledgement }
+    }
+}
+
+fn stuffed_bits(frame: &Frame) -> u64 {
+    let octets = frame.to_bytes(Modulo::Eight);
+    hdlc::air_bits(&octets) - 8 * (octets.len() as u64 + hdlc::CHECK_BYTES as u64)
 }
 
 /// How long a station waits on average before it keys up on a free channel.
@@ -82,12 +128,6 @@ pub enum Duplex {
 
 /// Words for a knob's positions, as a command line has them.
 pub type Names<T> = &'static [(&'static str, T)];
-
-impl Stuffing {
-    /// Their names.
-    pub const NAMES: Names<Self> =
-        &[("all", Stuffing::All), ("payload", Stuffing::Payload), ("none", Stuffing::None)];
-}
 
 impl Csma {
     /// Their names.
@@ -330,18 +370,24 @@ impl Model {
         };
         let payload_s = 8.0 * counted_bytes as f64 / rate_bps;
         let headers_s = 8.0 * f64::from(self.header_bytes) * frames as f64 / rate_bps;
-        let stuffed_s = match self.stuffing {
-            Stuffing::All => payload_s + headers_s,
-            Stuffing::Payload => payload_s,
+        let stuffing_s = match self.stuffing {
+            Stuffing::All => (payload_s + headers_s) / BITS_A_STUFFED_ONE,
+            Stuffing::Payload => payload_s / BITS_A_STUFFED_ONE,
             Stuffing::None => 0.0,
+            Stuffing::Exact(stuffed) => stuffed.bits_a_byte * counted_bytes as f64 / rate_bps,
         };
-        Spent { payload_s, headers_s, stuffing_s: stuffed_s / BITS_A_STUFFED_ONE, ..Spent::default() }
+        Spent { payload_s, headers_s, stuffing_s, ..Spent::default() }
     }
 
     /// A frame without information, from flag to flag.
     fn bare_frame_s(&self, rate_bps: f64) -> f64 {
         let plain_s = 8.0 * f64::from(self.acknowledgement_bytes) / rate_bps;
-        if self.stuffing == Stuffing::All { plain_s * (1.0 + 1.0 / BITS_A_STUFFED_ONE) } else { plain_s }
+        plain_s
+            + match self.stuffing {
+                Stuffing::All => plain_s / BITS_A_STUFFED_ONE,
+                Stuffing::Payload | Stuffing::None => 0.0,
+                Stuffing::Exact(stuffed) => stuffed.bits_an_acknowledgement / rate_bps,
+            }
     }
 
     /// Before one transmission: what a station takes to turn, and its wait for a slot.

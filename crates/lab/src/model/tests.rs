@@ -1,4 +1,4 @@
-use super::ax25::{Csma, Duplex, LastFrame, Model, PRESETS, Spent, Stuffing, Tail};
+use super::ax25::{Csma, Duplex, LastFrame, Model, PRESETS, Spent, Stuffed, Stuffing, Tail};
 
 const FILE_BYTES: u64 = 7182;
 
@@ -153,4 +153,20 @@ fn knobs_that_make_no_sense_are_named() {
     for model in wrong {
         assert!(model.flaw().is_some(), "{model:?}");
     }
+}
+
+/// A stuffed bit for five ones: 255 octets of ones have one in every five bits, and zeros have none but the headers'.
+#[test]
+fn stuffing_counted_on_the_very_bytes() {
+    let count = |octet: u8| Stuffed::count(&vec![octet; 25_500], 255).bits_a_byte;
+    assert!((count(0xff) - 8.0 / 5.0).abs() < 0.02, "{}", count(0xff));
+    assert!(count(0x00) < 0.02, "{}", count(0x00));
+    // Random bits come to what is said of them: one in 62.
+    let mut rng = longwire_proto::rng::Rng::new(1);
+    let random: Vec<u8> = (0..255_000).map(|_| rng.next_u64() as u8).collect();
+    let stuffed = Stuffed::count(&random, 255);
+    assert!((stuffed.bits_a_byte / (8.0 / 62.0) - 1.0).abs() < 0.06, "{stuffed:?}");
+    let [exact, all] = [Stuffing::Exact(stuffed), Stuffing::All]
+        .map(|stuffing| Model { stuffing, ..Model::direwolf() }.transfer(1200.0, 4, 255_000).total_s());
+    assert!((exact / all - 1.0).abs() < 0.002, "{exact} and {all}");
 }

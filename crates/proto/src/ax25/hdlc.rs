@@ -11,7 +11,8 @@ pub const FLAG_BITS: u64 = 8;
 pub const FRAME_BYTES_MIN: usize = 15;
 
 const FLAG: u8 = 0x7e;
-const CHECK_BYTES: usize = 2;
+/// Octets of the frame check sequence.
+pub const CHECK_BYTES: usize = 2;
 /// After so many ones a zero is put in.
 const ONES_MAX: u32 = 5;
 /// So many ones in a row end a frame without its being one (3.10 sends fifteen; seven are no flag and no data).
