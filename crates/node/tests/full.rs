@@ -7,7 +7,7 @@ mod peer;
 
 use common::{App, Place, config, payload, start};
 use longwire_node::Node;
-use longwire_node::message::{Options, Reply};
+use longwire_node::message::{Options, Reply, Request};
 use peer::{Peer, bundle, transfer, transfer_3};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -283,4 +283,61 @@ fn a_full_loop_disk_is_no_resources_in_version_4() {
 #[test]
 fn a_full_tmpfs_is_no_resources_in_version_4() {
     refused_with_the_code_for_it(Kind::Tmpfs, 4);
+}
+
+/// Sends bundles that cannot leave until so many are accepted, or there is no space; which were accepted.
+fn fill_with_bundles(app: &mut App, wanted: usize, refusals_max: usize) -> Vec<(u64, u64)> {
+    let mut accepted = Vec::new();
+    let mut refusals = 0;
+    while accepted.len() < wanted && refusals < refusals_max {
+        let number =
+            app.send("dtn://nowhere/x", &payload(400_000, accepted.len() as u64), Options::default());
+        let created = app.wait(|said| match said.head {
+            Reply::Accepted { send, created, .. } if send == number => Some(Some(created)),
+            Reply::Failed { send, ref code, .. } if send == number && code == "full" => Some(None),
+            _ => None,
+        });
+        match created {
+            Some(created) => accepted.push(created),
+            None => refusals += 1,
+        }
+    }
+    accepted
+}
+
+/// What is removed from a full disk makes room there, though the newest and the oldest file of the store have something
+/// that is still needed.
+#[test]
+fn what_has_gone_from_a_full_disk_makes_room() {
+    for kind in [Kind::Loop, Kind::Tmpfs] {
+        let Some(disk) = SmallDisk::new("room", kind) else { continue };
+        let node = relay(&disk.path, "4", free(), free());
+        let mut app = App::new(&node);
+        let mut all = fill_with_bundles(&mut app, usize::MAX, 1);
+        let most = all.len();
+        assert!(most > 30, "{kind:?}: {most}");
+        let mut kept = 0;
+        for round in 0..3 {
+            // The oldest and the newest stay.
+            for created in &all[1..all.len() - 1] {
+                let source = "dtn://relay/".to_owned();
+                app.ask(Request::Delete { source, created: *created });
+            }
+            kept += 2;
+            app.wait_status(|status| status["bundles"] == kept);
+            // While the space comes back, some are refused.
+            let wanted = most - kept - 12;
+            all = fill_with_bundles(&mut app, wanted, 200);
+            assert_eq!(all.len(), wanted, "{kind:?}, round {round}: {most} at first, {kept} kept");
+        }
+        let stored = kept + all.len();
+        drop((app, node));
+        let node = relay(&disk.path, "4", free(), free());
+        let status = App::new(&node).wait_status(|status| status["ready"] == true);
+        assert_eq!(
+            (&status["bundles"], &status["store"]["damaged"]),
+            (&stored.into(), &0.into()),
+            "{kind:?}"
+        );
+    }
 }
