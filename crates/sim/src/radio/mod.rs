@@ -25,6 +25,8 @@
 //! drawn for each pair; the stations' deframers check what arrives, so that a damaged frame passes only with a right check
 //! sequence.
 //!
+//! **Controllers.** A [`Tnc`] stands between a host and the channel: a serial line, a buffer, a processor, a turnaround.
+//!
 //! **Accounts.** Each frame has one fate at every other station. The time of each station sums to the time elapsed; what its
 //! transmitter was keyed for without sending frames is keying, what it waited for the channel is access.
 
@@ -32,7 +34,9 @@ mod channel;
 mod config;
 mod ears;
 mod post;
+pub mod tnc;
 
 pub use config::{Access, PathConfig, RadioConfig, StationConfig};
+pub use tnc::{Reports, Tnc, TncConfig};
 
 pub(crate) use channel::{Air, Due, Radio, What};

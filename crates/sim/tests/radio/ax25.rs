@@ -3,15 +3,90 @@
 use crate::nodes::*;
 use bytes::Bytes;
 use longwire_proto::ax25::{self, Callsign, LinkConfig, Peer, Station, Version};
+use longwire_proto::engine::{Engine, Indication, Request, Service};
+use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
-    Both, Datagrams, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
+    Both, CloseReason, Datagrams, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
 };
 use longwire_proto::time::{Duration, Instant};
 use longwire_proto::wrap::Lawful;
 use longwire_sim::*;
+use std::collections::VecDeque;
 
-type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+/// What a [`User`] does.
+#[derive(Debug)]
+pub(crate) enum Transfers {}
+
+impl Service for Transfers {
+    type Request = Do;
+    type Indication = Met;
+}
+
+/// Down through [`Transfers`].
+#[derive(Debug)]
+pub(crate) enum Do {
+    Connect,
+    Send(Vec<Bytes>),
+}
+
+/// Up through [`Transfers`].
+#[derive(Debug)]
+pub(crate) enum Met {
+    Connected,
+    Acknowledged(u64),
+    Packet(Bytes),
+    Closed(CloseReason),
+}
+
+/// Hands packets down as room allows, and releases what comes.
+#[derive(Default)]
+struct User {
+    requests: VecDeque<(LinkId, PacketsRequest)>,
+    to_send: VecDeque<Bytes>,
+    room: u64,
+    met: VecDeque<Met>,
+}
+
+impl Engine for User {
+    type Above = Transfers;
+    type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+
+    fn handle_request(&mut self, _: Instant, request: Do) {
+        match request {
+            Do::Connect => self.requests.push_back((OWN, PacketsRequest::Connect)),
+            Do::Send(packets) => self.to_send.extend(packets),
+        }
+    }
+    fn handle_indication(&mut self, _: Instant, indication: Indication<Self::Below>) {
+        let Port::First((id, said)) = indication else { return };
+        match said {
+            PacketsIndication::Connected { .. } => self.met.push_back(Met::Connected),
+            PacketsIndication::Room(room) => self.room = room,
+            PacketsIndication::Packet(packet) => {
+                self.met.push_back(Met::Packet(packet));
+                self.requests.push_back((id, PacketsRequest::Release(1)));
+            }
+            PacketsIndication::Acknowledged(count) => self.met.push_back(Met::Acknowledged(count)),
+            PacketsIndication::Closed(why) => self.met.push_back(Met::Closed(why)),
+        }
+    }
+    fn handle_timeout(&mut self, _: Instant) {}
+    fn poll_indication(&mut self) -> Option<Met> {
+        self.met.pop_front()
+    }
+    fn poll_request(&mut self, _: Instant) -> Option<Request<Self::Below>> {
+        if let Some(request) = self.requests.pop_front() {
+            return Some(Port::First(request));
+        }
+        let packet = if self.room > 0 { self.to_send.pop_front() } else { None }?;
+        self.room -= 1;
+        Some(Port::First((OWN, PacketsRequest::Packet(packet))))
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
 
 const OWN: LinkId = LinkId(0);
 /// The file of the published tables: 28 frames of 255 bytes and one of 42.
@@ -45,21 +120,29 @@ fn link(window: u8) -> LinkConfig {
 }
 
 /// Stations A, B, C ..; A calls B, by this path.
-struct Rig {
-    world: Simulation<Links>,
-    nodes: Vec<NodeId>,
-    channel: ChannelId,
-    to_send: Vec<Bytes>,
-    room: u64,
+pub(crate) struct Rig {
+    pub(crate) world: Simulation<Transfers>,
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) channel: ChannelId,
     acknowledged: u64,
     connected: bool,
-    heard: Vec<Bytes>,
-    caller: LinkId,
+    pub(crate) heard: Vec<Bytes>,
 }
 
 impl Rig {
-    fn new(seed: u64, count: usize, radio: &RadioConfig, window: u8, path: &[&str]) -> Self {
-        let mut world: Simulation<Links> = Simulation::new(seed);
+    pub(crate) fn new(seed: u64, count: usize, radio: &RadioConfig, window: u8, path: &[&str]) -> Self {
+        Rig::with_tncs(seed, count, radio, window, path, None)
+    }
+
+    pub(crate) fn with_tncs(
+        seed: u64,
+        count: usize,
+        radio: &RadioConfig,
+        window: u8,
+        path: &[&str],
+        tnc: Option<&TncConfig>,
+    ) -> Self {
+        let mut world: Simulation<Transfers> = Simulation::new(seed);
         let names = &["A", "B", "C", "D"][..count];
         let add = |(at, name): (usize, &&str)| {
             let mut config = ax25::Config::new(call(name));
@@ -70,80 +153,65 @@ impl Rig {
                 let path = path.iter().map(|name| call(name)).collect();
                 config.peers.insert(OWN, Peer { station: call("B"), path, link: link(window) });
             }
-            let factory: Factory<Links> = Box::new(move |boot| {
-                Box::new(OnRadio(Lawful::new(&boot.name, Station::new(config.clone()))))
+            let tnc = tnc.cloned();
+            let factory: Factory<Transfers> = Box::new(move |boot| {
+                let station = Lawful::new(&boot.name, Station::new(config.clone()));
+                let station = Stack::starting(boot.now, User::default(), station);
+                match &tnc {
+                    None => Box::new(OnRadio(station)),
+                    Some(tnc) => {
+                        let tnc = Lawful::new(&format!("{}'s TNC", boot.name), Tnc::new(tnc.clone()));
+                        Box::new(OnRadio(Stack::starting(boot.now, station, tnc)))
+                    }
+                }
             });
             world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
         };
         let nodes: Vec<NodeId> = names.iter().enumerate().map(add).collect();
         let ends: Vec<_> = nodes.iter().map(|node| (*node, AT)).collect();
         let channel = world.add_radio(radio.clone(), &ends);
-        let (to_send, heard) = (Vec::new(), Vec::new());
-        let caller = LinkId(LinkId::FIRST_INCOMING);
-        Rig { world, nodes, channel, to_send, room: 0, acknowledged: 0, connected: false, heard, caller }
+        Rig { world, nodes, channel, acknowledged: 0, connected: false, heard: Vec::new() }
     }
 
-    /// Lets the users at both ends do their part.
-    fn act(&mut self) {
-        while let Some((_, node, said)) = self.world.pop_indication() {
-            let Port::First((id, said)) = said else { continue };
-            match said {
-                PacketsIndication::Connected { .. } if node == self.nodes[0] => self.connected = true,
-                PacketsIndication::Connected { .. } => self.caller = id,
-                PacketsIndication::Room(room) if node == self.nodes[0] => self.room = room,
-                PacketsIndication::Acknowledged(count) => self.acknowledged = count,
-                PacketsIndication::Packet(packet) => {
-                    self.heard.push(packet);
-                    self.world.request(node, Port::First((id, PacketsRequest::Release(1))));
-                }
-                PacketsIndication::Closed(why) => panic!("{node:?} closed: {why:?}"),
-                PacketsIndication::Room(_) => {}
-            }
-            while self.room > 0 && !self.to_send.is_empty() {
-                self.room -= 1;
-                let packet = self.to_send.remove(0);
-                self.world.request(self.nodes[0], Port::First((OWN, PacketsRequest::Packet(packet))));
+    /// Notes what the users at both ends have met.
+    fn listen(&mut self) {
+        while let Some((_, node, met)) = self.world.pop_indication() {
+            match met {
+                Met::Connected => self.connected |= node == self.nodes[0],
+                Met::Acknowledged(count) => self.acknowledged = count,
+                Met::Packet(packet) => self.heard.push(packet),
+                Met::Closed(why) => panic!("{node:?} closed: {why:?}"),
             }
         }
     }
 
     fn run(&mut self, limit: Instant, goes_on: impl Fn(&Rig) -> bool) {
-        self.act();
+        self.listen();
         while goes_on(self) {
             assert!(self.world.step(), "nothing happens any more\n{}", self.world.status());
             assert!(self.world.now() < limit, "not done by {limit}\n{}", self.world.status());
-            self.act();
+            self.listen();
         }
     }
 
-    fn connect(&mut self) {
-        self.world.request(self.nodes[0], Port::First((OWN, PacketsRequest::Connect)));
+    pub(crate) fn connect(&mut self) {
+        self.world.request(self.nodes[0], Do::Connect);
         self.run(Instant::from_secs(200), |rig| !rig.connected);
         // What belongs to the call is over.
         self.world.run_until(self.world.now() + Duration::from_secs(30));
     }
 
     /// From the wish to send to the last acknowledgement.
-    fn transfer(&mut self, packets: &[Bytes]) -> Duration {
+    pub(crate) fn transfer(&mut self, packets: &[Bytes]) -> Duration {
         let (before, since) = (self.acknowledged, self.world.now());
-        self.to_send = packets.to_vec();
-        // Room was told before there was anything to send.
-        self.start();
+        self.world.request(self.nodes[0], Do::Send(packets.to_vec()));
         let all = before + packets.len() as u64;
         self.run(since + Duration::from_secs(4000), |rig| rig.acknowledged < all);
         self.world.now().saturating_since(since)
     }
-
-    fn start(&mut self) {
-        while self.room > 0 && !self.to_send.is_empty() {
-            self.room -= 1;
-            let packet = self.to_send.remove(0);
-            self.world.request(self.nodes[0], Port::First((OWN, PacketsRequest::Packet(packet))));
-        }
-    }
 }
 
-fn packets(count: usize, bytes: usize) -> Vec<Bytes> {
+pub(crate) fn packets(count: usize, bytes: usize) -> Vec<Bytes> {
     let mut rng = Rng::new(11);
     let packet = |_| {
         let mut packet = vec![0; bytes];
@@ -153,7 +221,7 @@ fn packets(count: usize, bytes: usize) -> Vec<Bytes> {
     (0..count).map(packet).collect()
 }
 
-fn file() -> Vec<Bytes> {
+pub(crate) fn file() -> Vec<Bytes> {
     let mut frames = packets(FILE_BYTES / PAYLOAD_BYTES, PAYLOAD_BYTES);
     frames.extend(packets(1, FILE_BYTES % PAYLOAD_BYTES));
     frames
@@ -169,7 +237,7 @@ const RR_BITS: f64 = 8.0 * 19.0;
 
 /// The closed form: for each window, the way to the channel, TXDELAY, a flag, its frames and TXTAIL, and the same for its
 /// acknowledgement. The tail behind the last one is not waited for.
-fn closed_form(station: &StationConfig, rate_bps: f64, frames: &[Bytes], window: usize) -> f64 {
+pub(crate) fn closed_form(station: &StationConfig, rate_bps: f64, frames: &[Bytes], window: usize) -> f64 {
     let windows = frames.len().div_ceil(window) as f64;
     let payload: f64 = frames.iter().map(|frame| information_bits(frame.len())).sum();
     let access = station.access_mean().as_secs_f64();
