@@ -5,3 +5,4 @@ mod cases;
 mod laws;
 mod nodes;
 mod tnc;
+mod tcp;

@@ -1,0 +1,217 @@
+//! IP packets over AX.25: an interface for a host, over UI frames or over a link (3.4, protocol identifier 0xCC).
+//!
+//! Each interface leads to one station: there is no address resolution. Over UI frames what is lost is lost; over a link
+//! AX.25 sends it again, below and beside whatever IP's user does about it.
+
+use super::Callsign;
+use crate::engine::{Engine, Indication, Request};
+use crate::service::{
+    Both, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest,
+    InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
+};
+use crate::time::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// A link that ended is opened again after so long.
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// What carries an interface's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carriage {
+    /// UI frames.
+    Unconnected,
+    /// I frames of a link, which the first packet's sender opens.
+    Connected,
+}
+
+/// An interface to one station.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceTo {
+    /// The host's name for it.
+    pub interface: InterfaceId,
+    /// The station's name for the peer: one of its `unconnected` or of its `peers`, with protocol identifier
+    /// [`INTERNET`](super::pid::INTERNET).
+    pub link: LinkId,
+    /// The peer.
+    pub peer: Callsign,
+    /// How packets go.
+    pub carriage: Carriage,
+}
+
+#[derive(Debug)]
+struct Interface {
+    to: InterfaceTo,
+    /// The link that carries now: the own one, or one that the peer opened.
+    carries: Option<LinkId>,
+    /// When it is to be opened again.
+    again_at: Option<Instant>,
+    joined: bool,
+}
+
+type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+
+/// Interfaces of a host over the links and UI frames of a [`Station`](super::Station).
+#[derive(Debug)]
+pub struct Internet {
+    interfaces: Vec<Interface>,
+    up: VecDeque<(InterfaceId, FramesIndication)>,
+    down: VecDeque<Request<Below>>,
+    now: Instant,
+}
+
+impl Internet {
+    /// Interfaces that are up when the host has joined them.
+    pub fn new(interfaces: impl IntoIterator<Item = InterfaceTo>) -> Self {
+        let interface = |to| Interface { to, carries: None, again_at: None, joined: false };
+        Internet {
+            interfaces: interfaces.into_iter().map(interface).collect(),
+            up: VecDeque::new(),
+            down: VecDeque::new(),
+            now: Instant::ZERO,
+        }
+    }
+
+    fn open(&mut self, at: usize) {
+        let to = &self.interfaces[at].to;
+        self.down.push_back(match to.carriage {
+            Carriage::Unconnected => Port::Second((to.link, DatagramsRequest::Join)),
+            Carriage::Connected => Port::First((to.link, PacketsRequest::Connect)),
+        });
+    }
+
+    fn tell(&mut self, at: usize, indication: FramesIndication) {
+        self.up.push_back((self.interfaces[at].to.interface, indication));
+    }
+
+    fn hear_packets(&mut self, link: LinkId, indication: PacketsIndication) {
+        let known = |interface: &Interface| interface.carries == Some(link) || interface.to.link == link;
+        let connected = Carriage::Connected;
+        let mut places = self.interfaces.iter();
+        let at = match &indication {
+            PacketsIndication::Connected { peer, .. } => places.position(|interface| {
+                interface.to.carriage == connected && interface.to.peer.to_string() == *peer
+            }),
+            _ => places.position(|interface| interface.to.carriage == connected && known(interface)),
+        };
+        let Some(at) = at else {
+            if let PacketsIndication::Connected { .. } = indication {
+                self.down.push_back(Port::First((link, PacketsRequest::Abort)));
+            }
+            return;
+        };
+        match indication {
+            PacketsIndication::Connected { .. } => {
+                self.interfaces[at].carries = Some(link);
+                self.interfaces[at].again_at = None;
+                self.tell(at, FramesIndication::Carrier(true));
+            }
+            PacketsIndication::Room(room) if self.interfaces[at].carries == Some(link) => {
+                self.tell(at, FramesIndication::Room(u32::try_from(room).unwrap_or(u32::MAX)));
+            }
+            PacketsIndication::Packet(packet) => {
+                self.down.push_back(Port::First((link, PacketsRequest::Release(1))));
+                self.tell(at, FramesIndication::Frame(packet));
+            }
+            PacketsIndication::Closed(_) => {
+                let interface = &mut self.interfaces[at];
+                if interface.carries.is_none_or(|carries| carries == link) {
+                    interface.carries = None;
+                    interface.again_at = Some(self.now + AGAIN_AFTER);
+                    self.tell(at, FramesIndication::Room(0));
+                    self.tell(at, FramesIndication::Carrier(false));
+                }
+            }
+            PacketsIndication::Room(_) | PacketsIndication::Acknowledged(_) => {}
+        }
+    }
+
+    fn hear_datagrams(&mut self, link: LinkId, indication: DatagramsIndication) {
+        let unconnected = |interface: &Interface| {
+            interface.to.carriage == Carriage::Unconnected && interface.to.link == link
+        };
+        let Some(at) = self.interfaces.iter().position(unconnected) else { return };
+        match indication {
+            DatagramsIndication::Joined { .. } => self.tell(at, FramesIndication::Carrier(true)),
+            DatagramsIndication::Room(room) => {
+                self.tell(at, FramesIndication::Room(u32::try_from(room).unwrap_or(u32::MAX)));
+            }
+            DatagramsIndication::Datagram(packet) => {
+                let release = DatagramsRequest::Release(packet.len() as u64);
+                self.down.push_back(Port::Second((link, release)));
+                self.tell(at, FramesIndication::Frame(packet));
+            }
+            DatagramsIndication::Left(_) => {
+                self.tell(at, FramesIndication::Room(0));
+                self.tell(at, FramesIndication::Carrier(false));
+            }
+        }
+    }
+}
+
+impl Engine for Internet {
+    type Above = Many<InterfaceId, Frames>;
+    type Below = Below;
+
+    fn handle_request(&mut self, now: Instant, (interface, request): Request<Self::Above>) {
+        self.now = now;
+        let at = self.interfaces.iter().position(|known| known.to.interface == interface);
+        let at = at.unwrap_or_else(|| panic!("{interface:?} leads to no station"));
+        match request {
+            FramesRequest::Join => {
+                self.interfaces[at].joined = true;
+                if self.interfaces[at].carries.is_none() {
+                    self.open(at);
+                }
+            }
+            // The station seizes the channel by itself.
+            FramesRequest::Seize => {}
+            FramesRequest::Frame { bytes, token, .. } => {
+                let Interface { to, carries, .. } = &self.interfaces[at];
+                let request = match to.carriage {
+                    Carriage::Unconnected => Some(Port::Second((to.link, DatagramsRequest::Datagram(bytes)))),
+                    Carriage::Connected => {
+                        carries.map(|link| Port::First((link, PacketsRequest::Packet(bytes))))
+                    }
+                };
+                self.down.extend(request);
+                // When it has left nobody says; from here on it is the station's.
+                if let Some(token) = token {
+                    self.tell(at, FramesIndication::Transmitted(token));
+                }
+            }
+        }
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Below>) {
+        self.now = now;
+        match indication {
+            Port::First((link, indication)) => self.hear_packets(link, indication),
+            Port::Second((link, indication)) => self.hear_datagrams(link, indication),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
+        for at in 0..self.interfaces.len() {
+            let interface = &mut self.interfaces[at];
+            if interface.again_at.is_some_and(|again| again <= now) {
+                interface.again_at = None;
+                if interface.joined && interface.carries.is_none() {
+                    self.open(at);
+                }
+            }
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        self.up.pop_front()
+    }
+
+    fn poll_request(&mut self, _now: Instant) -> Option<Request<Below>> {
+        self.down.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.interfaces.iter().filter_map(|interface| interface.again_at).min()
+    }
+}
