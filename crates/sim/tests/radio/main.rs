@@ -4,5 +4,5 @@ mod ax25;
 mod cases;
 mod laws;
 mod nodes;
-mod tnc;
 mod tcp;
+mod tnc;
