@@ -12,6 +12,7 @@ pub mod link;
 pub mod meetings;
 pub mod model;
 pub mod output;
+pub mod packets;
 pub mod progress;
 pub mod record;
 pub mod report;

@@ -40,7 +40,12 @@ impl Paper {
                 self.measure.carry_out(|progress| cislunar::reproduce(&options, progress))
             }
             Name::DtnAx25 => {
-                self.measure.carry_out(|_| Ok(dtn_ax25::reproduce(self.measure.seed.unwrap_or(1))))
+                let options = dtn_ax25::Options {
+                    runs: self.measure.runs(),
+                    seed: self.measure.seed,
+                    threads: self.measure.threads(),
+                };
+                self.measure.carry_out(|progress| Ok(dtn_ax25::reproduce(&options, progress)))
             }
             Name::Ax25Throughput => {
                 self.measure.carry_out(|_| Ok(ax25_throughput::reproduce(self.measure.seed.unwrap_or(1))))

@@ -1,0 +1,183 @@
+//! Packets over a connected AX.25 link between two stations on a simulated radio channel: AX.25 by itself, without bundles.
+
+use bytes::Bytes;
+use longwire_proto::ax25::{self, Callsign, LinkConfig, Peer, Station, Version};
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::service::{
+    Both, Datagrams, Frames, InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
+};
+use longwire_proto::time::{Duration, Instant};
+use longwire_sim::{ClockConfig, DiskConfig, Factory, NodeBelow, NodeId, RadioConfig, Simulation};
+
+type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+
+const AT: InterfaceId = InterfaceId(0);
+const LINK: LinkId = LinkId(0);
+/// What belongs to the call is over after this, seconds.
+const CALM_S: u64 = 30;
+/// No transfer is watched longer than this, seconds.
+const WATCHED_S: u64 = 100_000;
+
+/// A transfer of packets from one station to another.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// The channel; both stations are like its first one.
+    pub radio: RadioConfig,
+    /// The window (k), 1 to 7 frames.
+    pub window: u8,
+    /// The packets, each an I frame.
+    pub packets: Vec<Bytes>,
+}
+
+impl Transfer {
+    /// Seconds from the wish to send, on a link that is up, to the last acknowledgement; none if not every packet arrives as
+    /// it was sent.
+    pub fn seconds(&self, seed: u64) -> Option<f64> {
+        let mut stage = Stage::set(self, seed);
+        stage.world.request(stage.sender, Port::First((LINK, PacketsRequest::Connect)));
+        stage.run(|stage| !stage.connected).then_some(())?;
+        stage.world.run_until(stage.world.now() + Duration::from_secs(CALM_S));
+        stage.act();
+        let since = stage.world.now();
+        stage.waiting = self.packets.iter().rev().cloned().collect();
+        stage.send();
+        let all = self.packets.len() as u64;
+        stage.run(|stage| stage.acknowledged < all).then_some(())?;
+        let took = stage.world.now().saturating_since(since);
+        (stage.heard == self.packets).then_some(took.as_secs_f64())
+    }
+
+    fn station(&self, own: &str, peer: Option<Peer>) -> ax25::Config {
+        let station = self.radio.stations.first().cloned().unwrap_or_default();
+        let mut config = ax25::Config::new(callsign(own));
+        config.radio = ax25::Radio {
+            rate_bps: self.radio.rate_bps as u32,
+            tx_delay: station.tx_delay,
+            tx_tail: station.tx_tail,
+            slot_time: station.slot_time,
+            persistence: station.persistence,
+            full_duplex: self.radio.full_duplex,
+            turnaround: station.carrier_off + Duration::from_secs(2),
+        };
+        config.callers = Some(self.link());
+        config.peers.extend(peer.map(|peer| (LINK, peer)));
+        config
+    }
+
+    fn link(&self) -> LinkConfig {
+        LinkConfig { version: Version::Plain, window_frames: self.window, ..LinkConfig::default() }
+    }
+}
+
+fn callsign(text: &str) -> Callsign {
+    text.parse().expect("a callsign")
+}
+
+/// An engine over frames, on the only interface of a node.
+struct OnRadio<E>(E);
+
+impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
+    type Above = E::Above;
+    type Below = NodeBelow;
+
+    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
+        self.0.handle_request(now, request);
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
+        if let Port::Second((_, indication)) = indication {
+            self.0.handle_indication(now, indication);
+        }
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
+        self.0.poll_indication()
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
+        self.0.poll_request(now).map(|request| Port::Second((AT, request)))
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+}
+
+/// A transfer in progress.
+struct Stage {
+    world: Simulation<Links>,
+    sender: NodeId,
+    connected: bool,
+    room: u64,
+    /// The last one first.
+    waiting: Vec<Bytes>,
+    acknowledged: u64,
+    heard: Vec<Bytes>,
+    /// A link ended.
+    closed: bool,
+}
+
+impl Stage {
+    fn set(transfer: &Transfer, seed: u64) -> Stage {
+        let mut world: Simulation<Links> = Simulation::new(seed);
+        let peer = Peer { station: callsign("N0CALL-2"), path: Vec::new(), link: transfer.link() };
+        let stations = [transfer.station("N0CALL-1", Some(peer)), transfer.station("N0CALL-2", None)];
+        let nodes = ["sender", "receiver"].into_iter().zip(stations).map(|(name, config)| {
+            let factory: Factory<Links> = Box::new(move |_| Box::new(OnRadio(Station::new(config.clone()))));
+            world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+        });
+        let ends: Vec<(NodeId, InterfaceId)> = nodes.map(|node| (node, AT)).collect();
+        world.add_radio(transfer.radio.clone(), &ends);
+        Stage {
+            world,
+            sender: ends[0].0,
+            connected: false,
+            room: 0,
+            waiting: Vec::new(),
+            acknowledged: 0,
+            heard: Vec::new(),
+            closed: false,
+        }
+    }
+
+    /// Plays on while this holds; false if it can hold for ever.
+    fn run(&mut self, goes_on: impl Fn(&Stage) -> bool) -> bool {
+        let limit = self.world.now() + Duration::from_secs(WATCHED_S);
+        self.act();
+        while goes_on(self) {
+            if self.closed || self.world.now() >= limit || !self.world.step() {
+                return false;
+            }
+            self.act();
+        }
+        true
+    }
+
+    /// Both users do their part.
+    fn act(&mut self) {
+        while let Some((_, node, said)) = self.world.pop_indication() {
+            let Port::First((id, said)) = said else { continue };
+            let sends = node == self.sender;
+            match said {
+                PacketsIndication::Connected { .. } => self.connected |= sends,
+                PacketsIndication::Room(room) if sends => self.room = room,
+                PacketsIndication::Room(_) => {}
+                PacketsIndication::Acknowledged(count) if sends => self.acknowledged = count,
+                PacketsIndication::Acknowledged(_) => {}
+                PacketsIndication::Packet(packet) => {
+                    self.heard.push(packet);
+                    self.world.request(node, Port::First((id, PacketsRequest::Release(1))));
+                }
+                PacketsIndication::Closed(_) => self.closed = true,
+            }
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        while self.room > 0 {
+            let Some(packet) = self.waiting.pop() else { return };
+            self.room -= 1;
+            self.world.request(self.sender, Port::First((LINK, PacketsRequest::Packet(packet))));
+        }
+    }
+}
