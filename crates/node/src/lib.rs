@@ -50,6 +50,7 @@ pub mod storage;
 pub mod stream;
 mod task;
 pub mod tls;
+pub mod tnc;
 pub mod view;
 
 pub use client::Client;

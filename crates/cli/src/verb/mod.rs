@@ -5,6 +5,7 @@ mod certificate;
 mod compare;
 mod links;
 mod model;
+mod monitor;
 mod node;
 mod paper;
 mod ping;
@@ -24,6 +25,7 @@ pub(crate) enum Verb {
     Run(run::Run),
     Model(model::Model),
     Node(node::Node),
+    Monitor(monitor::Monitor),
     Send(send::Send),
     Recv(recv::Recv),
     Ping(ping::Ping),
@@ -41,6 +43,7 @@ impl Verb {
             Verb::Run(run) => run.run(),
             Verb::Model(model) => model.run(),
             Verb::Node(node) => node.run(),
+            Verb::Monitor(monitor) => monitor.run(),
             Verb::Send(send) => send.run(),
             Verb::Recv(recv) => recv.run(),
             Verb::Ping(ping) => ping.run(),

@@ -32,6 +32,7 @@ mod frame;
 pub mod hdlc;
 mod internet;
 mod link;
+mod monitor;
 mod receive;
 mod segment;
 mod station;
@@ -45,5 +46,6 @@ pub use address::{ADDRESS_BYTES, Address, Callsign, CallsignError, DIGIPEATERS_M
 pub use config::{Config, Counters, LinkConfig, Peer, Radio, Version};
 pub use frame::{Control, Frame, Modulo, Supervisory, Unnumbered, pid};
 pub use internet::{Carriage, InterfaceTo, Internet};
+pub use monitor::{Heard, Watcher, Windows};
 pub use station::{Drops, Station};
 pub use xid::{Options, Parameters, Recovery};

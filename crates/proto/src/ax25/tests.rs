@@ -3,4 +3,5 @@
 mod channel;
 mod hostile;
 mod links;
+mod monitor;
 mod wire;

@@ -1,0 +1,208 @@
+//! `longwire monitor`.
+
+use crate::failure::Failure;
+use crate::output::talk;
+use crate::reach::print;
+use clap::Args;
+use longwire_node::tnc::{Heard, Line, listen};
+use longwire_proto::ax25::{
+    self, Callsign, Control, Frame, Modulo, Supervisory, Unnumbered, Watcher, Windows,
+};
+use longwire_proto::kiss::{Checksum, Config};
+use longwire_settings::error::Error;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::ops::ControlFlow;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Show the AX.25 frames that a TNC hears, and, at the end, the windows that the stations really used
+///
+/// It ends with Ctrl-C. Nothing is sent, and the TNC keeps its parameters. A window is counted as the I frames of one
+/// station until the other one is heard; what digipeaters repeat is shown and not counted.
+#[derive(Debug, Args)]
+pub(crate) struct Monitor {
+    /// The TNC, in KISS mode: host:port, /dev/ttyUSB0, or with a speed /dev/ttyUSB0@38400 [default speed: 9600]
+    #[arg(long, value_name = "WHERE")]
+    tnc: String,
+    /// The TNC's port, or its address among those of one line, 0 to 15
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=15))]
+    port: u8,
+    /// The checksum between TNC and host
+    #[arg(long, value_name = "KIND", default_value = "none", value_parser = ["none", "exclusive-or", "smack"])]
+    checksum: String,
+    /// Print JSON: one line a frame, and one with the windows
+    #[arg(long)]
+    json: bool,
+}
+
+impl Monitor {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let line: Line = self
+            .tnc
+            .parse()
+            .map_err(|what| Failure::Usage(Error::new(format!("`{}` is no TNC", self.tnc)).hint(what)))?;
+        let checksum = match self.checksum.as_str() {
+            "exclusive-or" => Checksum::ExclusiveOr,
+            "smack" => Checksum::Smack,
+            _ => Checksum::None,
+        };
+        let config = Config { port: self.port, checksum, ..Config::default() };
+        config.check().map_err(|fault| Failure::Usage(Error::new(fault.to_string()).hint(fault.hint)))?;
+        let mut watcher = Watcher::new();
+        let mut outcome = Ok(());
+        let listening = listen(line, config, |heard| {
+            outcome = self.show(&mut watcher, heard);
+            if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        outcome?;
+        listening.map_err(|error| Failure::Failed(Error::new(format!("cannot listen: {error}"))))?;
+        let windows = watcher.windows();
+        print(&if self.json {
+            json!({ "windows": by_name(&windows) }).to_string()
+        } else {
+            histogram(&windows)
+        })
+    }
+
+    fn show(&self, watcher: &mut Watcher, heard: Heard) -> Result<(), Failure> {
+        let bytes = match heard {
+            Heard::Open => {
+                talk(format_args!("{} listens", self.tnc));
+                return Ok(());
+            }
+            Heard::Lost(reason) => {
+                talk(format_args!("no line to {}: {reason:?}; it is tried again", self.tnc));
+                return Ok(());
+            }
+            Heard::Frame(bytes) => bytes,
+        };
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let length = bytes.len();
+        print(&match watcher.hear(bytes) {
+            Ok(heard) if self.json => as_json(time, &heard).to_string(),
+            Ok(heard) => format!("{}  {}", clock(time), words(&heard)),
+            Err(error) if self.json => {
+                json!({ "time": time.as_secs_f64(), "bytes": length, "damaged": error.to_string() })
+                    .to_string()
+            }
+            Err(error) => format!("{}  {length} bytes that are no frame: {error}", clock(time)),
+        })
+    }
+}
+
+/// UTC.
+fn clock(time: Duration) -> String {
+    let s = time.as_secs() % 86_400;
+    format!("{:02}:{:02}:{:02}.{:03}", s / 3600, s / 60 % 60, s % 60, time.subsec_millis())
+}
+
+fn via(frame: &Frame) -> Vec<String> {
+    let hops = frame.address.path.iter();
+    hops.map(|hop| format!("{}{}", hop.station, if hop.repeated { "*" } else { "" })).collect()
+}
+
+fn kind(control: Control) -> String {
+    match control {
+        Control::Information { .. } => "I".into(),
+        Control::Supervisory { function, .. } => match function {
+            Supervisory::ReceiveReady => "RR".into(),
+            Supervisory::ReceiveNotReady => "RNR".into(),
+            Supervisory::Reject => "REJ".into(),
+            Supervisory::SelectiveReject => "SREJ".into(),
+        },
+        Control::Unnumbered { function, .. } => match function {
+            Unnumbered::SetModeExtended => "SABME".into(),
+            Unnumbered::SetMode => "SABM".into(),
+            Unnumbered::Disconnect => "DISC".into(),
+            Unnumbered::DisconnectedMode => "DM".into(),
+            Unnumbered::Acknowledge => "UA".into(),
+            Unnumbered::FrameReject => "FRMR".into(),
+            Unnumbered::Information => "UI".into(),
+            Unnumbered::ExchangeIdentification => "XID".into(),
+            Unnumbered::Test => "TEST".into(),
+            Unnumbered::Unknown(octet) => format!("U {octet:02X}"),
+        },
+    }
+}
+
+fn words(heard: &ax25::Heard) -> String {
+    let frame = &heard.frame;
+    let mut out = format!("{} > {}", frame.address.source, frame.address.destination);
+    let path = via(frame);
+    if !path.is_empty() {
+        let _ = write!(out, " via {}", path.join(","));
+    }
+    let _ = write!(out, "  {}", kind(frame.control));
+    match frame.control {
+        Control::Information { send, receive, .. } => {
+            let _ = write!(out, " S{send} R{receive}");
+        }
+        Control::Supervisory { receive, .. } => {
+            let _ = write!(out, " R{receive}");
+        }
+        Control::Unnumbered { .. } => {}
+    }
+    if frame.control.poll_final() {
+        out.push_str(if frame.is_command() { " P" } else { " F" });
+    }
+    if frame.control.has_pid() {
+        let _ = write!(out, " pid {:02X}", frame.pid);
+    }
+    if !frame.information.is_empty() {
+        let _ = write!(out, ", {} bytes", frame.information.len());
+    }
+    if let Some(burst) = heard.burst {
+        let _ = write!(out, ", number {burst} of its window");
+    }
+    if let Some(outstanding) = heard.outstanding {
+        let _ = write!(out, ", {outstanding} unacknowledged");
+    }
+    out
+}
+
+fn as_json(time: Duration, heard: &ax25::Heard) -> Value {
+    let frame = &heard.frame;
+    let (send, receive) = match frame.control {
+        Control::Information { send, receive, .. } => (Some(send), Some(receive)),
+        Control::Supervisory { receive, .. } => (None, Some(receive)),
+        Control::Unnumbered { .. } => (None, None),
+    };
+    json!({
+        "time": time.as_secs_f64(),
+        "from": frame.address.source.to_string(),
+        "to": frame.address.destination.to_string(),
+        "via": via(frame),
+        "kind": kind(frame.control),
+        "command": frame.is_command(),
+        "poll_final": frame.control.poll_final(),
+        "modulo": if heard.modulo == Modulo::Eight { 8 } else { 128 },
+        "send": send,
+        "receive": receive,
+        "pid": frame.control.has_pid().then_some(frame.pid),
+        "information_bytes": frame.information.len(),
+        "window": heard.burst,
+        "unacknowledged": heard.outstanding,
+    })
+}
+
+fn by_name(windows: &BTreeMap<Callsign, Windows>) -> BTreeMap<String, &Windows> {
+    windows.iter().map(|(sender, windows)| (sender.to_string(), windows)).collect()
+}
+
+fn histogram(windows: &BTreeMap<Callsign, Windows>) -> String {
+    const WIDTH: u64 = 50;
+    if windows.is_empty() {
+        return "No I frames were heard.".into();
+    }
+    let mut out =
+        String::from("\nWindows really used: I frames until the other side was heard, and how often\n");
+    let most = windows.values().flat_map(|windows| windows.values()).max().copied().unwrap_or(1).max(1);
+    for (sender, windows) in windows {
+        for (frames, times) in windows {
+            let bar = "#".repeat((times * WIDTH).div_ceil(most) as usize);
+            let _ = writeln!(out, "{:<9} {frames:>3} {times:>6}  {bar}", sender.to_string());
+        }
+    }
+    out
+}

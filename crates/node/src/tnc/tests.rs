@@ -1,0 +1,145 @@
+//! The driver over TCP and over a serial line: a pseudo-terminal.
+
+use super::*;
+use bytes::{Bytes, BytesMut};
+use longwire_proto::kiss::{Acknowledgement, Body, Config, Deframer, Frame, Tnc, enclose};
+use longwire_proto::service::{FramesIndication, FramesRequest, Shares};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::net::unix::pipe;
+
+/// Nothing here takes this long.
+const BOUND: Duration = Duration::from_secs(30);
+
+fn config() -> Config {
+    Config {
+        acknowledgement: Acknowledgement::Always,
+        reconnect_min: Duration::from_millis(1),
+        rate_bps: 1_000_000,
+        tx_delay: Duration::ZERO,
+        ..Config::default()
+    }
+}
+
+/// A TNC, played by hand.
+struct Far<T> {
+    wire: T,
+    deframer: Deframer,
+    rest: Bytes,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Far<T> {
+    fn new(wire: T) -> Self {
+        Far { wire, deframer: Deframer::new(), rest: Bytes::new() }
+    }
+
+    async fn hear(&mut self) -> Body {
+        loop {
+            if let Some(content) = self.deframer.next(&mut self.rest) {
+                return Frame::decode(&mut content.clone()).unwrap().body;
+            }
+            let mut buffer = vec![0; 4096];
+            let length = self.wire.read(&mut buffer).await.unwrap();
+            assert!(length > 0, "the line ended");
+            self.rest = Bytes::copy_from_slice(&buffer[..length]);
+        }
+    }
+
+    async fn say(&mut self, body: Body) {
+        let mut line = BytesMut::new();
+        enclose(&Frame { port: 0, body }, config().checksum, &mut line);
+        self.wire.write_all(&line).await.unwrap();
+    }
+
+    /// Parameters, two frames of a burst, the last of which is acknowledged, and a frame back.
+    async fn converse(&mut self) {
+        for _ in 0..5 {
+            assert!(!matches!(self.hear().await, Body::Data(_)));
+        }
+        assert_eq!(self.hear().await, Body::Data(every_octet()));
+        let Body::DataAcknowledged { token, bytes } = self.hear().await else {
+            panic!("no acknowledgement is asked for")
+        };
+        assert_eq!(bytes, every_octet());
+        self.say(Body::DataAcknowledged { token, bytes: Bytes::new() }).await;
+        self.say(Body::Data(every_octet())).await;
+    }
+}
+
+/// What lines change that are not transparent: each octet there is.
+fn every_octet() -> Bytes {
+    (0..=255).collect::<Vec<u8>>().into()
+}
+
+/// Sends two frames once there is room, and ends when both have left and one has come back.
+async fn converse(driver: &mut Driver<Tnc>) {
+    let (mut sent, mut left, mut came) = (false, false, false);
+    while !(left && came) {
+        match driver.next().await {
+            FramesIndication::Room(room) if room >= 2 && !sent => {
+                sent = true;
+                for (token, last) in [(None, false), (Some(7), true)] {
+                    let (bytes, shares) = (every_octet(), Shares::default());
+                    driver.request(FramesRequest::Frame { bytes, token, last, shares });
+                }
+            }
+            FramesIndication::Transmitted(token) => left = token == 7,
+            FramesIndication::Frame(bytes) => came = bytes == every_octet(),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn frames_go_over_a_serial_line() {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    fcntl_setfl(&master, OFlags::NONBLOCK).unwrap();
+    let path = ptsname(&master, vec![]).unwrap();
+    let line: Line = format!("{}@38400", path.to_str().unwrap()).parse().unwrap();
+    let reads = pipe::Receiver::from_owned_fd_unchecked(master.try_clone().unwrap()).unwrap();
+    let master = tokio::io::join(reads, pipe::Sender::from_owned_fd_unchecked(master).unwrap());
+    let mut driver = Driver::new(Tnc::new(config()), line);
+    driver.request(FramesRequest::Join);
+    let mut far = Far::new(master);
+    let both = async { tokio::join!(converse(&mut driver), far.converse()) };
+    tokio::time::timeout(BOUND, both).await.unwrap();
+    assert_eq!((driver.engine().counters().sent, driver.engine().counters().received), (2, 1));
+}
+
+/// The TNC's program is started later, and once more.
+#[tokio::test]
+async fn a_lost_line_over_tcp_is_taken_up_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let mut driver = Driver::new(Tnc::new(config()), address.to_string().parse().unwrap());
+    driver.request(FramesRequest::Join);
+    let story = async {
+        while driver.lost() == 0 {
+            let _ = driver.step().await;
+        }
+        let listener = TcpListener::bind(address).await.unwrap();
+        for round in 1..=2 {
+            let far = async { Far::new(listener.accept().await.unwrap().0).converse().await };
+            tokio::join!(converse(&mut driver), far);
+            assert_eq!(driver.engine().counters().connections, round);
+            while driver.next().await != FramesIndication::Carrier(false) {}
+        }
+    };
+    tokio::time::timeout(BOUND, story).await.unwrap();
+}
+
+#[test]
+fn lines_are_read() {
+    let serial = |path: &str, speed_bps| Ok(Line::Serial { path: path.into(), speed_bps });
+    assert_eq!("127.0.0.1:8001".parse(), Ok(Line::Tcp("127.0.0.1:8001".into())));
+    assert_eq!("/dev/ttyUSB0".parse(), serial("/dev/ttyUSB0", 9600));
+    assert_eq!("/dev/ttyUSB0@1200".parse(), serial("/dev/ttyUSB0", 1200));
+    for wrong in ["", "8001", ":8001", "tnc:kiss", "/dev/ttyUSB0@fast"] {
+        assert!(wrong.parse::<Line>().is_err(), "{wrong}");
+    }
+}

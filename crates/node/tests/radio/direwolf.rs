@@ -1,0 +1,231 @@
+//! Dire Wolf as a program, and its users over AGW.
+
+use crate::channel::{Channel, SAMPLES_HZ, pipe};
+use bytes::{Bytes, BytesMut};
+use longwire_proto::agwpe::{Frame, Kind, Name, Queued, Registered};
+use longwire_proto::codec::DecodeError;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// What the radios of a rig are like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Air {
+    pub(crate) rate_bps: u32,
+    /// Frames on their way at a time; above 7: modulo 128.
+    pub(crate) window: u8,
+}
+
+impl Air {
+    pub(crate) fn is_extended(self) -> bool {
+        self.window > 7
+    }
+}
+
+struct Station {
+    program: Child,
+    kiss: u16,
+    agw: u16,
+}
+
+/// Two Dire Wolfs on one channel. All ends when it is dropped.
+pub(crate) struct Rig {
+    place: PathBuf,
+    stations: Vec<Station>,
+    _channel: Channel,
+}
+
+/// The program is there; if not, the test says so and is not run.
+pub(crate) fn is_installed() -> bool {
+    let found =
+        Command::new("direwolf").arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !found {
+        eprintln!("no direwolf (Debian package direwolf): not tried");
+    }
+    found
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl Rig {
+    pub(crate) fn start(name: &str, air: Air) -> Rig {
+        let place = std::env::temp_dir().join(format!("longwire-radio-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&place).unwrap();
+        let mut stations = vec![];
+        let mut ends = vec![];
+        for at in 0..2 {
+            let home = place.join(at.to_string());
+            std::fs::create_dir_all(&home).unwrap();
+            let sound = home.join("sound");
+            let says = pipe(&sound);
+            let asound = format!(
+                "pcm.radio {{ type file slave.pcm \"null\" file \"{}\" format \"raw\" }}\n",
+                sound.display()
+            );
+            std::fs::write(home.join(".asoundrc"), asound).unwrap();
+            let (kiss, agw) = (free_port(), free_port());
+            std::fs::write(home.join("direwolf.conf"), configuration(air, kiss, agw)).unwrap();
+            let mut program = Command::new("direwolf")
+                .args(["-t", "0", "-q", "hd", "-c", "direwolf.conf"])
+                .current_dir(&home)
+                .env("HOME", &home)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            ends.push((says, program.stdin.take().unwrap()));
+            stations.push(Station { program, kiss, agw });
+        }
+        let channel = Channel::start(ends);
+        for station in &mut stations {
+            let out = BufReader::new(station.program.stdout.take().unwrap());
+            let (ready, wait) = std::sync::mpsc::channel();
+            // Whatever it says later is read, too, or it would stand still.
+            std::thread::spawn(move || {
+                for line in out.lines().map_while(Result::ok) {
+                    if line.starts_with("Ready to accept") {
+                        let _ = ready.send(());
+                    }
+                }
+            });
+            // KISS and AGW.
+            for _ in 0..2 {
+                wait.recv_timeout(std::time::Duration::from_secs(30)).expect("Dire Wolf starts");
+            }
+        }
+        Rig { place, stations, _channel: channel }
+    }
+
+    /// Where the KISS interface of a station is.
+    pub(crate) fn kiss(&self, at: usize) -> String {
+        format!("127.0.0.1:{}", self.stations[at].kiss)
+    }
+
+    /// A user of a station, with this callsign.
+    pub(crate) async fn user(&self, at: usize, own: &str) -> User {
+        let stream = TcpStream::connect(("127.0.0.1", self.stations[at].agw)).await.unwrap();
+        let own: Name = own.parse().unwrap();
+        let mut user = User { stream, input: BytesMut::new(), own, peer: Name::NONE };
+        user.say(Frame::new(Kind::Register).between(own, Name::NONE)).await;
+        let mut reply = user.hear_kind(Kind::Register).await;
+        assert_eq!(Registered::decode(&mut reply.data), Ok(Registered(true)));
+        user
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        for station in &mut self.stations {
+            let _ = station.program.kill();
+            let _ = station.program.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.place);
+    }
+}
+
+fn configuration(air: Air, kiss: u16, agw: u16) -> String {
+    let Air { rate_bps, window, .. } = air;
+    let versions = if air.is_extended() { "" } else { "V20 OURS\nV20 THEIRS\n" };
+    format!(
+        "ADEVICE stdin radio\nARATE {SAMPLES_HZ}\nACHANNELS 1\nCHANNEL 0\nMYCALL NOCALL\nMODEM {rate_bps}\n\
+         DWAIT 0\nSLOTTIME 10\nPERSIST 63\nTXDELAY 15\nTXTAIL 2\n\
+         FRACK 3\nRETRY 10\nPACLEN 256\nMAXFRAME {}\nEMAXFRAME {}\n{versions}\
+         AGWPORT {agw}\nKISSPORT {kiss}\n",
+        window.min(7),
+        window.max(8),
+    )
+}
+
+/// A program that has a link over Dire Wolf.
+pub(crate) struct User {
+    stream: TcpStream,
+    input: BytesMut,
+    own: Name,
+    peer: Name,
+}
+
+impl User {
+    async fn say(&mut self, frame: Frame) {
+        self.stream.write_all(&frame.to_bytes()).await.unwrap();
+    }
+
+    async fn hear(&mut self) -> Frame {
+        loop {
+            let mut input = Bytes::copy_from_slice(&self.input);
+            match Frame::decode(&mut input) {
+                Ok(frame) => {
+                    self.input = BytesMut::from(&input[..]);
+                    return frame;
+                }
+                Err(DecodeError::Incomplete) => {}
+                Err(error) => panic!("{error}"),
+            }
+            assert!(self.stream.read_buf(&mut self.input).await.unwrap() > 0, "Dire Wolf has ended");
+        }
+    }
+
+    async fn hear_kind(&mut self, kind: Kind) -> Frame {
+        loop {
+            let frame = self.hear().await;
+            assert!(frame.kind != Kind::Disconnect || kind == Kind::Disconnect, "{frame:?}");
+            if frame.kind == kind {
+                return frame;
+            }
+        }
+    }
+
+    pub(crate) async fn call(&mut self, peer: &str) {
+        let frame = Frame::new(Kind::Connect).between(self.own, peer.parse().unwrap());
+        self.say(frame).await;
+        self.called().await;
+    }
+
+    /// A link stands, whoever has called.
+    pub(crate) async fn called(&mut self) {
+        self.peer = self.hear_kind(Kind::Connect).await.from;
+    }
+
+    pub(crate) async fn send(&mut self, content: &[u8]) {
+        for piece in content.chunks(256) {
+            let frame = Frame { pid: 0xf0, ..Frame::new(Kind::Data) };
+            self.say(frame.between(self.own, self.peer).with(piece.to_vec())).await;
+        }
+    }
+
+    pub(crate) async fn receive(&mut self, length: usize) -> Vec<u8> {
+        let mut content = vec![];
+        while content.len() < length {
+            content.extend_from_slice(&self.hear_kind(Kind::Data).await.data);
+        }
+        content
+    }
+
+    /// Everything that was sent is acknowledged.
+    pub(crate) async fn is_acknowledged(&mut self) {
+        loop {
+            self.say(Frame::new(Kind::QueuedOnLink).between(self.own, self.peer)).await;
+            let mut reply = self.hear_kind(Kind::QueuedOnLink).await;
+            if Queued::decode(&mut reply.data) == Ok(Queued(0)) {
+                return;
+            }
+            // There is no event for it: it is asked again.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) async fn close(&mut self) {
+        self.say(Frame::new(Kind::Disconnect).between(self.own, self.peer)).await;
+        self.closed().await;
+    }
+
+    /// The link has ended.
+    pub(crate) async fn closed(&mut self) {
+        self.hear_kind(Kind::Disconnect).await;
+    }
+}

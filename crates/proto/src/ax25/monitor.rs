@@ -1,0 +1,165 @@
+//! Listening to others: frames of any link, read as their link has them, and how large the windows are that it really uses.
+//!
+//! A frame does not say whether its link counts to 8 or to 128: that is known from SABM and SABME, if they were heard, from the
+//! length of supervisory frames, and else guessed from where a protocol identifier is.
+
+use super::address::{Address, Callsign};
+use super::frame::{Control, Frame, Modulo, Unnumbered};
+use crate::codec::DecodeError;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Directions of links of which something is remembered.
+const WAYS_MAX: usize = 1024;
+/// Protocol identifiers of AX.25 3.4.
+const PIDS: [u8; 13] = [0x01, 0x06, 0x07, 0x08, 0xc3, 0xc4, 0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf, 0xf0];
+
+/// A frame that was heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The frame.
+    pub frame: Frame,
+    /// How far the numbers of its link count, as far as it is known.
+    pub modulo: Modulo,
+    /// Of an I frame that comes from its sender itself: which one of its burst it is, from 1.
+    pub burst: Option<u32>,
+    /// Of such a frame: I frames that its sender has out with it, as far as the peer's acknowledgement was heard.
+    pub outstanding: Option<u32>,
+}
+
+/// How often bursts had so many I frames.
+pub type Windows = BTreeMap<u32, u64>;
+
+/// One direction of a link.
+#[derive(Debug, Default)]
+struct Way {
+    modulo: Option<Modulo>,
+    /// What the peer waits for (its last N(R)).
+    awaited: Option<u8>,
+    /// The last number that was sent in this burst, and how many.
+    burst: Option<(u8, u32)>,
+}
+
+/// Hears all frames of a channel.
+#[derive(Debug, Default)]
+pub struct Watcher {
+    ways: BTreeMap<(Callsign, Callsign), Way>,
+    windows: BTreeMap<Callsign, Windows>,
+}
+
+impl Watcher {
+    /// Nothing heard yet.
+    pub fn new() -> Self {
+        Watcher::default()
+    }
+
+    /// A frame without flags and check sequence, as a TNC gives it.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn hear(&mut self, mut bytes: Bytes) -> Result<Heard, DecodeError> {
+        let address = Address::decode(&mut bytes)?;
+        let there = (address.source, address.destination);
+        let known = self.ways.get(&there).and_then(|way| way.modulo);
+        let modulo = known.unwrap_or_else(|| guess(&bytes));
+        let frame = Frame::decode_behind(address, bytes, modulo)?;
+        let mut heard = Heard { frame, modulo, burst: None, outstanding: None };
+        // Digipeaters say everything once more.
+        if heard.frame.address.path.iter().any(|hop| hop.repeated) {
+            return Ok(heard);
+        }
+        self.peer_speaks(&heard);
+        if let Control::Information { send, .. } = heard.frame.control {
+            self.information(there, &mut heard, send);
+        }
+        Ok(heard)
+    }
+
+    /// What one side says ends the other's burst, and says how far it has come.
+    fn peer_speaks(&mut self, heard: &Heard) {
+        let (source, destination) = (heard.frame.address.source, heard.frame.address.destination);
+        let back = (destination, source);
+        self.end_burst(back);
+        let known = match heard.frame.control {
+            Control::Unnumbered { function: Unnumbered::SetMode, .. } => Some(Modulo::Eight),
+            Control::Unnumbered { function: Unnumbered::SetModeExtended, .. } => Some(Modulo::Extended),
+            Control::Supervisory { .. } => Some(heard.modulo),
+            _ => None,
+        };
+        let opens = matches!(
+            heard.frame.control,
+            Control::Unnumbered { function: Unnumbered::SetMode | Unnumbered::SetModeExtended, .. }
+        );
+        for key in [(source, destination), back] {
+            if opens {
+                self.end_burst(key);
+                *self.way(key) = Way { modulo: known, awaited: Some(0), burst: None };
+            } else if known.is_some() {
+                self.way(key).modulo = known;
+            }
+        }
+        if let Control::Supervisory { receive, .. } | Control::Information { receive, .. } =
+            heard.frame.control
+        {
+            self.way(back).awaited = Some(receive);
+        }
+    }
+
+    fn information(&mut self, there: (Callsign, Callsign), heard: &mut Heard, send: u8) {
+        let modulo = heard.modulo;
+        let repeats =
+            |last: u8| modulo.distance(last, send) == 0 || modulo.distance(last, send) > modulo.count() / 2;
+        // Who goes back begins anew: the answer was not heard, or there was none.
+        if self.way(there).burst.is_some_and(|(last, _)| repeats(last)) {
+            self.end_burst(there);
+        }
+        let way = self.way(there);
+        let count = way.burst.map_or(1, |(_, count)| count + 1);
+        way.burst = Some((send, count));
+        heard.burst = Some(count);
+        heard.outstanding = way.awaited.map(|awaited| u32::from(modulo.distance(awaited, send)) + 1);
+    }
+
+    fn way(&mut self, key: (Callsign, Callsign)) -> &mut Way {
+        if self.ways.len() >= WAYS_MAX && !self.ways.contains_key(&key) {
+            let first = self.ways.keys().next().copied();
+            first.into_iter().for_each(|first| {
+                self.end_burst(first);
+                self.ways.remove(&first);
+            });
+        }
+        self.ways.entry(key).or_default()
+    }
+
+    fn end_burst(&mut self, key: (Callsign, Callsign)) {
+        if let Some((_, count)) = self.ways.get_mut(&key).and_then(|way| way.burst.take()) {
+            // As many senders as there are directions, at most.
+            if self.windows.len() < WAYS_MAX || self.windows.contains_key(&key.0) {
+                *self.windows.entry(key.0).or_default().entry(count).or_default() += 1;
+            }
+        }
+    }
+
+    /// The windows that each sender used, bursts that are not over included.
+    pub fn windows(&self) -> BTreeMap<Callsign, Windows> {
+        let mut windows = self.windows.clone();
+        for ((sender, _), way) in &self.ways {
+            if let Some((_, count)) = way.burst {
+                *windows.entry(*sender).or_default().entry(count).or_default() += 1;
+            }
+        }
+        windows
+    }
+}
+
+/// How far a link counts of which nothing is known, from what is behind the address field of one of its frames.
+fn guess(rest: &[u8]) -> Modulo {
+    let is_pid = |at: usize| rest.get(at).is_some_and(|octet| PIDS.contains(octet));
+    let extended = match rest.first().map_or(3, |control| control & 3) {
+        3 => false,
+        // Without information the length tells; SREJ alone may have some.
+        1 => rest.len() == 2 || (rest.len() > 2 && rest[0] & 0xf0 == 0),
+        _ => is_pid(2) && !is_pid(1),
+    };
+    if extended { Modulo::Extended } else { Modulo::Eight }
+}

@@ -1,0 +1,118 @@
+//! What a listener makes of what two others say.
+
+use crate::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Supervisory, Unnumbered, Watcher};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+fn call(text: &str) -> Callsign {
+    text.parse().unwrap()
+}
+
+struct Channel {
+    watcher: Watcher,
+    modulo: Modulo,
+}
+
+impl Channel {
+    fn new(modulo: Modulo) -> Self {
+        Channel { watcher: Watcher::new(), modulo }
+    }
+
+    fn say(
+        &mut self,
+        from: &str,
+        to: &str,
+        control: Control,
+        information: &'static [u8],
+    ) -> crate::ax25::Heard {
+        let address = Address::new(call(from), call(to), Role::Command, &[]);
+        let frame = Frame {
+            pid: 0xf0,
+            information: Bytes::from_static(information),
+            ..Frame::bare(address, control)
+        };
+        let frame = if control.has_pid() { frame } else { Frame { pid: 0, ..frame } };
+        let heard = self.watcher.hear(frame.to_bytes(self.modulo)).unwrap();
+        assert_eq!(heard.frame, frame);
+        heard
+    }
+
+    fn information(&mut self, send: u8) -> (Option<u32>, Option<u32>) {
+        let heard = self.say("A1A", "B1B", Control::Information { send, receive: 0, poll: false }, b"text");
+        assert_eq!(heard.modulo, self.modulo);
+        (heard.burst, heard.outstanding)
+    }
+
+    fn ready(&mut self, receive: u8) {
+        let control =
+            Control::Supervisory { function: Supervisory::ReceiveReady, receive, poll_final: false };
+        self.say("B1B", "A1A", control, b"");
+    }
+
+    fn opens(&mut self) {
+        let function = match self.modulo {
+            Modulo::Eight => Unnumbered::SetMode,
+            Modulo::Extended => Unnumbered::SetModeExtended,
+        };
+        self.say("A1A", "B1B", Control::Unnumbered { function, poll_final: true }, b"");
+        let function = Unnumbered::Acknowledge;
+        self.say("B1B", "A1A", Control::Unnumbered { function, poll_final: true }, b"");
+    }
+
+    fn windows(&self) -> Vec<(u32, u64)> {
+        self.watcher.windows().remove(&call("A1A")).unwrap_or_default().into_iter().collect()
+    }
+}
+
+#[test]
+fn bursts_end_when_the_other_speaks() {
+    for modulo in [Modulo::Eight, Modulo::Extended] {
+        let mut channel = Channel::new(modulo);
+        channel.opens();
+        assert_eq!(channel.information(0), (Some(1), Some(1)));
+        assert_eq!(channel.information(1), (Some(2), Some(2)));
+        assert_eq!(channel.information(2), (Some(3), Some(3)));
+        channel.ready(2);
+        assert_eq!(channel.information(3), (Some(1), Some(2)));
+        channel.ready(4);
+        assert_eq!(channel.information(4), (Some(1), Some(1)));
+        assert_eq!(channel.windows(), [(1, 2), (3, 1)], "{modulo:?}");
+    }
+}
+
+/// Nobody answered, or it was not heard: who goes back begins a new burst.
+#[test]
+fn a_repetition_is_a_burst_of_its_own() {
+    let mut channel = Channel::new(Modulo::Eight);
+    channel.opens();
+    for send in [5, 6, 7, 0, 5, 6] {
+        channel.information(send);
+    }
+    assert_eq!(channel.windows(), [(2, 1), (4, 1)]);
+}
+
+/// The listener came later than the call.
+#[test]
+fn the_modulo_is_guessed_where_the_call_was_not_heard() {
+    for modulo in [Modulo::Eight, Modulo::Extended] {
+        let mut channel = Channel::new(modulo);
+        channel.information(1);
+        channel.ready(2);
+        channel.information(2);
+    }
+}
+
+/// A frame by a digipeater is heard twice, and is one of its burst.
+#[test]
+fn what_digipeaters_repeat_is_not_counted_twice() {
+    let mut watcher = Watcher::new();
+    for repeated in [false, true] {
+        let mut address = Address::new(call("A1A"), call("B1B"), Role::Command, &[call("RELAY")]);
+        address.path[0].repeated = repeated;
+        let control = Control::Information { send: 0, receive: 0, poll: false };
+        let frame = Frame { pid: 0xf0, ..Frame::bare(address, control) };
+        let heard = watcher.hear(frame.to_bytes(Modulo::Eight)).unwrap();
+        assert_eq!(heard.burst.is_some(), !repeated);
+    }
+    assert_eq!(watcher.windows(), BTreeMap::from([(call("A1A"), BTreeMap::from([(1, 1)]))]));
+}
