@@ -6,6 +6,7 @@
 //! Its model is here, to the printed digit, and so is what its own explanation of the rest comes to: one constant for
 //! each turn of the channel, taken from one row, predicts the others. What needs a simulation is named as missing.
 
+use crate::convergence::bundle_seconds;
 use crate::finding::Finding;
 use crate::model::ax25::{Csma, LastFrame, Model, Stuffed, Stuffing, Tail};
 use crate::packets::Transfer;
@@ -133,14 +134,16 @@ pub struct Options {
     pub threads: usize,
 }
 
-/// The channel of Table I with persistence as a KISS TNC has it.
-fn channel(rate_bps: f64) -> RadioConfig {
+/// The channel of Table I with persistence as a KISS TNC has it; a station takes `turn_s` seconds to turn from hearing to
+/// sending.
+fn channel(rate_bps: f64, turn_s: f64) -> RadioConfig {
     let station = StationConfig {
         tx_delay: Duration::from_millis(150),
         tx_tail: Duration::from_millis(20),
         slot_time: Duration::from_millis(20),
         persistence: 63,
         access: Access::DrawThenWait,
+        carrier_off: Duration::from_secs_f64(turn_s),
         ..StationConfig::default()
     };
     RadioConfig { rate_bps: rate_bps as u64, stations: vec![station], ..RadioConfig::default() }
@@ -160,61 +163,118 @@ fn closed_form(file: &[u8]) -> Model {
     }
 }
 
-/// A row's runs of raw AX.25, and the closed form beside them, seconds.
-struct Raw {
+/// A row's runs, seconds.
+struct Timed {
+    series: &'static str,
     row: &'static Row,
     seeds: Vec<u64>,
     times_s: Vec<f64>,
-    closed_s: f64,
 }
 
-/// Raw AX.25 in every row, the file of random bytes.
-fn simulate(options: &Options, progress: &Progress) -> Vec<Raw> {
-    let rng = Rng::new(options.seed.unwrap_or(1));
-    let mut file = vec![0; FILE_BYTES as usize];
-    rng.fork("file").fill(&mut file);
-    let model = closed_form(&file);
-    let file = Bytes::from(file);
-    let information = Model::ronan_2011().information_bytes as usize;
-    let packets: Vec<Bytes> = (0..file.len())
-        .step_by(information)
-        .map(|at| file.slice(at..file.len().min(at + information)))
-        .collect();
-    let runs = options.runs.unwrap_or(RUNS).max(1) as usize;
-    let seeds: Vec<u64> = (0..runs).map(|run| rng.fork(&format!("run {run}")).next_u64()).collect();
-    progress.expect((TIMES.len() * runs) as u64);
-    let work = |job: usize| {
-        let row = &TIMES[job / runs];
-        let transfer =
-            Transfer { radio: channel(row.rate_bps), window: row.window as u8, packets: packets.clone() };
-        transfer.seconds(seeds[job % runs]).expect("a channel without errors delivers")
-    };
-    let times = spread(TIMES.len() * runs, options.threads, work, |_| progress.advance(1));
-    let of_row = |(row, times): (&'static Row, &[f64])| Raw {
-        row,
-        seeds: seeds.clone(),
-        times_s: times.to_vec(),
-        closed_s: time_s(&model, row),
-    };
-    TIMES.iter().zip(times.chunks(runs)).map(of_row).collect()
+/// What was simulated.
+struct Simulated {
+    raw: Vec<Timed>,
+    /// The closed form of the channel of each row, seconds.
+    closed_s: Vec<f64>,
+    /// AX.25-CL, with that turn.
+    bundles: Vec<Timed>,
+    /// What a station takes to turn from hearing to sending, fitted on the first row, seconds.
+    turn_s: f64,
 }
 
-impl Raw {
-    /// Our mean, with the paper's model as the published figure.
-    fn record(&self) -> Record {
-        let source = if self.row.rate_bps == RATES_BPS[0] { "Table II" } else { "Table III" };
-        Record::of(RAW, params(self.row), "transfer_s", "s", &self.times_s)
-            .with_reference(self.row.model_s, source)
+/// The file and how its runs are drawn.
+struct Plan<'a> {
+    options: &'a Options,
+    progress: &'a Progress,
+    seeds: Vec<u64>,
+    file: Bytes,
+    bundle: Bytes,
+}
+
+impl Plan<'_> {
+    fn transfer(&self, row: &Row, turn_s: f64) -> Transfer {
+        let information_bytes = Model::ronan_2011().information_bytes;
+        let (bytes, length) = (self.file.len(), information_bytes as usize);
+        Transfer {
+            radio: channel(row.rate_bps, turn_s),
+            window: row.window as u8,
+            information_bytes,
+            packets: (0..bytes)
+                .step_by(length)
+                .map(|at| self.file.slice(at..bytes.min(at + length)))
+                .collect(),
+        }
     }
 
-    fn off(&self) -> f64 {
-        self.record().mean / self.closed_s - 1.0
+    /// All runs of these rows.
+    fn play(
+        &self,
+        series: &'static str,
+        rows: &'static [Row],
+        run: impl Fn(&'static Row, u64) -> Option<f64> + Sync,
+    ) -> Vec<Timed> {
+        let runs = self.seeds.len();
+        self.progress.expect((rows.len() * runs) as u64);
+        let work = |job: usize| {
+            run(&rows[job / runs], self.seeds[job % runs]).expect("a channel without errors delivers")
+        };
+        let times = spread(rows.len() * runs, self.options.threads, work, |_| self.progress.advance(1));
+        let of_row = |(row, times): (&'static Row, &[f64])| Timed {
+            series,
+            row,
+            seeds: self.seeds.clone(),
+            times_s: times.to_vec(),
+        };
+        rows.iter().zip(times.chunks(runs)).map(of_row).collect()
+    }
+
+    fn bundles(&self, rows: &'static [Row], turn_s: f64) -> Vec<Timed> {
+        self.play(BUNDLES, rows, |row, seed| bundle_seconds(&self.transfer(row, turn_s), &self.bundle, seed))
+    }
+
+    /// The turn that gives the first row its published time. Each turn takes what it takes, so the time is a straight
+    /// line of it but for the drawn waits, which are the same.
+    fn fitted_turn_s(&self) -> f64 {
+        const TRIED_S: f64 = 0.5;
+        let mean = |turn_s: f64| self.bundles(&TIMES[..1], turn_s)[0].record().mean;
+        let (without, with) = (mean(0.0), mean(TRIED_S));
+        TRIED_S * (TIMES[0].convergence_s - without) / (with - without)
+    }
+}
+
+/// Raw AX.25 and the convergence layer in every row, the file of random bytes.
+fn simulate(options: &Options, progress: &Progress) -> Simulated {
+    let rng = Rng::new(options.seed.unwrap_or(1));
+    let mut bundle = vec![0; FILE_BYTES as usize + BUNDLE_HEADER_BYTES];
+    rng.fork("file").fill(&mut bundle);
+    let bundle = Bytes::from(bundle);
+    let runs = options.runs.unwrap_or(RUNS).max(1);
+    let plan = Plan {
+        options,
+        progress,
+        seeds: (0..runs).map(|run| rng.fork(&format!("run {run}")).next_u64()).collect(),
+        file: bundle.slice(BUNDLE_HEADER_BYTES..),
+        bundle,
+    };
+    let turn_s = plan.fitted_turn_s();
+    let model = closed_form(&plan.file);
+    Simulated {
+        raw: plan.play(RAW, &TIMES, |row, seed| plan.transfer(row, 0.0).seconds(seed)),
+        closed_s: TIMES.iter().map(|row| time_s(&model, row)).collect(),
+        bundles: plan.bundles(&TIMES, turn_s),
+        turn_s,
+    }
+}
+
+impl Timed {
+    fn record(&self) -> Record {
+        Record::of(self.series, params(self.row), "transfer_s", "s", &self.times_s)
     }
 
     fn rows(&self) -> impl Iterator<Item = Run> {
         let runs = self.seeds.iter().zip(&self.times_s).zip(0..);
         runs.map(|((seed, seconds), run)| Run {
-            series: RAW.into(),
+            series: self.series.into(),
             params: params(self.row),
             run,
             seed: *seed,
@@ -223,10 +283,51 @@ impl Raw {
     }
 }
 
+impl Simulated {
+    /// How far a row of raw AX.25 is from the closed form, as a share.
+    fn off(&self, index: usize) -> f64 {
+        self.raw[index].record().mean / self.closed_s[index] - 1.0
+    }
+
+    /// How far a row of the convergence layer is from the published time, as a share.
+    fn error(&self, index: usize) -> f64 {
+        self.bundles[index].record().mean / TIMES[index].convergence_s - 1.0
+    }
+
+    fn rows_within(&self, bound: f64) -> usize {
+        (1..TIMES.len()).filter(|index| self.error(*index).abs() <= bound).count()
+    }
+
+    fn records(&self) -> Vec<Record> {
+        let raw = self.raw.iter().map(|timed| {
+            timed.record().with_reference(timed.row.model_s, table_of(timed.row, "Table II", "Table III"))
+        });
+        let bundles = self.bundles.iter().map(|timed| {
+            let source = table_of(timed.row, "Table V, AX.25-CL", "Table VII, AX.25-CL");
+            let kind = if is_fitted(timed.row) { Kind::Calibrated } else { Kind::Predicted };
+            timed.record().with_reference(timed.row.convergence_s, source).with_kind(kind)
+        });
+        raw.chain(bundles).collect()
+    }
+}
+
+/// The row that constants are taken from.
+fn is_fitted(row: &Row) -> bool {
+    std::ptr::eq(row, &TIMES[0])
+}
+
+fn table_of(row: &Row, slow: &'static str, fast: &'static str) -> &'static str {
+    if row.rate_bps == RATES_BPS[0] { slow } else { fast }
+}
+
+/// The series of the convergence layer.
+const BUNDLES: &str = "AX.25-CL, simulated";
+/// What a bundle adds to its file in version 6 with short names, bytes: not published.
+const BUNDLE_HEADER_BYTES: usize = 90;
 /// The series of raw AX.25.
 const RAW: &str = "raw AX.25, simulated";
 
-fn raw_table(raw: &[Raw]) -> Table {
+fn raw_table(simulated: &Simulated) -> Table {
     let mut table = Table::new(
         "Raw AX.25 on a simulated channel, from the wish to send to the last acknowledgement",
         [
@@ -239,14 +340,14 @@ fn raw_table(raw: &[Raw]) -> Table {
             Column::number("Tables II and III", "s"),
         ],
     );
-    for raw in raw {
+    for (index, raw) in simulated.raw.iter().enumerate() {
         table.row([
             Cell::number(raw.row.rate_bps),
             Cell::number(f64::from(raw.row.window)),
             Cell::summary(&raw.record().summary()),
-            Cell::precise(raw.closed_s, 2),
-            Cell::percent(raw.off()),
-            said(raw.off().abs() <= SAME, "yes", "NO"),
+            Cell::precise(simulated.closed_s[index], 2),
+            Cell::percent(simulated.off(index)),
+            said(simulated.off(index).abs() <= SAME, "yes", "NO"),
             Cell::precise(raw.row.model_s, 1),
         ]);
     }
@@ -255,9 +356,10 @@ fn raw_table(raw: &[Raw]) -> Table {
 
 /// The page, the figures and what a terminal shows.
 pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
-    let raw = simulate(options, progress);
+    let simulated = simulate(options, progress);
+    let runs = simulated.raw[0].times_s.len();
     let seed = options.seed.unwrap_or(1);
-    let lead = lead(&raw);
+    let lead = lead(&simulated);
     let sections = vec![
         Section::new("Tables II and III: the model")
             .with(model_table())
@@ -271,33 +373,33 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
                 "Two stations, AX.25 2.0, no errors. They draw for slots as KISS TNCs do, which takes 60 ms on average for the \
                  paper's slot time and persistence; its model has 5 ms.",
             )
-            .with(raw_table(&raw)),
+            .with(raw_table(&simulated)),
         Section::new("Table VI: what each turn of the channel took").with(difference_table()),
         Section::new("Tables V and VII: the convergence layer and TCP/IP")
             .with(
                 "The paper suggests one constant for each turn, from buffering and slow controllers. It is taken from the \
-                 first row, and the closed form with it stands beside all others. That says how much of the rest is turns, \
-                 not what the convergence layer does.",
+                 first row, once for the closed form, which says how much of the rest is turns, and once for the convergence \
+                 layer itself on a simulated channel, from the call to the acknowledgement of the bundle.",
             )
-            .with(time_table())
+            .with(time_table(&simulated))
             .with(MISSING)
             .with(plot(RATES_BPS[0], "Figure 4: transfer times at 1200 bit/s"))
             .with(plot(RATES_BPS[1], "Figure 5: transfer times at 9600 bit/s")),
     ];
     Finding {
-        summary: summary(&lead, &raw),
+        summary: summary(&lead, &simulated),
         experiment: Experiment {
             experiment: "dtn-ax25".into(),
             seed,
-            records: records().into_iter().chain(raw.iter().map(Raw::record)).collect(),
-            runs: raw.iter().flat_map(Raw::rows).collect(),
+            records: records().into_iter().chain(simulated.records()).collect(),
+            runs: simulated.raw.iter().chain(&simulated.bundles).flat_map(Timed::rows).collect(),
         },
         report: Report {
             title: "Bundles over connected AX.25: a published evaluation, reproduced".into(),
             lead,
-            command: format!("longwire paper dtn-ax25 --seed {seed} --runs {}", raw[0].times_s.len()),
+            command: format!("longwire paper dtn-ax25 --seed {seed} --runs {}", runs),
             facts: vec![
-                ("runs a row".into(), raw[0].times_s.len().to_string()),
+                ("runs a row".into(), runs.to_string()),
                 ("seed".into(), seed.to_string()),
                 ("file".into(), format!("{} bytes", figure(FILE_BYTES as f64))),
                 (
@@ -315,24 +417,24 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
 }
 
 /// What a terminal shows.
-fn summary(lead: &str, raw: &[Raw]) -> Vec<Block> {
-    let tables = [model_table(), raw_table(raw), difference_table(), time_table()];
+fn summary(lead: &str, simulated: &Simulated) -> Vec<Block> {
+    let tables = [model_table(), raw_table(simulated), difference_table(), time_table(simulated)];
     let with_caption = |table: Table| [Block::Text(format!("{}:", table.caption)), Block::Table(table)];
     let text = |text: &str| [Block::Text(text.to_owned())];
     text(lead).into_iter().chain(tables.into_iter().flat_map(with_caption)).chain(text(MISSING)).collect()
 }
 
 /// What this page does not show.
-const MISSING: &str = "Missing: the convergence layer and TCP/IP over AX.25 are not run here, so no figure of this page speaks for the \
-     column of TCP/IP, and none of the convergence layer's own cost.";
+const MISSING: &str =
+    "Missing: TCP/IP over AX.25 is not run here, so no figure of this page speaks for its column.";
 
 /// The rows that the constant was not taken from.
 fn predicted() -> impl Iterator<Item = &'static Row> {
     TIMES.iter().skip(1)
 }
 
-fn lead(raw: &[Raw]) -> String {
-    let same = raw.iter().filter(|raw| raw.off().abs() <= SAME).count();
+fn lead(simulated: &Simulated) -> String {
+    let same = (0..TIMES.len()).filter(|index| simulated.off(*index).abs() <= SAME).count();
     let model = with_turnaround();
     let differences = DIFFERENCES.iter().zip(&TIMES).filter(|(printed, row)| difference_holds(printed, row));
     let error = |row: &Row| (time_s(&model, row) / row.convergence_s - 1.0).abs();
@@ -341,7 +443,8 @@ fn lead(raw: &[Raw]) -> String {
         "{} of the 14 entries of Tables II and III and {} of the 7 rows of Table VI come out to the printed digit. With {:.3} s \
          at each turn, from one row, the closed form meets {} of the other 13 times of the convergence layer within {:.0} % \
          and {} within {:.0} %. Raw AX.25 on a simulated channel is within {:.0} % of the closed form of that channel in \
-         {same} of 14 rows.",
+         {same} of 14 rows; AX.25-CL, with {:.3} s at each turn from one row, is within {:.0} % of {} of the other 13 times and \
+         within {:.0} % of {}.",
         entries(&Model::ronan_2011()),
         differences.count(),
         model.turnaround_s,
@@ -349,7 +452,12 @@ fn lead(raw: &[Raw]) -> String {
         100.0 * MOST,
         within(ALL),
         100.0 * ALL,
-        100.0 * SAME
+        100.0 * SAME,
+        simulated.turn_s,
+        100.0 * MOST,
+        simulated.rows_within(MOST),
+        100.0 * ALL,
+        simulated.rows_within(ALL)
     )
 }
 
@@ -429,7 +537,7 @@ fn difference_table() -> Table {
     table
 }
 
-fn time_table() -> Table {
+fn time_table(simulated: &Simulated) -> Table {
     let mut table = Table::new(
         "Tables V and VII: transfer times",
         [
@@ -440,32 +548,31 @@ fn time_table() -> Table {
             Column::number("ratio", ""),
             Column::text("verdict"),
             Column::text("basis"),
-            Column::text("AX.25-CL, simulated"),
+            Column::number("AX.25-CL, simulated", "s"),
+            Column::number("ratio", ""),
+            Column::text("verdict"),
+            Column::text("basis"),
             Column::number("TCP/IP, published", "s"),
             Column::text("TCP/IP, simulated"),
         ],
     );
     let model = with_turnaround();
-    for row in &TIMES {
+    for (row, record) in TIMES.iter().zip(simulated.bundles.iter().map(Timed::record)) {
         let ours = time_s(&model, row);
-        let ratio = ours / row.convergence_s;
-        let error = (ratio - 1.0).abs();
-        let fitted = std::ptr::eq(row, &TIMES[0]);
-        let verdict = match () {
-            () if fitted => Cell::text("fitted").toned(Tone::Faint),
-            () if error <= MOST => said(true, "within 10 %", ""),
-            () if error <= ALL => Cell::text("within 13 %"),
-            () => said(false, "", "NOT within 13 %"),
-        };
+        let ratio = |seconds: f64| seconds / row.convergence_s;
+        let faint = |kind: Kind| Cell::text(kind.to_string()).toned(Tone::Faint);
         table.row([
             Cell::number(row.rate_bps),
             Cell::number(f64::from(row.window)),
             Cell::precise(row.convergence_s, 2),
             Cell::precise(ours, 2),
-            Cell::precise(ratio, 2),
-            verdict,
-            Cell::text(kind_of(row).to_string()).toned(Tone::Faint),
-            missing(),
+            Cell::precise(ratio(ours), 2),
+            verdict(row, ours),
+            faint(kind_of(row)),
+            Cell::summary(&record.summary()),
+            Cell::precise(ratio(record.mean), 2),
+            verdict(row, record.mean),
+            faint(if is_fitted(row) { Kind::Calibrated } else { Kind::Predicted }),
             Cell::precise(row.tcp_s, 2),
             missing(),
         ]);
@@ -473,8 +580,19 @@ fn time_table() -> Table {
     table
 }
 
+/// How near a time is to the published one of the convergence layer.
+fn verdict(row: &Row, seconds: f64) -> Cell {
+    let error = (seconds / row.convergence_s - 1.0).abs();
+    match () {
+        () if is_fitted(row) => Cell::text("fitted").toned(Tone::Faint),
+        () if error <= MOST => said(true, "within 10 %", ""),
+        () if error <= ALL => Cell::text("within 13 %"),
+        () => said(false, "", "NOT within 13 %"),
+    }
+}
+
 fn kind_of(row: &Row) -> Kind {
-    if std::ptr::eq(row, &TIMES[0]) { Kind::Calibrated } else { Kind::ClosedForm }
+    if is_fitted(row) { Kind::Calibrated } else { Kind::ClosedForm }
 }
 
 fn plot(rate_bps: f64, title: &str) -> Plot {
@@ -494,9 +612,6 @@ fn params(row: &Row) -> Params {
 }
 
 fn records() -> Vec<Record> {
-    let table_of = |row: &Row, slow: &'static str, fast: &'static str| {
-        if row.rate_bps == RATES_BPS[0] { slow } else { fast }
-    };
     let closed = |series: &str, row: &Row, metric: &str, unit: &str, value: f64| {
         Record::of(series, params(row), metric, unit, &[value]).with_kind(Kind::ClosedForm)
     };
@@ -561,6 +676,11 @@ fn assumptions() -> Vec<Assumption> {
             "the paper's own explanation; fitted on one row",
             "the ratios of Tables V and VII say how far it goes".into(),
         ),
+        assumed(
+            "A bundle is 90 bytes longer than its file, and each frame carries 255 bytes.",
+            "version 6 with short names; the paper does not say",
+            "the turn is fitted with them: they move the other rows by less than they are long".into(),
+        ),
     ]
 }
 
@@ -606,9 +726,9 @@ mod tests {
 
     #[test]
     fn what_is_not_simulated_is_called_missing() {
-        let table = time_table();
+        let table = time_table(&few());
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
-        for (index, _) in names.iter().enumerate().filter(|(_, name)| name.ends_with("simulated")) {
+        for (index, _) in names.iter().enumerate().filter(|(_, name)| name.starts_with("TCP/IP, sim")) {
             assert!(table.rows.iter().all(|row| row[index].text == "missing" && row[index].value.is_none()));
         }
         assert!(records().iter().all(|record| record.kind != Kind::Predicted));
@@ -616,27 +736,36 @@ mod tests {
 
     #[test]
     fn raw_ax25_takes_what_the_closed_form_of_its_channel_says() {
-        let options = Options { runs: Some(20), seed: None, threads: 2 };
-        let finding = reproduce(&options, &Progress::new());
-        let raw = simulate(&options, &Progress::new());
-        assert_eq!(raw.len(), 14);
-        for raw in &raw {
-            assert!(
-                raw.off().abs() < SAME,
-                "{} bit/s, k = {}: {}",
-                raw.row.rate_bps,
-                raw.row.window,
-                raw.off()
-            );
+        let simulated = few();
+        assert_eq!(simulated.raw.len(), 14);
+        for (index, raw) in simulated.raw.iter().enumerate() {
+            let off = simulated.off(index);
+            assert!(off.abs() < SAME, "{} bit/s, k = {}: {off}", raw.row.rate_bps, raw.row.window);
         }
-        assert_eq!(finding.experiment.runs.len(), 14 * 20);
-        assert!(
-            finding
-                .experiment
-                .records
-                .iter()
-                .filter(|record| record.series == RAW)
-                .all(|record| record.n == 20)
-        );
+    }
+
+    fn few() -> Simulated {
+        simulate(&Options { runs: Some(20), seed: None, threads: 2 }, &Progress::new())
+    }
+
+    /// One constant of one row predicts the times of the convergence layer within a tenth, but for one row: 24.27 s at 9600
+    /// bit/s and k = 4, beside 25.00 s at k = 3, is a miss that the page shows.
+    #[test]
+    fn the_convergence_layer_takes_what_is_published() {
+        let simulated = few();
+        let errors: Vec<f64> = (0..TIMES.len()).map(|index| simulated.error(index)).collect();
+        assert!(errors[0].abs() < 0.002, "the fit: {errors:?}");
+        assert!(simulated.rows_within(MOST) >= 12, "{errors:?}");
+        let missed: Vec<(f64, u32)> = TIMES
+            .iter()
+            .zip(&errors)
+            .filter(|(_, error)| error.abs() > ALL)
+            .map(|(row, _)| (row.rate_bps, row.window))
+            .collect();
+        assert_eq!(missed, [(9600.0, 4)], "{errors:?}");
+        for record in simulated.records() {
+            let fitted = record.series == BUNDLES && record.reference == Some(TIMES[0].convergence_s);
+            assert_eq!(record.kind == Kind::Calibrated, fitted, "{record:?}");
+        }
     }
 }

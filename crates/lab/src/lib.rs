@@ -4,6 +4,7 @@ pub mod ax25_throughput;
 pub mod batch;
 pub mod cislunar;
 pub mod compare;
+pub mod convergence;
 pub mod dtn_ax25;
 pub mod finding;
 pub mod ledger;

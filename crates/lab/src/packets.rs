@@ -11,8 +11,8 @@ use longwire_sim::{ClockConfig, DiskConfig, Factory, NodeBelow, NodeId, RadioCon
 
 type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
-const AT: InterfaceId = InterfaceId(0);
-const LINK: LinkId = LinkId(0);
+pub(crate) const AT: InterfaceId = InterfaceId(0);
+pub(crate) const LINK: LinkId = LinkId(0);
 /// What belongs to the call is over after this, seconds.
 const CALM_S: u64 = 30;
 /// No transfer is watched longer than this, seconds.
@@ -25,6 +25,8 @@ pub struct Transfer {
     pub radio: RadioConfig,
     /// The window (k), 1 to 7 frames.
     pub window: u8,
+    /// Information octets of an I frame at most (N1).
+    pub information_bytes: u32,
     /// The packets, each an I frame.
     pub packets: Vec<Bytes>,
 }
@@ -47,6 +49,12 @@ impl Transfer {
         (stage.heard == self.packets).then_some(took.as_secs_f64())
     }
 
+    /// Both stations: the one that calls, and the one that is called.
+    pub(crate) fn stations(&self) -> [ax25::Config; 2] {
+        let peer = Peer { station: callsign("N0CALL-2"), path: Vec::new(), link: self.link() };
+        [self.station("N0CALL-1", Some(peer)), self.station("N0CALL-2", None)]
+    }
+
     fn station(&self, own: &str, peer: Option<Peer>) -> ax25::Config {
         let station = self.radio.stations.first().cloned().unwrap_or_default();
         let mut config = ax25::Config::new(callsign(own));
@@ -65,7 +73,12 @@ impl Transfer {
     }
 
     fn link(&self) -> LinkConfig {
-        LinkConfig { version: Version::Plain, window_frames: self.window, ..LinkConfig::default() }
+        LinkConfig {
+            version: Version::Plain,
+            window_frames: self.window,
+            information_bytes_max: self.information_bytes,
+            ..LinkConfig::default()
+        }
     }
 }
 
@@ -74,7 +87,7 @@ fn callsign(text: &str) -> Callsign {
 }
 
 /// An engine over frames, on the only interface of a node.
-struct OnRadio<E>(E);
+pub(crate) struct OnRadio<E>(pub(crate) E);
 
 impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
     type Above = E::Above;
@@ -102,6 +115,43 @@ impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
     }
 }
 
+/// A station of which only the connections are used.
+pub(crate) struct PacketsOnly(Station);
+
+impl PacketsOnly {
+    pub(crate) fn new(config: ax25::Config) -> Self {
+        PacketsOnly(Station::new(config))
+    }
+}
+
+impl Engine for PacketsOnly {
+    type Above = Many<LinkId, Packets>;
+    type Below = Frames;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
+        self.0.handle_request(now, Port::First(request));
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Frames>) {
+        self.0.handle_indication(now, indication);
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        loop {
+            if let Port::First(said) = self.0.poll_indication()? {
+                return Some(said);
+            }
+        }
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Frames>> {
+        self.0.poll_request(now)
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+}
+
 /// A transfer in progress.
 struct Stage {
     world: Simulation<Links>,
@@ -119,9 +169,7 @@ struct Stage {
 impl Stage {
     fn set(transfer: &Transfer, seed: u64) -> Stage {
         let mut world: Simulation<Links> = Simulation::new(seed);
-        let peer = Peer { station: callsign("N0CALL-2"), path: Vec::new(), link: transfer.link() };
-        let stations = [transfer.station("N0CALL-1", Some(peer)), transfer.station("N0CALL-2", None)];
-        let nodes = ["sender", "receiver"].into_iter().zip(stations).map(|(name, config)| {
+        let nodes = ["sender", "receiver"].into_iter().zip(transfer.stations()).map(|(name, config)| {
             let factory: Factory<Links> = Box::new(move |_| Box::new(OnRadio(Station::new(config.clone()))));
             world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
         });
