@@ -15,6 +15,7 @@ pub mod model;
 pub mod output;
 pub mod packets;
 pub mod progress;
+pub mod radio;
 pub mod record;
 pub mod report;
 pub mod run;

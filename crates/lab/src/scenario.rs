@@ -301,47 +301,63 @@ impl Scenario {
     pub fn points(&self, further: &[(String, Vec<Value>)]) -> Result<Vec<Point>, Error> {
         let mut base = toml_text::to_table(self);
         base.remove("sweep");
-        let mut points = vec![(Params::new(), base)];
-        for (key, values) in self.sweeps(further)? {
-            if values.is_empty() || points.len() * values.len() > POINTS_MAX {
-                return Err(Error::new(format!(
-                    "the sweep of `{key}` makes {} points",
-                    points.len() * values.len()
-                ))
-                .hint(format!("a grid has from 1 to {POINTS_MAX}")));
-            }
-            let mut finer = Vec::with_capacity(points.len() * values.len());
-            for (params, table) in &points {
-                for value in &values {
-                    let mut table = table.clone();
-                    toml_text::set(&mut table, &key, value)?;
-                    finer.push((params.clone().with(param_name(&key), param_value(value)), table));
-                }
-            }
-            points = finer;
-        }
+        let points = grid(base, &merged(&self.sweep, further)?)?;
         let place = "with the sweeps applied";
         let point = |(params, table)| Ok(Point { params, scenario: Scenario::from_table(table, place)? });
         points.into_iter().map(point).collect()
     }
+}
 
-    fn sweeps(&self, further: &[(String, Vec<Value>)]) -> Result<Vec<(String, Vec<Value>)>, Error> {
-        let mut sweeps = Vec::new();
-        for (key, values) in &self.sweep {
-            let values = values.as_array().ok_or_else(|| {
-                Error::new(format!("the sweep of `{key}` is not a list"))
-                    .hint(format!("write \"{key}\" = [first, second]"))
-            })?;
-            sweeps.push((key.clone(), values.clone()));
+/// Every combination of the values of these keys, the last one varying fastest: what it is called, and the table with it.
+///
+/// # Errors
+/// Keys that cannot be set, and grids that are empty or too large.
+pub(crate) fn grid(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params, Table)>, Error> {
+    let mut points = vec![(Params::new(), base)];
+    for (key, values) in sweeps {
+        if values.is_empty() || points.len() * values.len() > POINTS_MAX {
+            return Err(Error::new(format!(
+                "the sweep of `{key}` makes {} points",
+                points.len() * values.len()
+            ))
+            .hint(format!("a grid has from 1 to {POINTS_MAX}")));
         }
-        for (key, values) in further {
-            match sweeps.iter_mut().find(|(known, _)| known == key) {
-                Some((_, old)) => *old = values.clone(),
-                None => sweeps.push((key.clone(), values.clone())),
+        let mut finer = Vec::with_capacity(points.len() * values.len());
+        for (params, table) in &points {
+            for value in values {
+                let mut table = table.clone();
+                toml_text::set(&mut table, key, value)?;
+                finer.push((params.clone().with(param_name(key), param_value(value)), table));
             }
         }
-        Ok(sweeps)
+        points = finer;
     }
+    Ok(points)
+}
+
+/// The sweeps of a file, with others in place of those of the same key and behind them.
+///
+/// # Errors
+/// A sweep that is no list.
+pub(crate) fn merged(
+    own: &Table,
+    further: &[(String, Vec<Value>)],
+) -> Result<Vec<(String, Vec<Value>)>, Error> {
+    let mut sweeps = Vec::new();
+    for (key, values) in own {
+        let values = values.as_array().ok_or_else(|| {
+            Error::new(format!("the sweep of `{key}` is not a list"))
+                .hint(format!("write \"{key}\" = [first, second]"))
+        })?;
+        sweeps.push((key.clone(), values.clone()));
+    }
+    for (key, values) in further {
+        match sweeps.iter_mut().find(|(known, _)| known == key) {
+            Some((_, old)) => *old = values.clone(),
+            None => sweeps.push((key.clone(), values.clone())),
+        }
+    }
+    Ok(sweeps)
 }
 
 /// `--sweep key=a,b,c` as a key and its values.

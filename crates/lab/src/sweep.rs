@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::finding::{self, Finding, Trace};
 use crate::meetings;
 use crate::progress::Progress;
+use crate::radio;
 use crate::record::{Experiment, Params, Record, Value};
 use crate::report::{Axis, Block, Cell, Column, Plot, PlotSeries, Point, Report, Section, Table, Tone};
 use crate::run::{Outcome, Setup, Wanted};
@@ -41,9 +42,12 @@ pub struct Options {
 pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     let place = options.scenario.display().to_string();
     let table = toml_text::parse(&Scenario::text(&options.scenario)?, &place)?;
-    // A world of meetings is told by them: a chain has none.
+    // A world of meetings is told by them, and a shared channel by itself: a chain has neither.
     if table.contains_key("meeting") {
         return meetings::run(meetings::Plan::from_table(table, &place)?, options, progress);
+    }
+    if table.contains_key("radio") {
+        return radio::run(table, &place, options, progress);
     }
     let mut scenario = Scenario::from_table(table, &place)?;
     scenario.runs = options.runs.unwrap_or(scenario.runs);

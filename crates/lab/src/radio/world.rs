@@ -1,0 +1,254 @@
+//! One run: stations that say single frames, and what becomes of them.
+
+use super::Plan;
+use bytes::Bytes;
+use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Unnumbered, pid};
+use longwire_proto::engine::{Engine, Indication, Request, Service};
+use longwire_proto::joint::Stack;
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Port, Shares};
+use longwire_proto::time::Instant;
+use longwire_sim::{ClockConfig, DiskConfig, Factory, Fate, NodeBelow, NodeId, Simulation, Tnc};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+const AT: InterfaceId = InterfaceId(0);
+/// Frames that wait at a station; those beyond are dropped.
+const WAITING_MAX: usize = 256;
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Frames that were to be sent.
+    pub frames: u32,
+    /// From the wish to send to the arrival, seconds, of those that arrived, the shortest first.
+    pub delays_s: Vec<f64>,
+    /// Frames that another's signal destroyed where they were to be heard.
+    pub collided: u32,
+    /// Frames whose destination was transmitting.
+    pub deaf: u32,
+    /// Frames that bit errors destroyed.
+    pub damaged: u32,
+    /// Transmitters were keyed for so many seconds, summed.
+    pub keyed_s: f64,
+    /// The run lasted so many seconds.
+    pub lasted_s: f64,
+}
+
+impl Outcome {
+    /// The delay that this share of those that arrived stay below, seconds.
+    pub fn delay_s(&self, share: f64) -> Option<f64> {
+        let last = self.delays_s.len().checked_sub(1)?;
+        Some(self.delays_s[((last as f64 * share).round() as usize).min(last)])
+    }
+
+    /// The mean delay, seconds.
+    pub fn mean_delay_s(&self) -> Option<f64> {
+        let count = self.delays_s.len() as f64;
+        (count > 0.0).then(|| self.delays_s.iter().sum::<f64>() / count)
+    }
+}
+
+/// A frame that is to be sent.
+struct Wish {
+    at: Instant,
+    from: usize,
+    to: usize,
+}
+
+pub(super) fn play(plan: &Plan, seed: u64) -> Outcome {
+    let wishes = draw(plan, &mut Rng::new(seed).fork("frames"));
+    let mut world: Simulation<Talk> = Simulation::new(seed);
+    let nodes: Vec<NodeId> = plan.nodes.iter().map(|name| add_station(&mut world, name, plan)).collect();
+    let ends: Vec<_> = nodes.iter().map(|node| (*node, AT)).collect();
+    let channel = world.add_radio(plan.radio.clone(), &ends);
+    let fates = Arc::new(Mutex::new(BTreeMap::new()));
+    let (sink, addressed) = (fates.clone(), wishes.iter().map(|wish| nodes[wish.to]).collect::<Vec<_>>());
+    world.set_trace(Box::new(move |record| {
+        if let Some(number) = number(&record.bytes)
+            && addressed.get(number) == Some(&record.to.node)
+        {
+            sink.lock().expect("nobody panics").insert(number, (record.fate, record.received));
+        }
+    }));
+    for (number, wish) in wishes.iter().enumerate() {
+        let bytes = frame(number, wish, plan.frames.bytes);
+        world.request_at(wish.at, nodes[wish.from], bytes);
+    }
+    while world.step() {
+        // What a station hears, the trace has told.
+        world.take_indications();
+    }
+    let airtime = ends.iter().map(|end| world.radio_airtime(channel, *end));
+    let keyed: u64 = airtime.map(|airtime| airtime.sent() + airtime.keying).sum();
+    let mut outcome = Outcome {
+        frames: wishes.len() as u32,
+        keyed_s: keyed as f64 / 1e9,
+        lasted_s: world.now().as_secs_f64(),
+        ..Outcome::default()
+    };
+    for (number, (fate, received)) in fates.lock().expect("nobody panics").iter() {
+        match (fate, received) {
+            (Fate::Delivered, Some(received)) => {
+                let delay = received.saturating_since(wishes[*number].at);
+                outcome.delays_s.push(delay.as_secs_f64());
+            }
+            (Fate::Collided, _) => outcome.collided += 1,
+            (Fate::Deaf, _) => outcome.deaf += 1,
+            (Fate::CheckFailed | Fate::Damaged, _) => outcome.damaged += 1,
+            _ => {}
+        }
+    }
+    outcome.delays_s.sort_by(f64::total_cmp);
+    outcome
+}
+
+/// Who wants to say something to whom and when: at each station as if by chance, so often on average.
+fn draw(plan: &Plan, rng: &mut Rng) -> Vec<Wish> {
+    let mut wishes = Vec::new();
+    let (senders, hearers) = (plan.senders(), plan.hearers());
+    for from in senders {
+        let others: Vec<usize> = hearers.iter().copied().filter(|to| *to != from).collect();
+        let mut rng = rng.fork(&plan.nodes[from]);
+        let mut at_s = 0.0;
+        loop {
+            at_s += rng.exponential(60.0 / plan.frames.per_minute);
+            if at_s > plan.frames.for_s {
+                break;
+            }
+            let to = others[rng.below(others.len() as u64) as usize];
+            wishes.push(Wish { at: Instant::from_nanos((at_s * 1e9) as u64), from, to });
+        }
+    }
+    wishes.sort_by_key(|wish| (wish.at, wish.from));
+    wishes
+}
+
+/// Four bytes of its number, and the rest; a UI frame.
+fn frame(number: usize, wish: &Wish, bytes: u32) -> Bytes {
+    let [from, to] = [wish.from, wish.to].map(|at| {
+        let call: Callsign = format!("R{at}").parse().expect("a letter and digits are a callsign");
+        call
+    });
+    let mut information = vec![0x55; bytes as usize];
+    information[..NUMBER_BYTES].copy_from_slice(&(number as u32).to_be_bytes());
+    let control = Control::Unnumbered { function: Unnumbered::Information, poll_final: false };
+    let address = Address::new(from, to, Role::Command, &[]);
+    Frame { address, control, pid: pid::NONE, information: information.into() }.to_bytes(Modulo::Eight)
+}
+
+/// Bytes of a frame's number.
+pub(super) const NUMBER_BYTES: usize = 4;
+
+fn number(bytes: &Bytes) -> Option<usize> {
+    let frame = Frame::decode(&mut bytes.clone(), Modulo::Eight).ok()?;
+    let number = frame.information.first_chunk::<NUMBER_BYTES>()?;
+    Some(u32::from_be_bytes(*number) as usize)
+}
+
+fn add_station(world: &mut Simulation<Talk>, name: &str, plan: &Plan) -> NodeId {
+    let tnc = plan.tnc.clone();
+    let factory: Factory<Talk> = Box::new(move |boot| match &tnc {
+        None => Box::new(OnRadio(Talker::default())),
+        Some(tnc) => Box::new(OnRadio(Stack::starting(boot.now, Talker::default(), Tnc::new(tnc.clone())))),
+    });
+    world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+}
+
+/// What a station says and hears: frames.
+#[derive(Debug)]
+enum Talk {}
+
+impl Service for Talk {
+    type Request = Bytes;
+    type Indication = Bytes;
+}
+
+/// Sends each frame as soon as it gets the channel.
+#[derive(Debug, Default)]
+struct Talker {
+    joined: bool,
+    seized: bool,
+    room: u32,
+    waiting: VecDeque<Bytes>,
+    heard: VecDeque<Bytes>,
+}
+
+impl Engine for Talker {
+    type Above = Talk;
+    type Below = Frames;
+
+    fn handle_request(&mut self, _: Instant, frame: Bytes) {
+        if self.waiting.len() < WAITING_MAX {
+            self.waiting.push_back(frame);
+        }
+    }
+
+    fn handle_indication(&mut self, _: Instant, indication: FramesIndication) {
+        match indication {
+            FramesIndication::Room(room) => {
+                self.room = room;
+                self.seized &= room > 0;
+            }
+            FramesIndication::Frame(bytes) => self.heard.push_back(bytes),
+            FramesIndication::Transmitted(_) | FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_indication(&mut self) -> Option<Bytes> {
+        self.heard.pop_front()
+    }
+
+    fn poll_request(&mut self, _: Instant) -> Option<FramesRequest> {
+        if !core::mem::replace(&mut self.joined, true) {
+            return Some(FramesRequest::Join);
+        }
+        if self.waiting.is_empty() {
+            return None;
+        }
+        if self.room == 0 {
+            return (!core::mem::replace(&mut self.seized, true)).then_some(FramesRequest::Seize);
+        }
+        let bytes = self.waiting.pop_front()?;
+        self.room -= 1;
+        let last = self.waiting.is_empty() || self.room == 0;
+        self.seized &= !last;
+        let shares = Shares { payload: bytes.len() as u32, ..Shares::default() };
+        Some(FramesRequest::Frame { bytes, token: None, last, shares })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// An engine over frames, on the only interface of a node.
+struct OnRadio<E>(E);
+
+impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
+    type Above = E::Above;
+    type Below = NodeBelow;
+
+    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
+        self.0.handle_request(now, request);
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
+        if let Port::Second((_, indication)) = indication {
+            self.0.handle_indication(now, indication);
+        }
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
+        self.0.poll_indication()
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
+        self.0.poll_request(now).map(|request| Port::Second((AT, request)))
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+}
