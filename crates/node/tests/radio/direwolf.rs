@@ -134,7 +134,7 @@ fn configuration(air: Air, kiss: u16, agw: u16) -> String {
     let versions = if air.is_extended() { "" } else { "V20 OURS\nV20 THEIRS\n" };
     format!(
         "ADEVICE stdin radio\nARATE {SAMPLES_HZ}\nACHANNELS 1\nCHANNEL 0\nMYCALL NOCALL\nMODEM {rate_bps}\n\
-         DWAIT 0\nSLOTTIME 10\nPERSIST 63\nTXDELAY 15\nTXTAIL 2\n\
+         DWAIT 0\nSLOTTIME 2\nPERSIST 63\nTXDELAY 15\nTXTAIL 2\n\
          FRACK 3\nRETRY 10\nPACLEN 256\nMAXFRAME {}\nEMAXFRAME {}\n{versions}\
          AGWPORT {agw}\nKISSPORT {kiss}\n",
         window.min(7),

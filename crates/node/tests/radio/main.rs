@@ -35,10 +35,12 @@ struct Ours {
 impl Ours {
     fn new(rig: &Rig, air: Air, acknowledgement: Acknowledgement) -> Ours {
         let (tx_delay, tx_tail) = (Duration::from_millis(150), Duration::from_millis(20));
+        let slot_time = Duration::from_millis(20);
         let tnc = kiss::Config {
             rate_bps: air.rate_bps,
             tx_delay,
             tx_tail,
+            slot_time,
             acknowledgement,
             ..kiss::Config::default()
         };
@@ -48,7 +50,7 @@ impl Ours {
             extended_window_frames: air.window,
             ..LinkConfig::default()
         };
-        let radio = Radio { rate_bps: air.rate_bps, tx_delay, tx_tail, ..Radio::default() };
+        let radio = Radio { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..Radio::default() };
         let station = OURS.parse().unwrap();
         let peer = Peer { station: THEIRS.parse().unwrap(), path: vec![], link: link.clone() };
         let config = ax25::Config { radio, callers: Some(link), ..ax25::Config::new(station) };

@@ -102,6 +102,8 @@ pub(super) struct Link {
     /// Tries without an answer (RC).
     tries: u8,
     extensions: u8,
+    /// Calls that are not answered yet: the first answer opens the link, the others come late.
+    unanswered_calls: u8,
     /// The smoothed time from the end of what was sent to its answer, and its deviation.
     round_trip: Option<(Duration, Duration)>,
     /// When what waits for an answer had left.
@@ -136,6 +138,7 @@ impl Link {
             timers: Timers::new(),
             tries: 0,
             extensions: 0,
+            unanswered_calls: 0,
             round_trip: None,
             left_at: None,
             leaving: 0,
@@ -233,6 +236,7 @@ impl Link {
     }
 
     fn call_again(&mut self, rung: Rung) {
+        self.unanswered_calls = self.unanswered_calls.saturating_add(u8::from(rung != Rung::Identify));
         match rung {
             Rung::Extended => self.control(true, Unnumbered::SetModeExtended, true),
             Rung::Identify => self.identify(true),
@@ -458,7 +462,15 @@ impl Link {
                 self.close(CloseReason::Finished);
             }
             (Unnumbered::Acknowledge, State::Opening(rung)) if poll_final && rung != Rung::Identify => {
+                self.unanswered_calls = self.unanswered_calls.saturating_sub(1);
                 self.agreed_to_open(now, rung);
+            }
+            // It called again while the answer was on its way, and the second call was before all that was sent since: both
+            // sides agree.
+            (Unnumbered::Acknowledge, State::Connected | State::Identifying)
+                if poll_final && self.unanswered_calls > 0 =>
+            {
+                self.unanswered_calls -= 1;
             }
             (Unnumbered::Acknowledge | Unnumbered::DisconnectedMode, State::Releasing) if poll_final => {
                 self.answered(now);

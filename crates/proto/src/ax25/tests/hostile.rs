@@ -205,6 +205,50 @@ fn a_call_is_not_forgotten_among_answers() {
     assert!(closed && calls == 4, "{calls} calls");
 }
 
+/// The call goes out again while the answer to the first is on its way, as on channels where all wait for their turn: both
+/// answers come, and the link stands. An answer to nothing ends it.
+#[test]
+fn the_answer_to_a_repeated_call_resets_nothing() {
+    let mut config = station("A", &["B"]);
+    config.peers.values_mut().for_each(|peer| peer.link.version = Version::Plain);
+    let mut station = Lawful::new("station", Station::new(config));
+    let mut now = Instant::ZERO;
+    station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
+    drain(&mut station, now, |_| {}, |_| {});
+    for _ in 0..2 {
+        station.handle_indication(now, FramesIndication::Room(100));
+        let mut tokens = Vec::new();
+        drain(
+            &mut station,
+            now,
+            |_| {},
+            |request| {
+                if let FramesRequest::Frame { token, .. } = request {
+                    tokens.extend(token);
+                }
+            },
+        );
+        assert_eq!(tokens.len(), 1, "one call");
+        station.handle_indication(now, FramesIndication::Transmitted(tokens[0]));
+        drain(&mut station, now, |_| {}, |_| {});
+        now = station.poll_timeout().unwrap();
+        // The second one waits for its answer.
+        if station.engine.counters().timeouts == 0 {
+            station.handle_timeout(now);
+        }
+    }
+    let address = Address::new("B".parse().unwrap(), "A".parse().unwrap(), Role::Response, &[]);
+    let control = Control::Unnumbered { function: Unnumbered::Acknowledge, poll_final: true };
+    let answer = Frame::bare(address, control).to_bytes(Modulo::Eight);
+    for (answers, ends) in [(1, 0), (2, 0), (3, 1)] {
+        let mut closed = 0;
+        station.handle_indication(now, FramesIndication::Frame(answer.clone()));
+        let ended = |said: &_| matches!(said, Port::First((_, PacketsIndication::Closed(_))));
+        drain(&mut station, now, |said| closed += u32::from(ended(&said)), |_| {});
+        assert_eq!(closed, ends, "answer {answers}");
+    }
+}
+
 /// A flood of calls is answered no further than the answers that may wait.
 #[test]
 fn a_storm_of_calls_gets_few_answers() {
