@@ -7,6 +7,7 @@
 
 pub mod agwpe;
 pub mod ax25;
+pub mod ax25cl;
 pub mod bp;
 pub mod codec;
 pub mod engine;

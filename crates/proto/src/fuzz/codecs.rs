@@ -1,6 +1,7 @@
 //! Every codec: what has to hold for any bytes, and legal messages to begin with.
 
 use super::radio;
+use crate::ax25cl::wire as ax25cl;
 use crate::bp::generate::Generator;
 use crate::bp::v6;
 use crate::bp::{AdminRecord, BlockType, Bundle, Content, CrcType, Eid, PayloadCrc, Policy, decode_head};
@@ -81,6 +82,11 @@ pub const CODECS: &[Codec] = &[
         check: |bytes| is_stable(bytes, v4::Message::decode, v4::Message::encode),
         valid: |mut rng| encoded(|out| tcpcl4_message(&mut rng).encode(out)),
     },
+    Codec {
+        name: "ax25cl packet",
+        check: |bytes| is_stable(bytes, ax25cl::Packet::decode, ax25cl::Packet::encode),
+        valid: |mut rng| encoded(|out| ax25cl_packet(&mut rng).encode(out)),
+    },
     Codec { name: "tcpcl 4 extension items", check: check_items, valid: |mut rng| tcpcl4_items(&mut rng) },
     Codec { name: "kiss frame", check: radio::check_kiss, valid: radio::valid_kiss },
     Codec { name: "kiss line", check: radio::check_kiss_line, valid: radio::valid_kiss_line },
@@ -119,6 +125,33 @@ pub(super) fn encoded(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
     let mut out = BytesMut::new();
     encode(&mut out);
     out.freeze()
+}
+
+/// A packet of a convergence layer over AX.25: with a hello or without, and a message or two.
+pub(super) fn ax25cl_packet(rng: &mut Rng) -> ax25cl::Packet {
+    let hello = rng.chance(0.4).then(|| ax25cl::Hello {
+        asks: rng.chance(0.5),
+        keeps_prefix: rng.chance(0.5),
+        tag: rng.below(3) as u32,
+        resume: rng.chance(0.4).then(|| (rng.below(3) as u32, rng.below(4))),
+        node_id: "dtn://there/".to_owned(),
+    });
+    let mut message = |_| match rng.below(8) {
+        0 => ax25cl::Message::Whole { number: rng.below(3) },
+        1 => ax25cl::Message::Progress { number: rng.below(3), up_to: rng.below(300) },
+        2 => ax25cl::Message::Refuse {
+            number: rng.below(3),
+            reason: crate::service::RefuseReason::NoResources,
+        },
+        3 => ax25cl::Message::Cancel { number: rng.below(3) },
+        _ => {
+            let begins = rng.chance(0.5).then(|| rng.below(60));
+            let number = (begins.is_none() && rng.chance(0.5)).then(|| rng.below(3));
+            ax25cl::Message::Data { begins, number, data: vec![7; rng.below(40) as usize].into() }
+        }
+    };
+    let messages = (0..2).map(&mut message).collect();
+    ax25cl::Packet { hello, messages }
 }
 
 fn endpoint(rng: Rng) -> Eid {

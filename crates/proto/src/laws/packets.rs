@@ -28,6 +28,20 @@ pub(crate) struct Weather {
 }
 
 impl Weather {
+    /// Half a second each way, and no faults.
+    pub(crate) fn fair() -> Self {
+        Weather {
+            delay: Duration::from_millis(500),
+            window: 7,
+            bytes_best: 256,
+            bytes_max: 256,
+            refuse: 0.0,
+            lifetime: None,
+            unaware: Duration::ZERO,
+            damage: 0.0,
+        }
+    }
+
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let bytes_best = if rng.chance(0.3) { 64 } else { 128 + rng.below(200) as u32 };
         let lifetime_ms = if rng.chance(0.5) { 2_000 } else { 30_000 };
@@ -109,6 +123,11 @@ impl PacketLinks {
             next_incoming: LinkId::FIRST_INCOMING,
             wire: vec![],
         }
+    }
+
+    /// Breaks every link now; what is on its way is lost.
+    pub(crate) fn cut(&mut self, now: Instant) {
+        (0..self.connections.len()).for_each(|index| self.break_off(now, index));
     }
 
     fn at(&mut self, at: Instant, event: Event) {

@@ -23,6 +23,9 @@ use std::collections::VecDeque;
 /// What every packet ends with, bytes.
 pub const CRC_BYTES: usize = 4;
 
+/// What a frame must carry at the least: a byte of a segment with its header and the CRC.
+pub const PACKET_BYTES_MIN: u32 = 16;
+
 /// Puts the CRC behind what a packet carries.
 pub fn seal(content: &[u8]) -> Bytes {
     let mut packet = BytesMut::with_capacity(content.len() + CRC_BYTES);
@@ -110,6 +113,9 @@ impl Packaging {
             up: core::mem::take(&mut self.up),
             ..Packaging::default()
         };
+        if bytes_best < PACKET_BYTES_MIN {
+            return self.end(CloseReason::Limit);
+        }
         self.up.push_back(StreamIndication::Connected);
     }
 

@@ -12,11 +12,13 @@ mod bundles;
 mod datagrams;
 mod frames;
 mod links;
+mod packets;
 mod storage;
 mod stream;
 
 use crate::bp::agent::{self, Agent};
 use crate::engine::{Engine, Indication, Request, drain};
+use crate::joint::Stack;
 use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, InterfaceId, LinkId, Port, StorageIndication, StorageRequest,
@@ -25,7 +27,7 @@ use crate::tcp::Host;
 use crate::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
 use crate::time::{Duration, Instant};
 use crate::wrap::{Accounted, Lawful};
-use crate::{tcpcl, udpcl};
+use crate::{ax25cl, tcpcl, udpcl};
 use bytes::Bytes;
 use core::net::Ipv4Addr;
 
@@ -42,6 +44,9 @@ pub struct Play {
 pub const PLAYS: &[Play] = &[
     Play { name: "tcpcl session, active", run: |script| session(script, tcpcl::Session::active, false) },
     Play { name: "tcpcl session, passive", run: |script| session(script, tcpcl::Session::passive, true) },
+    Play { name: "tcpcl session over packets", run: packet_session },
+    Play { name: "ax25cl session, active", run: |script| ax25cl_session(script, false) },
+    Play { name: "ax25cl session, passive", run: |script| ax25cl_session(script, true) },
     Play { name: "udpcl link", run: |script| datagrams(script, false) },
     Play { name: "udpcl socket", run: |script| datagrams(script, true) },
     Play { name: "tcp host", run: host },
@@ -193,6 +198,36 @@ fn session(script: &mut Script<'_>, make: fn(tcpcl::Config, Rng) -> tcpcl::Sessi
     let mut user = bundles::User::default();
     let mut provider = stream::Provider::new(incoming);
     play("session", engine, &mut user, &mut provider, script)
+}
+
+fn packet_session(script: &mut Script<'_>) -> u64 {
+    let config = tcpcl::Config {
+        ack_window: 1 + script.below(4) as u32,
+        transfers_max: 3,
+        open_max: 4,
+        segments_max: 8,
+        ..tcpcl::Config::ax25("dtn://here/")
+    };
+    let session = tcpcl::Session::passive(config, script.rng());
+    let engine = Stack::new(session, tcpcl::Packaging::new());
+    let mut provider = packets::Provider::new(true, true);
+    play("session over packets", engine, &mut bundles::User::default(), &mut provider, script)
+}
+
+fn ax25cl_session(script: &mut Script<'_>, incoming: bool) -> u64 {
+    let config = ax25cl::Config {
+        node_id: "dtn://here/".to_owned(),
+        peer_node_id: script.chance().then(|| "dtn://there/".to_owned()),
+        progress_bytes: 1 << script.below(8),
+        transfers_max: 3,
+        open_max: 4,
+        transfer_mru: 1 << (4 + script.below(12)),
+        ..ax25cl::Config::default()
+    };
+    let make = if incoming { ax25cl::Session::passive } else { ax25cl::Session::active };
+    let engine = make(config, script.rng());
+    let mut provider = packets::Provider::new(incoming, false);
+    play("ax25cl", engine, &mut bundles::User::default(), &mut provider, script)
 }
 
 fn datagrams(script: &mut Script<'_>, listening: bool) -> u64 {

@@ -1,0 +1,176 @@
+//! Bundles that come in: what has come, what of it is safe, and which packets are dealt with.
+
+use super::config::Config;
+use super::outgoing::Violation;
+use super::wire::Message;
+use crate::service::{BundlesIndication, RefuseReason, TransferId};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+
+#[derive(Debug)]
+struct Inbound {
+    transfer: TransferId,
+    length: u64,
+    received: u64,
+    accepted: u64,
+    told: u64,
+    /// Where the bytes of each packet end, and which packet that is.
+    parts: VecDeque<(u64, u64)>,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    /// By their numbers on the link.
+    open: BTreeMap<u64, Inbound>,
+    numbers: BTreeMap<TransferId, u64>,
+    /// Bundles that have begun.
+    begun: u64,
+    latest: Option<u64>,
+    /// Packets of this link that are not dealt with: how many parts of each.
+    packets: BTreeMap<u64, u32>,
+    next_packet: u64,
+    /// Packets that are.
+    pub(super) release: u64,
+    /// What is to be said to the peer.
+    pub(super) answers: VecDeque<Message>,
+}
+
+impl Incoming {
+    /// Something has begun and is not answered.
+    pub(super) fn is_under_way(&self) -> bool {
+        !self.open.is_empty() || !self.answers.is_empty()
+    }
+
+    /// All of a bundle came, and its answer is owed.
+    pub(super) fn owes(&self) -> bool {
+        !self.answers.is_empty() || self.open.values().any(|open| open.received == open.length)
+    }
+
+    /// A packet begins; it is held until what is in it is dealt with.
+    pub(super) fn begin_packet(&mut self) -> u64 {
+        self.next_packet += 1;
+        self.packets.insert(self.next_packet, 1);
+        self.next_packet
+    }
+
+    /// One part of a packet is dealt with, or the packet has been read.
+    pub(super) fn part_done(&mut self, packet: u64) {
+        let Some(parts) = self.packets.get_mut(&packet) else { return };
+        *parts -= 1;
+        if *parts == 0 {
+            self.packets.remove(&packet);
+            self.release += 1;
+        }
+    }
+
+    /// The link is gone, and what it held with it.
+    pub(super) fn unlink(&mut self) {
+        self.packets.clear();
+        self.release = 0;
+    }
+
+    /// Bytes of a bundle. `fresh` is what a new one is known by.
+    pub(super) fn data(
+        &mut self,
+        begins: Option<u64>,
+        number: Option<u64>,
+        data: Bytes,
+        (packet, fresh): (u64, TransferId),
+        config: &Config,
+        up: &mut VecDeque<BundlesIndication>,
+    ) -> Result<bool, Violation> {
+        let mut refused = false;
+        if let Some(length) = begins {
+            let number = self.begun;
+            self.begun += 1;
+            self.latest = Some(number);
+            if length > config.transfer_mru || self.open.len() >= config.transfers_max {
+                self.answers.push_back(Message::Refuse { number, reason: RefuseReason::NoResources });
+                refused = true;
+            } else {
+                let parts = VecDeque::new();
+                let inbound = Inbound { transfer: fresh, length, received: 0, accepted: 0, told: 0, parts };
+                self.open.insert(number, inbound);
+                self.numbers.insert(fresh, number);
+                up.push_back(BundlesIndication::Begin { transfer: fresh, length: Some(length) });
+            }
+        }
+        if number.is_some() {
+            self.latest = number;
+        }
+        let number = self.latest.filter(|number| *number < self.begun).ok_or(Violation)?;
+        // Bytes of a bundle that was refused may still be on their way.
+        let Some(open) = self.open.get_mut(&number) else { return Ok(refused) };
+        open.received = open.received.checked_add(data.len() as u64).ok_or(Violation)?;
+        if open.received > open.length || (data.is_empty() && open.length > 0) {
+            return Err(Violation);
+        }
+        if !data.is_empty() {
+            open.parts.push_back((open.received, packet));
+            *self.packets.get_mut(&packet).expect("it is being read") += 1;
+        }
+        let (transfer, last) = (open.transfer, open.received == open.length);
+        up.push_back(BundlesIndication::Piece { transfer, data, last });
+        Ok(refused)
+    }
+
+    /// The user has a bundle's beginning safe. True if that is all of it: the answer is worth a frame at once.
+    ///
+    /// # Panics
+    /// If so much has not come.
+    pub(super) fn accept(&mut self, transfer: TransferId, up_to: u64, progress_bytes: u64) -> bool {
+        let Some(&number) = self.numbers.get(&transfer) else { return false };
+        let open = self.open.get_mut(&number).expect("numbers are of open bundles");
+        assert!(up_to <= open.received, "accepted {up_to} of {} received bytes", open.received);
+        open.accepted = open.accepted.max(up_to);
+        let safe = open.parts.iter().take_while(|(end, _)| *end <= up_to).count();
+        let packets: Vec<u64> = open.parts.drain(..safe).map(|(_, packet)| packet).collect();
+        let whole = open.accepted == open.length && open.received == open.length;
+        if whole {
+            self.open.remove(&number);
+            self.numbers.remove(&transfer);
+            self.answers.push_back(Message::Whole { number });
+        } else if open.accepted - open.told >= progress_bytes {
+            open.told = open.accepted;
+            self.answers.push_back(Message::Progress { number, up_to: open.told });
+        }
+        packets.into_iter().for_each(|packet| self.part_done(packet));
+        whole
+    }
+
+    /// The user does not want a bundle. False if it is over.
+    pub(super) fn refuse(&mut self, transfer: TransferId, reason: RefuseReason) -> bool {
+        let Some(&number) = self.numbers.get(&transfer) else { return false };
+        self.answers.push_back(Message::Refuse { number, reason });
+        self.forget(number);
+        true
+    }
+
+    /// The peer gives a bundle up. One that has wholly come is the user's to answer.
+    pub(super) fn cancelled(&mut self, number: u64) -> Result<Option<BundlesIndication>, Violation> {
+        if number >= self.begun {
+            return Err(Violation);
+        }
+        let Some(open) = self.open.get(&number).filter(|open| open.received < open.length) else {
+            return Ok(None);
+        };
+        let transfer = open.transfer;
+        self.forget(number);
+        Ok(Some(BundlesIndication::Lost { transfer }))
+    }
+
+    fn forget(&mut self, number: u64) {
+        let Some(open) = self.open.remove(&number) else { return };
+        self.numbers.remove(&open.transfer);
+        open.parts.into_iter().for_each(|(_, packet)| self.part_done(packet));
+    }
+
+    /// The session is over: what has not wholly come is lost.
+    pub(super) fn lose_all(&mut self) -> impl Iterator<Item = BundlesIndication> + use<> {
+        let open = core::mem::take(self).open;
+        open.into_values()
+            .filter(|open| open.received < open.length)
+            .map(|open| BundlesIndication::Lost { transfer: open.transfer })
+    }
+}

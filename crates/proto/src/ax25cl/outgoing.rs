@@ -1,0 +1,228 @@
+//! Bundles that go out: which are open, what of them is handed down, packed, and safe with the peer.
+
+use super::wire::{data_bytes, encode_data};
+use crate::codec::sdnv;
+use crate::service::{BundlesIndication, RefuseReason, TransferFailure, TransferId};
+use bytes::{BufMut, Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What the peer said does not fit what it was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Violation;
+
+#[derive(Debug)]
+struct Outbound {
+    /// Its number on the link, once it has begun there.
+    number: Option<u64>,
+    length: u64,
+    handed: u64,
+    packed: u64,
+    acked: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    open: BTreeMap<TransferId, Outbound>,
+    numbers: BTreeMap<u64, TransferId>,
+    /// Bundles that have begun on the link.
+    begun: u64,
+    /// The bundle of the bytes packed last.
+    latest: Option<TransferId>,
+    pieces: VecDeque<(TransferId, Bytes)>,
+    queued: u64,
+    /// Bytes of open bundles that are still to be handed down.
+    wanted: u64,
+}
+
+impl Outgoing {
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// A bundle that is handed down waits to go, or for its answer.
+    pub(super) fn owes(&self) -> bool {
+        !self.pieces.is_empty()
+            || self.open.values().any(|open| open.number.is_some() && open.handed == open.length)
+    }
+
+    /// Bytes handed down and not packed.
+    pub(super) fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    pub(super) fn has_pieces(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    pub(super) fn wants_more(&self) -> bool {
+        self.wanted > 0
+    }
+
+    /// Opens a bundle, or says why not.
+    ///
+    /// # Panics
+    /// If it is open already.
+    pub(super) fn open(
+        &mut self,
+        transfer: TransferId,
+        length: u64,
+        most: usize,
+    ) -> Option<BundlesIndication> {
+        if self.open.len() >= most {
+            let reason = TransferFailure::Refused(RefuseReason::NoResources);
+            return Some(BundlesIndication::Failed { transfer, reason, acked: 0 });
+        }
+        let fresh = Outbound { number: None, length, handed: 0, packed: 0, acked: 0 };
+        let twice = self.open.insert(transfer, fresh).is_some();
+        assert!(!twice, "{transfer:?} is open already");
+        self.wanted += length;
+        None
+    }
+
+    /// Takes bytes of a bundle. Those of one that has failed meanwhile are dropped.
+    ///
+    /// # Panics
+    /// If they do not fit its length.
+    pub(super) fn piece(&mut self, transfer: TransferId, data: Bytes, last: bool) {
+        let Some(open) = self.open.get_mut(&transfer) else { return };
+        open.handed += data.len() as u64;
+        assert!(open.handed <= open.length, "{transfer:?} is longer than announced");
+        assert!(last == (open.handed == open.length), "{transfer:?} ends where its length does not");
+        self.wanted -= data.len() as u64;
+        self.queued += data.len() as u64;
+        self.pieces.push_back((transfer, data));
+    }
+
+    /// The user gives a bundle up: the number to cancel at the peer, and what to tell the user. One that has wholly
+    /// gone out ends as the peer says.
+    pub(super) fn cancel(
+        &mut self,
+        transfer: TransferId,
+        keeps: bool,
+    ) -> (Option<u64>, Option<BundlesIndication>) {
+        let Some(open) = self.open.get(&transfer) else { return (None, None) };
+        if open.number.is_some() && open.packed == open.length {
+            return (None, None);
+        }
+        let (number, acked) = (open.number, if keeps { open.acked } else { 0 });
+        self.forget(transfer);
+        let reason = TransferFailure::Cancelled;
+        (number, Some(BundlesIndication::Failed { transfer, reason, acked }))
+    }
+
+    fn forget(&mut self, transfer: TransferId) {
+        let Some(open) = self.open.remove(&transfer) else { return };
+        self.wanted -= open.length - open.handed;
+        if let Some(number) = open.number {
+            self.numbers.remove(&number);
+        }
+        let queued = &mut self.queued;
+        self.pieces.retain(|(other, data)| {
+            if *other == transfer {
+                *queued -= data.len() as u64;
+            }
+            *other != transfer
+        });
+    }
+
+    /// Packs what is handed down behind `out`, up to `most` bytes in all. How many bytes of bundles went in.
+    pub(super) fn pack(&mut self, out: &mut BytesMut, most: usize) -> u64 {
+        let before = self.queued;
+        while let Some(&(transfer, _)) = self.pieces.front() {
+            if !self.pack_run(transfer, out, most) {
+                break;
+            }
+        }
+        before - self.queued
+    }
+
+    /// The pieces in front that are of one bundle; false when nothing may follow.
+    fn pack_run(&mut self, transfer: TransferId, out: &mut BytesMut, most: usize) -> bool {
+        let open = &self.open[&transfer];
+        let begins = open.number.is_none().then_some(open.length);
+        let named = open.number.filter(|_| self.latest != Some(transfer));
+        let space = most.saturating_sub(out.len() + data_bytes(begins, named));
+        let pieces = self.pieces.iter().take_while(|(other, _)| *other == transfer);
+        let (count, run) = pieces.fold((0, 0), |(count, run), (_, data)| (count + 1, run + data.len()));
+        let fits = out.len() + data_bytes(begins, named) <= most && (space > 0 || run == 0);
+        if !fits {
+            return false;
+        }
+        let more = self.pieces.len() > count && run + sdnv::length(run as u64) < space;
+        let length = run.min(space);
+        encode_data(begins, named, more.then_some(length as u64), out);
+        let mut left = length;
+        while let Some((_, data)) = self.pieces.front_mut().filter(|(other, _)| *other == transfer) {
+            let part = data.split_to(data.len().min(left));
+            left -= part.len();
+            out.put_slice(&part);
+            if !data.is_empty() {
+                break;
+            }
+            self.pieces.pop_front();
+        }
+        self.queued -= length as u64;
+        let open = self.open.get_mut(&transfer).expect("it was just found");
+        open.packed += length as u64;
+        if open.number.is_none() {
+            open.number = Some(self.begun);
+            self.numbers.insert(self.begun, transfer);
+            self.begun += 1;
+        }
+        self.latest = Some(transfer);
+        more
+    }
+
+    /// The peer has a bundle's beginning safe, or all of it. Of one that was given up it may say what it likes.
+    pub(super) fn acknowledged(
+        &mut self,
+        number: u64,
+        up_to: Option<u64>,
+        keeps: bool,
+    ) -> Result<Option<BundlesIndication>, Violation> {
+        let Some(&transfer) = self.numbers.get(&number) else {
+            return if number < self.begun { Ok(None) } else { Err(Violation) };
+        };
+        let open = self.open.get_mut(&transfer).expect("numbers are of open bundles");
+        let Some(up_to) = up_to else {
+            if open.packed != open.length {
+                return Err(Violation);
+            }
+            self.forget(transfer);
+            return Ok(Some(BundlesIndication::Sent { transfer }));
+        };
+        if up_to < open.acked || up_to > open.packed {
+            return Err(Violation);
+        }
+        let further = up_to > open.acked;
+        open.acked = up_to;
+        Ok((keeps && further).then_some(BundlesIndication::Acked { transfer, up_to }))
+    }
+
+    /// The peer does not want a bundle.
+    pub(super) fn refused(
+        &mut self,
+        number: u64,
+        reason: RefuseReason,
+        keeps: bool,
+    ) -> Result<Option<BundlesIndication>, Violation> {
+        let Some(&transfer) = self.numbers.get(&number) else {
+            return if number < self.begun { Ok(None) } else { Err(Violation) };
+        };
+        let acked = if keeps { self.open[&transfer].acked } else { 0 };
+        self.forget(transfer);
+        let reason = TransferFailure::Refused(reason);
+        Ok(Some(BundlesIndication::Failed { transfer, reason, acked }))
+    }
+
+    /// The session is over: every open bundle fails.
+    pub(super) fn fail_all(&mut self, keeps: bool) -> impl Iterator<Item = BundlesIndication> + use<> {
+        let open = core::mem::take(self).open;
+        open.into_iter().map(move |(transfer, open)| BundlesIndication::Failed {
+            transfer,
+            reason: TransferFailure::LinkDown,
+            acked: if keeps { open.acked } else { 0 },
+        })
+    }
+}

@@ -1,0 +1,717 @@
+//! One session: over one link at a time, and over the next one where it broke in the middle.
+
+use super::config::{Config, Counters};
+use super::incoming::Incoming;
+use super::outgoing::{Outgoing, Violation};
+use super::wire::{Hello, Message, Packet, encode_control};
+use crate::engine::Engine;
+use crate::rng::Rng;
+use crate::service::{
+    Bundles, BundlesIndication, BundlesRequest, CloseReason, DownReason, Packets, PacketsIndication,
+    PacketsRequest, TransferFailure, TransferId,
+};
+use crate::time::{Instant, Timers};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+
+/// Answers and cancellations that wait; a peer that earns more does not listen.
+const ANSWERS_MAX: usize = 4096;
+/// What a packet must have room for behind a hello, bytes.
+const BEHIND_HELLO: usize = 16;
+
+#[derive(Clone, Copy)]
+enum Timer {
+    /// The peer is to say who it is.
+    Contact,
+    /// A frame that is not full has waited.
+    Gather,
+    /// The link is to be called again.
+    Retry,
+    /// The session waits for a link.
+    Resume,
+    /// The end takes too long.
+    Linger,
+}
+
+/// Who calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Active,
+    Passive,
+}
+
+/// The link below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    None,
+    Calling,
+    Open,
+    /// It is being closed: nothing more is said or heard.
+    Ending,
+}
+
+/// What is under way over the link at the moment.
+#[derive(Debug, Default)]
+struct Span {
+    room: u64,
+    bytes_best: usize,
+    bytes_max: usize,
+    /// The session has begun on an earlier link.
+    resumes: bool,
+    /// The peer has said hello.
+    greeted: bool,
+    /// Nothing numbered goes before it has.
+    waits: bool,
+    /// Our hello is to go with the next packet, or alone at once.
+    hello_due: bool,
+    hello_now: bool,
+    /// Packets handed down and not acknowledged: which are numbered.
+    handed: VecDeque<bool>,
+    acknowledged: u64,
+    /// How many of the unacknowledged numbered packets have gone over this link.
+    gone: usize,
+}
+
+/// What outlives a link.
+#[derive(Debug, Default)]
+struct Course {
+    /// Our number for the session; zero: there is none.
+    tag: u32,
+    peer_tag: Option<u32>,
+    peer_keeps: bool,
+    /// The user knows that it is up.
+    up: bool,
+    /// Numbered packets that were acknowledged by a link, and those that were not.
+    acknowledged: u64,
+    unacknowledged: VecDeque<Bytes>,
+    /// Numbered packets that came.
+    received: u64,
+    outgoing: Outgoing,
+    incoming: Incoming,
+}
+
+/// A session. See the [module](super).
+#[derive(Debug)]
+pub struct Session {
+    config: Config,
+    role: Role,
+    rng: Rng,
+    wanted: bool,
+    closing: bool,
+    link: Link,
+    span: Span,
+    course: Course,
+    /// What is to be said to the link before all else.
+    orders: VecDeque<PacketsRequest>,
+    /// The answer to a whole bundle is worth a frame at once.
+    answers_now: bool,
+    gathered: bool,
+    /// Why it ends, where this side ends the link.
+    ends: (DownReason, bool),
+    timers: Timers<5>,
+    up: VecDeque<BundlesIndication>,
+    told: u64,
+    failures: u32,
+    next_transfer: u64,
+    over: bool,
+    counters: Counters,
+}
+
+impl Session {
+    /// A session that calls its peer when asked to, and again when the link breaks.
+    pub fn active(config: Config, rng: Rng) -> Self {
+        Self::new(config, rng, Role::Active)
+    }
+
+    /// A session that a peer opens.
+    pub fn passive(config: Config, rng: Rng) -> Self {
+        Self::new(config, rng, Role::Passive)
+    }
+
+    fn new(config: Config, rng: Rng, role: Role) -> Self {
+        Session {
+            config,
+            role,
+            rng,
+            wanted: false,
+            closing: false,
+            link: Link::None,
+            span: Span::default(),
+            course: Course::default(),
+            orders: VecDeque::new(),
+            answers_now: false,
+            gathered: false,
+            ends: (DownReason::Closed, false),
+            timers: Timers::new(),
+            up: VecDeque::new(),
+            told: 0,
+            failures: 0,
+            next_transfer: 0,
+            over: false,
+            counters: Counters::default(),
+        }
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// It is up, and waits for a link to go on over.
+    pub fn is_detached(&self) -> bool {
+        self.course.up && matches!(self.link, Link::None | Link::Calling)
+    }
+
+    /// The peer's tag, once it is known.
+    pub fn peer_tag(&self) -> Option<u32> {
+        self.course.peer_tag
+    }
+
+    /// Nothing was said on its link yet.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.link == Link::Open && !self.span.greeted && self.course.tag == 0
+    }
+
+    /// Goes on over the link that another session has got, whose peer turns out to be this one's.
+    pub(super) fn take_link(&mut self, now: Instant, other: &Session) {
+        let bytes = (other.span.bytes_max as u32, other.span.bytes_best as u32);
+        self.connected(now, bytes.0, bytes.1);
+        self.span.room = other.span.room;
+    }
+
+    /// The peer has begun anew: what was under way is over.
+    pub(super) fn superseded(&mut self, now: Instant) {
+        self.fail(now, DownReason::PeerClosed, false);
+    }
+
+    fn set(&mut self, timer: Timer, at: Instant) {
+        self.timers.set(timer as usize, at);
+    }
+
+    // -- The link -------------------------------------------------------------------------------------------------
+
+    fn call(&mut self) {
+        self.timers.stop(Timer::Retry as usize);
+        self.link = Link::Calling;
+        self.orders.push_back(PacketsRequest::Connect);
+    }
+
+    fn call_later(&mut self, now: Instant) {
+        let delay =
+            self.config.retry_min.saturating_mul(1 << self.failures.min(30)).min(self.config.retry_max);
+        self.failures = self.failures.saturating_add(1);
+        self.set(Timer::Retry, now + delay);
+    }
+
+    fn connected(&mut self, now: Instant, bytes_max: u32, bytes_best: u32) {
+        if matches!(self.link, Link::Open | Link::Ending) {
+            return;
+        }
+        self.link = Link::Open;
+        self.timers.stop(Timer::Resume as usize);
+        let (bytes_max, bytes_best) = (bytes_max as usize, bytes_best as usize);
+        let resumes = self.course.tag != 0;
+        self.span = Span { resumes, bytes_best, bytes_max, waits: true, ..Span::default() };
+        let hello = self.hello().len();
+        let longest = self.course.unacknowledged.iter().map(Bytes::len).max().unwrap_or(0);
+        if hello + BEHIND_HELLO > bytes_best || longest > bytes_max {
+            return self.give_up(now, DownReason::Contact);
+        }
+        if self.role == Role::Passive {
+            return self.set(Timer::Contact, now + self.config.contact_timeout);
+        }
+        (self.span.hello_due, self.span.hello_now) = (true, true);
+        if !resumes {
+            self.course.tag = self.draw_tag();
+        }
+        if !resumes && self.config.peer_node_id.is_some() {
+            // Who is called is known, and the first bundle need not wait for a word.
+            self.span.waits = false;
+            self.begin(self.config.peer_node_id.clone());
+        } else {
+            self.set(Timer::Contact, now + self.config.contact_timeout);
+        }
+    }
+
+    fn draw_tag(&mut self) -> u32 {
+        self.rng.next_u32().max(1)
+    }
+
+    fn begin(&mut self, peer: Option<String>) {
+        self.course.up = true;
+        self.told = 0;
+        self.counters.sessions += 1;
+        let transfer_bytes_max = u64::MAX;
+        self.up.push_back(BundlesIndication::Up { peer, interleave: true, transfer_bytes_max });
+    }
+
+    fn closed(&mut self, now: Instant, reason: CloseReason) {
+        let ending = self.link == Link::Ending;
+        self.link = Link::None;
+        self.orders.clear();
+        self.span = Span::default();
+        self.course.incoming.unlink();
+        self.timers.stop(Timer::Contact as usize);
+        self.timers.stop(Timer::Linger as usize);
+        if ending {
+            return self.ended(now);
+        }
+        let in_order = reason == CloseReason::Finished;
+        let resumes = self.course.up && !in_order && !self.closing && self.is_under_way();
+        let reason = if in_order { DownReason::PeerClosed } else { DownReason::Stream(reason) };
+        if !resumes {
+            return self.fail(now, reason, true);
+        }
+        if self.timers.get(Timer::Resume as usize).is_none() {
+            self.set(Timer::Resume, now + self.config.resume_within);
+        }
+        if self.role == Role::Active {
+            self.call_later(now);
+        }
+    }
+
+    /// A link that this side has ended is gone.
+    fn ended(&mut self, now: Instant) {
+        let (reason, retry) = self.ends;
+        self.fail(now, reason, retry);
+    }
+
+    /// Ends the link at once; the session is over when it is gone.
+    fn give_up(&mut self, now: Instant, reason: DownReason) {
+        self.ends = (reason, true);
+        match self.link {
+            Link::Open | Link::Calling => {
+                self.link = Link::Ending;
+                self.orders.clear();
+                self.orders.push_back(PacketsRequest::Abort);
+            }
+            Link::Ending => {}
+            Link::None => self.ended(now),
+        }
+    }
+
+    /// The session is over: everything that is open ends, and the user is told.
+    fn fail(&mut self, now: Instant, reason: DownReason, retry: bool) {
+        let keeps = self.course.peer_keeps && self.config.reactive_fragmentation;
+        let mut course = core::mem::take(&mut self.course);
+        self.up.extend(course.outgoing.fail_all(keeps));
+        self.up.extend(course.incoming.lose_all());
+        self.timers.stop_all();
+        (self.answers_now, self.gathered, self.closing) = (false, false, false);
+        self.wanted &= retry && self.role == Role::Active;
+        if course.up || self.role == Role::Active {
+            self.up.push_back(BundlesIndication::Down { reason, retry: self.wanted });
+        }
+        if self.wanted && self.link == Link::None {
+            self.call_later(now);
+        }
+        self.over = self.role == Role::Passive && self.link == Link::None;
+    }
+
+    /// Something would be lost, or come twice, if the session ended now.
+    fn is_under_way(&self) -> bool {
+        let course = &self.course;
+        !course.outgoing.is_empty() || course.incoming.is_under_way() || !course.unacknowledged.is_empty()
+    }
+
+    // -- Hearing --------------------------------------------------------------------------------------------------
+
+    fn hear(&mut self, now: Instant, mut bytes: Bytes) {
+        if self.link != Link::Open {
+            return;
+        }
+        let packet = self.course.incoming.begin_packet();
+        let heard = Packet::decode(&mut bytes).map_err(|_| Violation);
+        let outcome = heard.and_then(|heard| self.hear_packet(now, heard, packet));
+        if outcome.is_err() || self.course.incoming.answers.len() > ANSWERS_MAX {
+            self.counters.violations += 1;
+            self.give_up(now, DownReason::ProtocolError);
+        } else if self.link == Link::Open {
+            self.course.incoming.part_done(packet);
+        }
+    }
+
+    fn hear_packet(&mut self, now: Instant, heard: Packet, packet: u64) -> Result<(), Violation> {
+        match heard.hello {
+            Some(hello) if !self.span.greeted => {
+                self.span.greeted = true;
+                self.hear_hello(now, &hello)?;
+            }
+            None if self.span.greeted => {}
+            _ => return Err(Violation),
+        }
+        if heard.messages.is_empty() || self.link != Link::Open {
+            return Ok(());
+        }
+        self.course.received += 1;
+        self.counters.packets_received += 1;
+        for message in heard.messages {
+            self.hear_message(message, packet)?;
+        }
+        Ok(())
+    }
+
+    fn hear_hello(&mut self, now: Instant, hello: &Hello) -> Result<(), Violation> {
+        self.timers.stop(Timer::Contact as usize);
+        if self.config.peer_node_id.as_ref().is_some_and(|expected| *expected != hello.node_id) {
+            self.give_up(now, DownReason::Identity);
+            return Ok(());
+        }
+        self.failures = 0;
+        let had_begun = self.course.up;
+        let goes_on = self.goes_on(hello);
+        if !goes_on {
+            // The peer is not the one that it was: it has lost what was said, and so has this side.
+            self.give_up(now, DownReason::PeerClosed);
+            return Ok(());
+        }
+        self.course.peer_tag = Some(hello.tag);
+        self.course.peer_keeps = hello.keeps_prefix;
+        self.span.waits = false;
+        if self.role == Role::Passive {
+            (self.span.hello_due, self.span.hello_now) = (true, hello.asks);
+            if self.course.tag == 0 {
+                self.course.tag = self.draw_tag();
+            }
+        }
+        self.counters.resumed += u64::from(self.span.resumes);
+        if !had_begun {
+            self.begin(Some(hello.node_id.clone()).filter(|name| !name.is_empty()));
+        }
+        Ok(())
+    }
+
+    /// The peer speaks of the same session as this side, and has what this side no longer has.
+    fn goes_on(&mut self, hello: &Hello) -> bool {
+        let own_tag = self.course.tag;
+        match (self.course.peer_tag, hello.resume) {
+            _ if !self.span.resumes => true,
+            (Some(tag), Some((own, received))) => {
+                // Who never heard a word of ours has nothing of it.
+                tag == hello.tag && (own == own_tag || (own, received) == (0, 0)) && self.trim(received)
+            }
+            (None, Some((own, received))) => own == own_tag && self.trim(received),
+            // It never heard of this session, or has forgotten it: then what was sent may have come.
+            (None, None) => self.course.acknowledged == 0 && self.course.unacknowledged.is_empty(),
+            (Some(_), None) => false,
+        }
+    }
+
+    /// The peer has so many numbered packets. False if that cannot be.
+    fn trim(&mut self, received: u64) -> bool {
+        let course = &mut self.course;
+        let Some(more) = received.checked_sub(course.acknowledged) else { return false };
+        if more > course.unacknowledged.len() as u64 {
+            return false;
+        }
+        course.unacknowledged.drain(..more as usize);
+        course.acknowledged = received;
+        true
+    }
+
+    fn hear_message(&mut self, message: Message, packet: u64) -> Result<(), Violation> {
+        let course = &mut self.course;
+        let keeps = course.peer_keeps && self.config.reactive_fragmentation;
+        let said = match message {
+            Message::Whole { number } => course.outgoing.acknowledged(number, None, keeps)?,
+            Message::Progress { number, up_to } => {
+                course.outgoing.acknowledged(number, Some(up_to), keeps)?
+            }
+            Message::Refuse { number, reason } => course.outgoing.refused(number, reason, keeps)?,
+            Message::Cancel { number } => course.incoming.cancelled(number)?,
+            Message::Data { begins, number, data } => {
+                self.counters.payload_received += data.len() as u64;
+                let fresh = TransferId(self.next_transfer);
+                self.next_transfer += u64::from(begins.is_some());
+                let (up, place) = (&mut self.up, (packet, fresh));
+                let refused = course.incoming.data(begins, number, data, place, &self.config, up)?;
+                self.counters.refused += u64::from(refused);
+                None
+            }
+        };
+        self.up.extend(said);
+        Ok(())
+    }
+
+    fn acknowledged(&mut self, all: u64) {
+        if self.link != Link::Open {
+            return;
+        }
+        let fresh = all.saturating_sub(self.span.acknowledged);
+        self.span.acknowledged = all;
+        for _ in 0..fresh {
+            if self.span.handed.pop_front() == Some(true) && self.course.unacknowledged.pop_front().is_some()
+            {
+                self.course.acknowledged += 1;
+                self.span.gone -= 1;
+            }
+        }
+    }
+
+    // -- Speaking -------------------------------------------------------------------------------------------------
+
+    fn hello(&self) -> Bytes {
+        let resume = (self.course.peer_tag.unwrap_or(0), self.course.received);
+        let hello = Hello {
+            asks: self.role == Role::Active && self.span.waits,
+            keeps_prefix: self.config.reactive_fragmentation,
+            tag: self.course.tag,
+            resume: self.span.resumes.then_some(resume),
+            node_id: self.config.node_id.clone(),
+        };
+        let mut out = BytesMut::new();
+        hello.encode(&mut out);
+        out.freeze()
+    }
+
+    /// The next packet, if there is one worth sending.
+    fn next_packet(&mut self, now: Instant) -> Option<Bytes> {
+        if self.link != Link::Open || self.span.room == 0 || (self.course.tag == 0) {
+            return None;
+        }
+        let repeats = self.span.gone < self.course.unacknowledged.len();
+        let mut out = BytesMut::new();
+        if self.span.hello_due {
+            out.extend_from_slice(&self.hello());
+            if self.span.waits || repeats {
+                return Some(self.greets(out));
+            }
+        }
+        if self.span.waits {
+            return None;
+        }
+        if repeats {
+            let packet = self.course.unacknowledged[self.span.gone].clone();
+            self.counters.packets_repeated += 1;
+            return Some(self.numbered(packet.clone(), packet));
+        }
+        let before = out.len();
+        self.pack(now, &mut out);
+        if out.len() > before {
+            self.counters.packets_sent += 1;
+            let packet = out.freeze();
+            self.span.hello_due = false;
+            return Some(self.numbered(packet.slice(before..), packet));
+        }
+        if !(self.span.hello_due && self.span.hello_now) {
+            return None;
+        }
+        // Who is called answers at once when it is asked; who calls gives its first bundle a moment to come along.
+        if self.role == Role::Passive || core::mem::take(&mut self.gathered) {
+            return Some(self.greets(out));
+        }
+        self.wait_for_more(now);
+        None
+    }
+
+    fn wait_for_more(&mut self, now: Instant) {
+        if self.timers.get(Timer::Gather as usize).is_none() {
+            self.set(Timer::Gather, now + self.config.gather);
+        }
+    }
+
+    fn greets(&mut self, hello: BytesMut) -> Bytes {
+        self.span.hello_due = false;
+        self.span.handed.push_back(false);
+        self.span.room -= 1;
+        hello.freeze()
+    }
+
+    fn numbered(&mut self, content: Bytes, packet: Bytes) -> Bytes {
+        if self.span.gone == self.course.unacknowledged.len() {
+            self.course.unacknowledged.push_back(content);
+        }
+        self.span.gone += 1;
+        self.span.handed.push_back(true);
+        self.span.room -= 1;
+        packet
+    }
+
+    /// Answers first, then bundles; nothing where what there is does not fill a frame and more is to come.
+    fn pack(&mut self, now: Instant, out: &mut BytesMut) {
+        let most = self.span.bytes_best;
+        let answers = &mut self.course.incoming.answers;
+        let speaks = !answers.is_empty();
+        while let Some(answer) = answers.front() {
+            let mut said = BytesMut::new();
+            encode_control(answer, &mut said);
+            if out.len() + said.len() > most {
+                break;
+            }
+            out.extend_from_slice(&said);
+            answers.pop_front();
+        }
+        let outgoing = &mut self.course.outgoing;
+        let full = out.len() as u64 + outgoing.queued() >= most as u64;
+        if !outgoing.has_pieces() {
+            return;
+        }
+        if !(full || speaks || self.gathered) && outgoing.wants_more() {
+            return self.wait_for_more(now);
+        }
+        self.gathered = false;
+        self.timers.stop(Timer::Gather as usize);
+        self.counters.payload_sent += outgoing.pack(out, most);
+    }
+
+    /// The room to tell: the packets that the link takes, less what waits to be packed.
+    fn room(&self) -> u64 {
+        if !self.course.up || self.closing || self.link != Link::Open || self.span.waits {
+            return 0;
+        }
+        let repeats = (self.course.unacknowledged.len() - self.span.gone) as u64;
+        let packets = self.span.room.saturating_sub(repeats);
+        (packets * self.span.bytes_best as u64).saturating_sub(self.course.outgoing.queued())
+    }
+
+    // -- Ending ---------------------------------------------------------------------------------------------------
+
+    fn close(&mut self, now: Instant) {
+        let wanted = core::mem::replace(&mut self.wanted, false);
+        self.ends = (DownReason::Closed, false);
+        match self.link {
+            Link::Open if self.course.up => {
+                self.closing = true;
+                self.set(Timer::Linger, now + self.config.close_timeout);
+            }
+            Link::Open | Link::Calling => {
+                self.give_up(now, DownReason::Closed);
+                self.ends = (DownReason::Closed, false);
+            }
+            Link::Ending => {}
+            Link::None if wanted || self.course.up => self.fail(now, DownReason::Closed, false),
+            Link::None => {}
+        }
+    }
+
+    /// All that was to be waited for at the end has ended.
+    fn may_close(&self) -> bool {
+        let course = &self.course;
+        let quiet = !course.outgoing.owes() && !course.incoming.owes() && course.unacknowledged.is_empty();
+        self.closing && self.link == Link::Open && quiet
+    }
+}
+
+impl Engine for Session {
+    type Above = Bundles;
+    type Below = Packets;
+
+    fn handle_request(&mut self, now: Instant, request: BundlesRequest) {
+        match request {
+            BundlesRequest::Connect => {
+                if self.role == Role::Active && !self.wanted {
+                    (self.wanted, self.ends.1, self.failures) = (true, true, 0);
+                    if self.link == Link::None {
+                        self.call();
+                    }
+                }
+            }
+            BundlesRequest::Open { transfer, length, .. } => {
+                let failed = match self.course.up {
+                    true => self.course.outgoing.open(transfer, length, self.config.open_max),
+                    false => {
+                        let reason = TransferFailure::LinkDown;
+                        Some(BundlesIndication::Failed { transfer, reason, acked: 0 })
+                    }
+                };
+                self.up.extend(failed);
+            }
+            BundlesRequest::Piece { transfer, data, last } => {
+                self.told = self.told.saturating_sub(data.len() as u64);
+                self.course.outgoing.piece(transfer, data, last);
+            }
+            BundlesRequest::Cancel { transfer } => {
+                let keeps = self.course.peer_keeps && self.config.reactive_fragmentation;
+                let (number, said) = self.course.outgoing.cancel(transfer, keeps);
+                self.course.incoming.answers.extend(number.map(|number| Message::Cancel { number }));
+                self.up.extend(said);
+            }
+            BundlesRequest::Accept { transfer, up_to } => {
+                self.answers_now |= self.course.incoming.accept(transfer, up_to, self.config.progress_bytes);
+            }
+            BundlesRequest::Refuse { transfer, reason } => {
+                self.counters.refused += u64::from(self.course.incoming.refuse(transfer, reason));
+            }
+            BundlesRequest::Close => self.close(now),
+        }
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: PacketsIndication) {
+        match indication {
+            PacketsIndication::Connected { bytes_max, bytes_best, .. } => {
+                self.connected(now, bytes_max, bytes_best)
+            }
+            PacketsIndication::Room(room) => self.span.room = room,
+            PacketsIndication::Packet(packet) => self.hear(now, packet),
+            PacketsIndication::Acknowledged(all) => self.acknowledged(all),
+            PacketsIndication::Closed(reason) => self.closed(now, reason),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        let mut due = |timer: Timer| self.timers.expire(timer as usize, now);
+        let (contact, gather, retry) = (due(Timer::Contact), due(Timer::Gather), due(Timer::Retry));
+        let (resume, linger) = (due(Timer::Resume), due(Timer::Linger));
+        self.gathered |= gather && (self.span.hello_due || self.course.outgoing.has_pieces());
+        if contact {
+            self.give_up(now, DownReason::Contact);
+        }
+        if resume && self.is_detached() {
+            match self.link {
+                Link::Calling => self.give_up(now, DownReason::Stream(CloseReason::TimedOut)),
+                _ => self.fail(now, DownReason::Stream(CloseReason::TimedOut), true),
+            }
+        }
+        if retry && self.link == Link::None && self.wanted {
+            self.call();
+        }
+        if linger {
+            let ends = self.ends;
+            self.give_up(now, ends.0);
+            self.ends = ends;
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<BundlesIndication> {
+        if let Some(indication) = self.up.pop_front() {
+            if let BundlesIndication::Down { .. } = indication {
+                self.told = 0;
+            }
+            return Some(indication);
+        }
+        let room = self.room();
+        (core::mem::replace(&mut self.told, room) != room).then_some(BundlesIndication::Room(room))
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<PacketsRequest> {
+        if let Some(order) = self.orders.pop_front() {
+            return Some(order);
+        }
+        if self.link != Link::Open {
+            return None;
+        }
+        let release = core::mem::take(&mut self.course.incoming.release);
+        if release > 0 {
+            return Some(PacketsRequest::Release(release));
+        }
+        if let Some(packet) = self.next_packet(now) {
+            return Some(PacketsRequest::Packet(packet));
+        }
+        if core::mem::take(&mut self.answers_now) {
+            return Some(PacketsRequest::Acknowledge);
+        }
+        if self.may_close() {
+            self.link = Link::Ending;
+            return Some(PacketsRequest::Close);
+        }
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    fn finished(&self) -> bool {
+        self.over && self.up.is_empty() && self.orders.is_empty()
+    }
+}

@@ -1,0 +1,225 @@
+//! The sessions of a node: which link belongs to which.
+
+use super::config::{Config, Counters};
+use super::session::Session;
+use super::wire::Packet;
+use crate::engine::{Engine, Indication, Request};
+use crate::rng::Rng;
+use crate::service::{Bundles, LinkId, Many, Packets, PacketsIndication};
+use crate::time::Instant;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug)]
+struct Place {
+    session: Session,
+    /// The link that it has now.
+    link: Option<LinkId>,
+    /// Who has called.
+    caller: String,
+    deadline: Option<Instant>,
+}
+
+/// Makes the configuration of a session; none where there is to be none.
+pub type Configure = Box<dyn FnMut(LinkId) -> Option<Config> + Send>;
+
+/// All sessions of a node, by the links that the node opens and the first links that peers opened. A peer's later
+/// link goes to the session that it takes up again.
+pub struct Sessions {
+    configure: Configure,
+    rng: Rng,
+    made: u64,
+    places: BTreeMap<LinkId, Place>,
+    /// Whose a link is that a peer opened.
+    owners: BTreeMap<LinkId, LinkId>,
+    indicating: BTreeSet<LinkId>,
+    requesting: BTreeSet<LinkId>,
+    deadlines: BTreeSet<(Instant, LinkId)>,
+    /// Messages for sessions that there are not.
+    pub declined: u64,
+}
+
+impl Sessions {
+    /// No sessions; `configure` is asked when one is to begin.
+    pub fn new(configure: Configure, rng: Rng) -> Self {
+        Sessions {
+            configure,
+            rng,
+            made: 0,
+            places: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            indicating: BTreeSet::new(),
+            requesting: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            declined: 0,
+        }
+    }
+
+    /// What a session has counted, as long as it is there.
+    pub fn counters(&self, id: LinkId) -> Option<&Counters> {
+        self.places.get(&id).map(|place| place.session.counters())
+    }
+
+    fn make(&mut self, id: LinkId, caller: Option<String>) -> bool {
+        let Some(config) = (self.configure)(id) else {
+            self.declined += 1;
+            return false;
+        };
+        self.made += 1;
+        let rng = self.rng.fork(&format!("session {}", self.made));
+        let session = match caller {
+            None => Session::active(config, rng),
+            Some(_) => Session::passive(config, rng),
+        };
+        let caller = caller.unwrap_or_default();
+        self.places.insert(id, Place { session, link: Some(id), caller, deadline: None });
+        self.owners.insert(id, id);
+        true
+    }
+
+    fn with(&mut self, id: LinkId, act: impl FnOnce(&mut Session)) {
+        match self.places.get_mut(&id) {
+            Some(place) => {
+                act(&mut place.session);
+                self.wake(id);
+            }
+            None => self.declined += 1,
+        }
+    }
+
+    fn wake(&mut self, id: LinkId) {
+        self.indicating.insert(id);
+        self.requesting.insert(id);
+    }
+
+    /// The first packet of a caller says whether it goes on with a session whose link is gone.
+    fn settle_caller(&mut self, now: Instant, link: LinkId, packet: &Bytes) {
+        let Some(place) = self.places.get(&link).filter(|place| place.session.is_fresh()) else { return };
+        let Ok(Packet { hello: Some(hello), .. }) = Packet::decode(&mut packet.clone()) else { return };
+        let caller = place.caller.clone();
+        let before = |(id, other): &(&LinkId, &Place)| {
+            **id != link && id.is_incoming() && other.caller == caller && other.session.is_detached()
+        };
+        let Some(owner) = self.places.iter().find(before).map(|(id, _)| *id) else { return };
+        let known = self.places[&owner].session.peer_tag() == Some(hello.tag);
+        if !known {
+            return self.with(owner, |session| session.superseded(now));
+        }
+        let fresh = self.places.remove(&link).expect("just found");
+        if let Some(deadline) = fresh.deadline {
+            self.deadlines.remove(&(deadline, link));
+        }
+        self.indicating.remove(&link);
+        self.requesting.remove(&link);
+        self.owners.insert(link, owner);
+        self.places.get_mut(&owner).expect("just found").link = Some(link);
+        self.with(owner, |session| session.take_link(now, &fresh.session));
+    }
+
+    fn settle(&mut self, id: LinkId) {
+        if self.indicating.contains(&id) || self.requesting.contains(&id) {
+            return;
+        }
+        let Some(place) = self.places.get_mut(&id) else { return };
+        let deadline = place.session.poll_timeout();
+        if deadline != place.deadline {
+            if let Some(old) = core::mem::replace(&mut place.deadline, deadline) {
+                self.deadlines.remove(&(old, id));
+            }
+            if let Some(new) = deadline {
+                self.deadlines.insert((new, id));
+            }
+        }
+        if place.session.finished() {
+            if let Some(old) = place.deadline {
+                self.deadlines.remove(&(old, id));
+            }
+            self.places.remove(&id);
+            self.owners.retain(|_, owner| *owner != id);
+        }
+    }
+}
+
+impl Engine for Sessions {
+    type Above = Many<LinkId, Bundles>;
+    type Below = Many<LinkId, Packets>;
+
+    fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
+        if !self.places.contains_key(&id) && (id.is_incoming() || !self.make(id, None)) {
+            self.declined += u64::from(id.is_incoming());
+            return;
+        }
+        self.with(id, |session| session.handle_request(now, request));
+    }
+
+    fn handle_indication(&mut self, now: Instant, (link, indication): Indication<Self::Below>) {
+        match &indication {
+            PacketsIndication::Connected { peer, .. } if link.is_incoming() => {
+                if !self.make(link, Some(peer.clone())) {
+                    return;
+                }
+            }
+            PacketsIndication::Packet(packet) => self.settle_caller(now, link, packet),
+            _ => {}
+        }
+        let Some(owner) = self.owners.get(&link).copied() else {
+            self.declined += 1;
+            return;
+        };
+        let closed = matches!(indication, PacketsIndication::Closed(_));
+        self.with(owner, |session| session.handle_indication(now, indication));
+        if closed && link.is_incoming() {
+            self.owners.remove(&link);
+            if let Some(place) = self.places.get_mut(&owner) {
+                place.link = None;
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some((at, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
+            self.deadlines.remove(&(at, id));
+            let place = self.places.get_mut(&id).expect("deadlines are of sessions");
+            place.deadline = None;
+            place.session.handle_timeout(now);
+            self.wake(id);
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        while let Some(id) = self.indicating.first().copied() {
+            let said = self.places.get_mut(&id).and_then(|place| place.session.poll_indication());
+            if let Some(said) = said {
+                self.requesting.insert(id);
+                return Some((id, said));
+            }
+            self.indicating.remove(&id);
+            self.settle(id);
+        }
+        None
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        while let Some(id) = self.requesting.first().copied() {
+            let place = self.places.get_mut(&id);
+            let asked = place.and_then(|place| Some((place.link?, place.session.poll_request(now)?)));
+            if let Some(asked) = asked {
+                self.indicating.insert(id);
+                return Some(asked);
+            }
+            self.requesting.remove(&id);
+            self.settle(id);
+        }
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+}
+
+impl core::fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_map().entries(self.places.iter().map(|(id, place)| (id, &place.session))).finish()
+    }
+}

@@ -1,0 +1,421 @@
+//! Sessions over packet links: octets, stories, and the laws.
+
+use super::wire::{Hello, Message, Packet};
+use super::{Config, Session, Sessions};
+use crate::engine::{Engine, drain};
+use crate::laws::{
+    BundleUsers, Crash, Ground, Idle, Manners, PacketLinks, PacketWeather, Plan, Replay, Trace, World, sweep,
+};
+use crate::rng::Rng;
+use crate::service::{
+    BundlesIndication, BundlesRequest, DownReason, LinkId, PacketsIndication, PacketsRequest, Priority,
+    RefuseReason, TransferId,
+};
+use crate::time::{Duration, Instant};
+use crate::wrap::Lawful;
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+
+const SECOND: Duration = Duration::from_secs(1);
+const CALL: LinkId = LinkId(1);
+const CALLED: LinkId = LinkId(LinkId::FIRST_INCOMING);
+
+fn octets(packet: &Packet) -> Vec<u8> {
+    let mut out = BytesMut::new();
+    packet.encode(&mut out);
+    assert_eq!(Packet::decode(&mut out.clone().freeze()).as_ref(), Ok(packet));
+    out.to_vec()
+}
+
+fn hello(resume: Option<(u32, u64)>) -> Hello {
+    Hello { asks: false, keeps_prefix: true, tag: 0x0102_0304, resume, node_id: "ipn:1.0".into() }
+}
+
+#[test]
+fn packets_and_their_octets() {
+    let greeting = Packet { hello: Some(hello(None)), messages: vec![] };
+    assert_eq!(octets(&greeting), b"LW\x01\x02\x01\x02\x03\x04\x07ipn:1.0");
+    let again = Packet { hello: Some(hello(Some((5, 300)))), messages: vec![] };
+    assert_eq!(octets(&again), b"LW\x01\x06\x01\x02\x03\x04\x00\x00\x00\x05\x82\x2c\x07ipn:1.0");
+    let data = |begins, number, data| Message::Data { begins, number, data: Bytes::from_static(data) };
+    for (message, expected) in [
+        (Message::Whole { number: 2 }, &b"\x10\x02"[..]),
+        (Message::Progress { number: 2, up_to: 300 }, b"\x11\x02\x82\x2c"),
+        (Message::Refuse { number: 1, reason: RefuseReason::NoResources }, b"\x22\x01"),
+        (Message::Cancel { number: 3 }, b"\x30\x03"),
+        (data(Some(300), None, b"ab"), b"\x84\x82\x2cab"),
+        (data(None, Some(5), b"ab"), b"\x82\x05ab"),
+        (data(None, None, b"ab"), b"\x80ab"),
+    ] {
+        assert_eq!(octets(&Packet { hello: None, messages: vec![message] }), expected);
+    }
+    let two = vec![data(None, None, b"ab"), data(Some(1), None, b"c")];
+    assert_eq!(octets(&Packet { hello: None, messages: two }), b"\x81\x02ab\x84\x01c");
+    for wrong in
+        [&b"LW\x02\x00\x00\x00\x00\x01\x00"[..], b"\x00", b"\x88", b"\x86\x01\x02", b"\x81\x05ab", b"\x10"]
+    {
+        assert!(Packet::decode(&mut Bytes::from_static(wrong)).is_err(), "{wrong:?}");
+    }
+}
+
+fn config(name: &str, peer: Option<&str>) -> Config {
+    Config { node_id: name.into(), peer_node_id: peer.map(Into::into), ..Config::default() }
+}
+
+/// A session, and what it said last.
+struct Scene {
+    session: Lawful<Session>,
+    up: Vec<BundlesIndication>,
+    down: Vec<PacketsRequest>,
+}
+
+impl Scene {
+    fn new(session: Session) -> Self {
+        Scene { session: Lawful::new("session", session), up: vec![], down: vec![] }
+    }
+
+    fn settle(&mut self) {
+        (self.up, self.down) = (vec![], vec![]);
+        let (up, down) = (&mut self.up, &mut self.down);
+        drain(&mut self.session, Instant::ZERO, |said| up.push(said), |asked| down.push(asked));
+    }
+
+    fn hear(&mut self, indication: PacketsIndication) {
+        self.session.handle_indication(Instant::ZERO, indication);
+        self.settle();
+    }
+
+    fn ask(&mut self, request: BundlesRequest) {
+        self.session.handle_request(Instant::ZERO, request);
+        self.settle();
+    }
+
+    fn packets(&self) -> Vec<Packet> {
+        let packet = |asked: &PacketsRequest| match asked {
+            PacketsRequest::Packet(bytes) => Some(Packet::decode(&mut bytes.clone()).unwrap()),
+            _ => None,
+        };
+        self.down.iter().filter_map(packet).collect()
+    }
+}
+
+fn connected() -> PacketsIndication {
+    PacketsIndication::Connected { bytes_max: 64, bytes_best: 64, peer: "PEER".into() }
+}
+
+fn open(number: u64, length: u64) -> BundlesRequest {
+    BundlesRequest::Open { transfer: TransferId(number), priority: Priority::Normal, length }
+}
+
+fn piece(number: u64, bytes: usize, last: bool) -> BundlesRequest {
+    BundlesRequest::Piece { transfer: TransferId(number), data: vec![number as u8; bytes].into(), last }
+}
+
+#[test]
+fn a_caller_says_who_it_is_with_its_first_bytes() {
+    let mut scene = Scene::new(Session::active(config("ipn:1.0", Some("ipn:2.0")), Rng::new(1)));
+    scene.ask(BundlesRequest::Connect);
+    assert_eq!(scene.down, [PacketsRequest::Connect]);
+    scene.hear(connected());
+    assert!(
+        matches!(&scene.up[..], [BundlesIndication::Up { peer: Some(peer), interleave: true, .. }] if peer == "ipn:2.0")
+    );
+    scene.hear(PacketsIndication::Room(3));
+    assert_eq!((&scene.up[..], &scene.down[..]), (&[BundlesIndication::Room(192)][..], &[][..]));
+    scene.ask(open(1, 100));
+    scene.ask(piece(1, 100, true));
+    let packets = scene.packets();
+    let [Packet { hello: Some(hello), messages: first }, Packet { hello: None, messages: second }] =
+        &packets[..]
+    else {
+        panic!("{packets:?}");
+    };
+    assert_eq!(hello.node_id, "ipn:1.0");
+    let bytes = |count: usize| Bytes::from(vec![1; count]);
+    // 16 octets of hello, two of header, and one in the packet that follows.
+    assert_eq!(first[..], [Message::Data { begins: Some(100), number: None, data: bytes(46) }]);
+    assert_eq!(second[..], [Message::Data { begins: None, number: None, data: bytes(54) }]);
+}
+
+#[test]
+fn who_is_called_says_who_it_is_with_its_first_answer() {
+    let mut scene = Scene::new(Session::passive(config("ipn:2.0", None), Rng::new(1)));
+    scene.hear(connected());
+    scene.hear(PacketsIndication::Room(7));
+    let mut packet = BytesMut::from(&octets(&Packet { hello: Some(hello(None)), messages: vec![] })[..]);
+    packet.extend_from_slice(b"\x84\x02ab");
+    scene.hear(PacketsIndication::Packet(packet.freeze()));
+    assert_eq!(scene.down, [], "nothing is said before there is something to say");
+    scene.ask(BundlesRequest::Accept { transfer: TransferId(0), up_to: 2 });
+    let packets = scene.packets();
+    assert!(packets[0].hello.as_ref().is_some_and(|hello| hello.node_id == "ipn:2.0"));
+    assert_eq!(packets[0].messages, [Message::Whole { number: 0 }]);
+    assert!(scene.down.contains(&PacketsRequest::Acknowledge), "in the key-up of the link's own answer");
+    assert!(scene.down.contains(&PacketsRequest::Release(1)));
+}
+
+#[test]
+fn an_urgent_bundle_overtakes_between_two_frames() {
+    let mut scene = Scene::new(Session::active(config("ipn:1.0", Some("ipn:2.0")), Rng::new(1)));
+    scene.ask(BundlesRequest::Connect);
+    scene.hear(connected());
+    scene.hear(PacketsIndication::Room(1));
+    scene.ask(open(1, 200));
+    scene.ask(piece(1, 64, false));
+    assert_eq!(scene.packets().len(), 1);
+    scene.ask(open(2, 20));
+    scene.hear(PacketsIndication::Room(1));
+    scene.ask(piece(2, 20, true));
+    // What had been handed down of the first, 19 bytes, goes before it in the same frame; the rest behind.
+    scene.ask(piece(1, 25, false));
+    let numbers: Vec<_> = scene.packets()[0]
+        .messages
+        .iter()
+        .map(|message| match message {
+            Message::Data { begins, number, data } => (*begins, *number, data.len()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(numbers, [(None, None, 19), (Some(20), None, 20), (None, Some(0), 18)]);
+}
+
+#[test]
+fn a_peer_with_another_name_or_another_language_is_left() {
+    let wrong: [(&[u8], DownReason); 3] = [
+        (b"LW\x01\x02\x01\x02\x03\x04\x07ipn:3.0", DownReason::Identity),
+        (b"*** BBS 1.0 ready\r", DownReason::ProtocolError),
+        (b"\x84\x02ab", DownReason::ProtocolError),
+    ];
+    for (bytes, reason) in wrong {
+        let mut scene = Scene::new(Session::active(config("ipn:1.0", Some("ipn:2.0")), Rng::new(1)));
+        scene.ask(BundlesRequest::Connect);
+        scene.hear(connected());
+        scene.hear(PacketsIndication::Packet(Bytes::from_static(bytes)));
+        assert_eq!(scene.down, [PacketsRequest::Abort]);
+        scene.hear(PacketsIndication::Closed(crate::service::CloseReason::Finished));
+        assert_eq!(scene.up, [BundlesIndication::Down { reason, retry: true }]);
+    }
+}
+
+/// Two nodes over packet links, whose users accept everything at once.
+struct Pair {
+    now: Instant,
+    nodes: [Lawful<Sessions>; 2],
+    links: PacketLinks,
+    room: [u64; 2],
+    waiting: [VecDeque<(TransferId, Bytes)>; 2],
+    risen: BTreeMap<TransferId, Vec<u8>>,
+    whole: Vec<Vec<u8>>,
+    /// What the users were told, rooms and pieces left out.
+    told: Vec<(usize, BundlesIndication)>,
+    /// Packets of node 0 that its link acknowledged, all told on its present link.
+    acknowledged: u64,
+}
+
+impl Pair {
+    fn new(weather: PacketWeather) -> Self {
+        let node = |name: &'static str, peer: Option<&'static str>| {
+            let configure = Box::new(move |_| Some(config(name, peer)));
+            Lawful::new(name, Sessions::new(configure, Rng::new(3).fork(name)))
+        };
+        let mut pair = Pair {
+            now: Instant::ZERO,
+            nodes: [node("ipn:1.0", Some("ipn:2.0")), node("ipn:2.0", None)],
+            links: PacketLinks::new(Rng::new(4), weather, vec![]),
+            room: [0; 2],
+            waiting: Default::default(),
+            risen: BTreeMap::new(),
+            whole: vec![],
+            told: vec![],
+            acknowledged: 0,
+        };
+        pair.nodes[0].handle_request(pair.now, (CALL, BundlesRequest::Connect));
+        pair.run(5 * SECOND);
+        pair
+    }
+
+    fn send(&mut self, number: u64, content: Vec<u8>) {
+        let length = content.len() as u64;
+        self.nodes[0].handle_request(self.now, (CALL, open(number, length)));
+        self.waiting[0].push_back((TransferId(number), content.into()));
+    }
+
+    fn said(&mut self, node: usize, link: LinkId, said: BundlesIndication) {
+        match said {
+            BundlesIndication::Room(room) => self.room[node] = room,
+            BundlesIndication::Piece { transfer, data, last } => {
+                let risen = self.risen.entry(transfer).or_default();
+                risen.extend_from_slice(&data);
+                let up_to = risen.len() as u64;
+                if last {
+                    self.whole.push(self.risen.remove(&transfer).unwrap());
+                }
+                self.nodes[node].handle_request(self.now, (link, BundlesRequest::Accept { transfer, up_to }));
+            }
+            other => self.told.push((node, other)),
+        }
+    }
+
+    /// Hands down what there is room for.
+    fn hand(&mut self) -> bool {
+        let Some((transfer, content)) = self.waiting[0].front_mut().filter(|_| self.room[0] > 0) else {
+            return false;
+        };
+        let (transfer, data) = (*transfer, content.split_to(content.len().min(self.room[0] as usize)));
+        self.room[0] -= data.len() as u64;
+        let last = content.is_empty();
+        if last {
+            self.waiting[0].pop_front();
+        }
+        self.nodes[0].handle_request(self.now, (CALL, BundlesRequest::Piece { transfer, data, last }));
+        true
+    }
+
+    fn settle(&mut self) {
+        loop {
+            let mut quiet = true;
+            while let Some((node, (link, said))) = self.links.poll_indication() {
+                if let (0, PacketsIndication::Acknowledged(all)) = (node, &said) {
+                    self.acknowledged = *all;
+                }
+                self.nodes[node].handle_indication(self.now, (link, said));
+                quiet = false;
+            }
+            for node in 0..2 {
+                while let Some((link, said)) = self.nodes[node].poll_indication() {
+                    self.said(node, link, said);
+                    quiet = false;
+                }
+                if node == 0 && self.hand() {
+                    quiet = false;
+                    continue;
+                }
+                if let Some(asked) = self.nodes[node].poll_request(self.now) {
+                    self.links.handle_request(self.now, node, asked);
+                    quiet = false;
+                }
+            }
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    fn run(&mut self, span: Duration) {
+        let until = self.now + span;
+        loop {
+            self.settle();
+            let next =
+                [self.links.poll_timeout(), self.nodes[0].poll_timeout(), self.nodes[1].poll_timeout()];
+            let Some(at) = next.into_iter().flatten().min().filter(|at| *at <= until) else { break };
+            self.now = self.now.max(at);
+            self.links.handle_timeout(self.now);
+            for node in &mut self.nodes {
+                if node.poll_timeout().is_some_and(|at| at <= self.now) {
+                    node.handle_timeout(self.now);
+                }
+            }
+        }
+        self.now = until;
+    }
+
+    fn packets_of(&self, node: usize) -> Vec<Bytes> {
+        self.links
+            .wire
+            .iter()
+            .filter(|(_, from, _)| *from == node)
+            .map(|(_, _, bytes)| bytes.clone())
+            .collect()
+    }
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index * 7 + index / 251) as u8).collect()
+}
+
+#[test]
+fn after_a_cut_no_acknowledged_packet_is_sent_again() {
+    let mut pair = Pair::new(PacketWeather::fair());
+    pair.send(1, content(7182));
+    pair.run(2 * SECOND);
+    let (acknowledged, before) = (pair.acknowledged as usize, pair.packets_of(0));
+    assert!(acknowledged > 3 && before.len() > acknowledged, "{acknowledged} of {}", before.len());
+    pair.links.cut(pair.now);
+    pair.run(60 * SECOND);
+    assert_eq!(pair.whole, [content(7182)]);
+    let sent = BundlesIndication::Sent { transfer: TransferId(1) };
+    assert_eq!(pair.told.last(), Some(&(0, sent)));
+    assert!(
+        !pair.told.iter().any(|(_, said)| matches!(said, BundlesIndication::Down { .. })),
+        "{:?}",
+        pair.told
+    );
+    // A hello, and on from the first packet that had not come.
+    let after = pair.packets_of(0).split_off(before.len());
+    let greeting = Packet::decode(&mut after[0].clone()).unwrap();
+    assert!(greeting.messages.is_empty() && greeting.hello.unwrap().resume.is_some());
+    let again = before.iter().filter(|packet| after.contains(packet)).count();
+    let counters = pair.nodes[0].engine.counters(CALL).unwrap();
+    assert_eq!((counters.resumed, counters.packets_repeated), (1, again as u64));
+    assert!(before[..acknowledged].iter().all(|packet| !after.contains(packet)));
+    assert!(again <= before.len() - acknowledged);
+}
+
+#[test]
+fn a_link_that_stays_away_ends_the_session() {
+    let mut pair = Pair::new(PacketWeather::fair());
+    pair.send(1, content(7182));
+    pair.run(2 * SECOND);
+    pair.links.weather.refuse = 1.0;
+    pair.links.cut(pair.now);
+    pair.run(890 * SECOND);
+    assert!(!pair.told.iter().any(|(_, said)| matches!(said, BundlesIndication::Down { .. })));
+    pair.run(300 * SECOND);
+    let downs = pair.told.iter().filter(|(_, said)| matches!(said, BundlesIndication::Down { .. })).count();
+    assert!(downs >= 2, "{:?}", pair.told);
+    let lost = BundlesIndication::Lost { transfer: TransferId(0) };
+    assert!(pair.told.contains(&(1, lost)));
+    assert!(pair.nodes[1].engine.counters(CALLED).is_none(), "what is over is forgotten");
+}
+
+fn world(replay: &Replay) -> Trace {
+    let rng = Rng::new(replay.seed);
+    let mut draw = rng.fork("parameters");
+    let calm_at = Instant::from_millis(1 + draw.below(60_000));
+    let manners = Manners::draw(&mut draw);
+    let known = draw.chance(0.5);
+    let mut config = |_| Config {
+        node_id: "ipn:1.0".into(),
+        peer_node_id: known.then(|| "ipn:1.0".into()),
+        resume_within: Duration::from_secs(1 + draw.below(100)),
+        progress_bytes: 1 + draw.below(2_000),
+        reactive_fragmentation: draw.chance(0.7),
+        transfers_max: 1 + draw.below(4) as usize,
+        retry_min: SECOND,
+        retry_max: 20 * SECOND,
+        ..Config::default()
+    };
+    let configs = [0, 1].map(&mut config);
+    let crashes = Crash::draw(&mut draw, 2, calm_at);
+    let window = 3_600 * SECOND;
+    let plan = Plan {
+        calm_at,
+        crashes: crashes.clone(),
+        patience: window,
+        lateness: Plan::draw_lateness(&mut draw),
+        idle: Idle { after: 1_000 * SECOND, window, wake_ups: 0, carried: 0 },
+    };
+    let ground = PacketLinks::new(rng.fork("ground"), PacketWeather::draw(&mut draw), crashes);
+    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, CALL)], calm_at);
+    let factory = |number: usize, boot, _| {
+        let config = configs[number].clone();
+        let rng = rng.fork(&format!("node {number} boot {boot}"));
+        Sessions::new(Box::new(move |_| Some(config.clone())), rng)
+    };
+    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+}
+
+#[test]
+fn sessions_keep_the_laws() {
+    sweep("ax25cl", 0, 1_000, world);
+}

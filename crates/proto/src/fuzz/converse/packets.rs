@@ -1,0 +1,72 @@
+//! A packet link whose peer may say anything.
+
+use super::{Party, Script};
+use crate::fuzz::codecs::ax25cl_packet;
+use crate::service::{CloseReason, PacketsIndication, PacketsRequest};
+use crate::tcpcl::packaging::seal;
+use bytes::BytesMut;
+
+/// The provider of one link.
+#[derive(Debug)]
+pub(super) struct Provider {
+    /// It was asked for, or a peer calls.
+    connecting: bool,
+    connected: bool,
+    closing: bool,
+    handed: u64,
+    acknowledged: u64,
+    /// What comes has its CRC.
+    sealed: bool,
+}
+
+impl Provider {
+    pub(super) fn new(incoming: bool, sealed: bool) -> Self {
+        let (connecting, connected, closing) = (incoming, false, false);
+        Provider { connecting, connected, closing, handed: 0, acknowledged: 0, sealed }
+    }
+}
+
+impl Party<PacketsRequest, PacketsIndication> for Provider {
+    fn hear(&mut self, request: PacketsRequest) {
+        match request {
+            PacketsRequest::Connect => self.connecting = true,
+            PacketsRequest::Packet(_) => self.handed += 1,
+            PacketsRequest::Close | PacketsRequest::Abort => self.closing = true,
+            PacketsRequest::Release(_) | PacketsRequest::Acknowledge => {}
+        }
+    }
+
+    fn say(&mut self, script: &mut Script<'_>) -> Option<PacketsIndication> {
+        if self.connecting && script.below(4) > 0 {
+            let sealed = self.sealed;
+            *self = Provider { connected: true, ..Provider::new(false, sealed) };
+            let bytes_best = 1 << script.below(10);
+            let bytes_max = bytes_best << script.below(4);
+            return Some(PacketsIndication::Connected { bytes_max, bytes_best, peer: "PEER-1".into() });
+        }
+        if self.connecting || !self.connected {
+            return None;
+        }
+        Some(match script.below(8) {
+            0 => {
+                let sealed = self.sealed;
+                *self = Provider::new(false, sealed);
+                let reasons = [CloseReason::Finished, CloseReason::TimedOut, CloseReason::Reset];
+                PacketsIndication::Closed(script.pick(&reasons).unwrap_or(CloseReason::Reset))
+            }
+            1 | 2 => PacketsIndication::Room(script.below(8)),
+            3 if self.handed > self.acknowledged => {
+                self.acknowledged += 1 + script.below(self.handed - self.acknowledged);
+                PacketsIndication::Acknowledged(self.acknowledged)
+            }
+            4 => PacketsIndication::Packet(script.bytes(200)),
+            5 if self.sealed => PacketsIndication::Packet(seal(b"dtn!\x03\x03\x00\x1e\x07dtn://a")),
+            _ if self.sealed => PacketsIndication::Packet(seal(&script.bytes(100))),
+            _ => {
+                let mut packet = BytesMut::new();
+                ax25cl_packet(&mut script.rng()).encode(&mut packet);
+                PacketsIndication::Packet(packet.freeze())
+            }
+        })
+    }
+}
