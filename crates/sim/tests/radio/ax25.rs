@@ -93,12 +93,12 @@ const OWN: LinkId = LinkId(0);
 const FILE_BYTES: usize = 7182;
 const PAYLOAD_BYTES: usize = 255;
 
-fn call(text: &str) -> Callsign {
+pub(crate) fn call(text: &str) -> Callsign {
     text.parse().expect("a callsign")
 }
 
 /// What the link layer believes of the channel.
-fn believed(radio: &RadioConfig, at: usize) -> ax25::Radio {
+pub(crate) fn believed(radio: &RadioConfig, at: usize) -> ax25::Radio {
     let station = match &radio.stations[..] {
         [] => StationConfig::default(),
         [one] => one.clone(),
@@ -115,7 +115,7 @@ fn believed(radio: &RadioConfig, at: usize) -> ax25::Radio {
     }
 }
 
-fn link(window: u8) -> LinkConfig {
+pub(crate) fn link(window: u8) -> LinkConfig {
     LinkConfig { version: Version::Plain, window_frames: window, ..LinkConfig::default() }
 }
 
@@ -244,6 +244,13 @@ pub(crate) fn closed_form(station: &StationConfig, rate_bps: f64, frames: &[Byte
     let (delay, tail) = (station.tx_delay.as_secs_f64(), station.tx_tail.as_secs_f64());
     let turns = 2.0 * (access + delay + tail);
     windows * (turns + (8.0 + RR_BITS) / rate_bps) + payload / rate_bps - tail
+}
+
+/// From the request to connect to the last acknowledgement, seconds.
+pub(crate) fn called_and_carried(seed: u64, radio: &RadioConfig, window: u8, packets: &[Bytes]) -> f64 {
+    let mut rig = Rig::new(seed, 2, radio, window, &[]);
+    rig.world.request(rig.nodes[0], Do::Connect);
+    rig.transfer(packets).as_secs_f64()
 }
 
 /// Of one channel and window: the mean of so many runs, seconds.

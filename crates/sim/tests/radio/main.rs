@@ -1,6 +1,7 @@
 //! Radio channels: what always holds, who gets the channel, who hears whom, and AX.25 over them, controllers.
 
 mod ax25;
+mod bundles;
 mod cases;
 mod laws;
 mod nodes;

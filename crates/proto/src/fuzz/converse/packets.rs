@@ -17,12 +17,14 @@ pub(super) struct Provider {
     acknowledged: u64,
     /// What comes has its CRC.
     sealed: bool,
+    /// A contact header has come.
+    greeted: bool,
 }
 
 impl Provider {
     pub(super) fn new(incoming: bool, sealed: bool) -> Self {
         let (connecting, connected, closing) = (incoming, false, false);
-        Provider { connecting, connected, closing, handed: 0, acknowledged: 0, sealed }
+        Provider { connecting, connected, closing, handed: 0, acknowledged: 0, sealed, greeted: false }
     }
 }
 
@@ -40,12 +42,16 @@ impl Party<PacketsRequest, PacketsIndication> for Provider {
         if self.connecting && script.below(4) > 0 {
             let sealed = self.sealed;
             *self = Provider { connected: true, ..Provider::new(false, sealed) };
-            let bytes_best = 1 << script.below(10);
+            let bytes_best = 16 << script.below(6);
             let bytes_max = bytes_best << script.below(4);
             return Some(PacketsIndication::Connected { bytes_max, bytes_best, peer: "PEER-1".into() });
         }
         if self.connecting || !self.connected {
             return None;
+        }
+        if self.sealed && !self.greeted {
+            self.greeted = true;
+            return Some(PacketsIndication::Packet(seal(b"dtn!\x03\x03\x00\x1e\x07dtn://a")));
         }
         Some(match script.below(8) {
             0 => {
@@ -59,9 +65,14 @@ impl Party<PacketsRequest, PacketsIndication> for Provider {
                 self.acknowledged += 1 + script.below(self.handed - self.acknowledged);
                 PacketsIndication::Acknowledged(self.acknowledged)
             }
-            4 => PacketsIndication::Packet(script.bytes(200)),
-            5 if self.sealed => PacketsIndication::Packet(seal(b"dtn!\x03\x03\x00\x1e\x07dtn://a")),
-            _ if self.sealed => PacketsIndication::Packet(seal(&script.bytes(100))),
+            4 if !self.sealed || script.below(8) == 0 => PacketsIndication::Packet(script.bytes(200)),
+            5 if self.sealed => PacketsIndication::Packet(seal(&script.bytes(100))),
+            _ if self.sealed => {
+                // A segment of a bundle, whole or not.
+                let data = script.bytes(20);
+                let header = [0x10 | script.below(4) as u8, data.len() as u8];
+                PacketsIndication::Packet(seal(&[&header[..], &data].concat()))
+            }
             _ => {
                 let mut packet = BytesMut::new();
                 ax25cl_packet(&mut script.rng()).encode(&mut packet);
