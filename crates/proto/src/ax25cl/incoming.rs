@@ -102,10 +102,13 @@ impl Incoming {
         let number = self.latest.filter(|number| *number < self.begun).ok_or(Violation)?;
         // Bytes of a bundle that was refused may still be on their way.
         let Some(open) = self.open.get_mut(&number) else { return Ok(refused) };
-        open.received = open.received.checked_add(data.len() as u64).ok_or(Violation)?;
-        if open.received > open.length || (data.is_empty() && open.length > 0) {
+        let received = open.received.checked_add(data.len() as u64);
+        let received = received.filter(|received| *received <= open.length).ok_or(Violation)?;
+        let empty = data.is_empty() && (open.length > 0 || begins.is_none());
+        if empty {
             return Err(Violation);
         }
+        open.received = received;
         if !data.is_empty() {
             open.parts.push_back((open.received, packet));
             *self.packets.get_mut(&packet).expect("it is being read") += 1;

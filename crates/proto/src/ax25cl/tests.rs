@@ -197,6 +197,23 @@ fn a_peer_with_another_name_or_another_language_is_left() {
     }
 }
 
+#[test]
+fn bytes_beyond_a_bundle_end_the_link_and_lose_the_bundle() {
+    for more in [&b"\x80abcd"[..], b"\x80"] {
+        let mut scene = Scene::new(Session::passive(config("ipn:2.0", None), Rng::new(1)));
+        scene.hear(connected());
+        scene.hear(PacketsIndication::Room(7));
+        let greeting = octets(&Packet { hello: Some(hello(None)), messages: vec![] });
+        scene.hear(PacketsIndication::Packet([&greeting[..], b"\x84\x05ab"].concat().into()));
+        scene.hear(PacketsIndication::Packet(Bytes::from_static(more)));
+        assert_eq!(scene.down, [PacketsRequest::Abort]);
+        scene.hear(PacketsIndication::Closed(crate::service::CloseReason::Finished));
+        let lost = BundlesIndication::Lost { transfer: TransferId(0) };
+        let down = BundlesIndication::Down { reason: DownReason::ProtocolError, retry: false };
+        assert_eq!(scene.up, [lost, down]);
+    }
+}
+
 /// Two nodes over packet links, whose users accept everything at once.
 struct Pair {
     now: Instant,
