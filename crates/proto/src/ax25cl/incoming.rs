@@ -12,6 +12,8 @@ struct Inbound {
     transfer: TransferId,
     length: u64,
     received: u64,
+    /// The last of it has risen.
+    whole: bool,
     accepted: u64,
     told: u64,
     /// Where the bytes of each packet end, and which packet that is.
@@ -44,7 +46,7 @@ impl Incoming {
 
     /// All of a bundle came, and its answer is owed.
     pub(super) fn owes(&self) -> bool {
-        !self.answers.is_empty() || self.open.values().any(|open| open.received == open.length)
+        !self.answers.is_empty() || self.open.values().any(|open| open.whole)
     }
 
     /// A packet begins; it is held until what is in it is dealt with.
@@ -90,7 +92,15 @@ impl Incoming {
                 refused = true;
             } else {
                 let parts = VecDeque::new();
-                let inbound = Inbound { transfer: fresh, length, received: 0, accepted: 0, told: 0, parts };
+                let inbound = Inbound {
+                    transfer: fresh,
+                    length,
+                    received: 0,
+                    whole: false,
+                    accepted: 0,
+                    told: 0,
+                    parts,
+                };
                 self.open.insert(number, inbound);
                 self.numbers.insert(fresh, number);
                 up.push_back(BundlesIndication::Begin { transfer: fresh, length: Some(length) });
@@ -113,7 +123,8 @@ impl Incoming {
             open.parts.push_back((open.received, packet));
             *self.packets.get_mut(&packet).expect("it is being read") += 1;
         }
-        let (transfer, last) = (open.transfer, open.received == open.length);
+        open.whole = open.received == open.length;
+        let (transfer, last) = (open.transfer, open.whole);
         up.push_back(BundlesIndication::Piece { transfer, data, last });
         Ok(refused)
     }
@@ -129,7 +140,7 @@ impl Incoming {
         open.accepted = open.accepted.max(up_to);
         let safe = open.parts.iter().take_while(|(end, _)| *end <= up_to).count();
         let packets: Vec<u64> = open.parts.drain(..safe).map(|(_, packet)| packet).collect();
-        let whole = open.accepted == open.length && open.received == open.length;
+        let whole = open.whole && open.accepted == open.length;
         if whole {
             self.open.remove(&number);
             self.numbers.remove(&transfer);
@@ -155,7 +166,7 @@ impl Incoming {
         if number >= self.begun {
             return Err(Violation);
         }
-        let Some(open) = self.open.get(&number).filter(|open| open.received < open.length) else {
+        let Some(open) = self.open.get(&number).filter(|open| !open.whole) else {
             return Ok(None);
         };
         let transfer = open.transfer;
@@ -173,7 +184,7 @@ impl Incoming {
     pub(super) fn lose_all(&mut self) -> impl Iterator<Item = BundlesIndication> + use<> {
         let open = core::mem::take(self).open;
         open.into_values()
-            .filter(|open| open.received < open.length)
+            .filter(|open| !open.whole)
             .map(|open| BundlesIndication::Lost { transfer: open.transfer })
     }
 }
