@@ -154,10 +154,10 @@ impl Engine for Sessions {
 
     fn handle_indication(&mut self, now: Instant, (link, indication): Indication<Self::Below>) {
         match &indication {
-            PacketsIndication::Connected { peer, .. } if link.is_incoming() => {
-                if !self.make(link, Some(peer.clone())) {
-                    return;
-                }
+            PacketsIndication::Connected { peer, .. }
+                if link.is_incoming() && !self.make(link, Some(peer.clone())) =>
+            {
+                return;
             }
             PacketsIndication::Packet(packet) => self.settle_caller(now, link, packet),
             _ => {}
