@@ -4,7 +4,8 @@
 //! file of 7182 bytes goes from one radio to another at 1200 and at 9600 bit/s, with windows of 1 to 7 frames.
 //!
 //! Its model is here, to the printed digit, and so is what its own explanation of the rest comes to: one constant for
-//! each turn of the channel, taken from one row, predicts the others. What needs a simulation is named as missing.
+//! each turn of the channel, taken from one row, predicts the others. Raw AX.25 and the
+//! convergence layer run on a simulated channel; TCP/IP is named as missing.
 
 use crate::convergence::bundle_seconds;
 use crate::finding::Finding;
