@@ -4,7 +4,7 @@ use super::{Party, Script};
 use crate::fuzz::codecs::ax25cl_packet;
 use crate::service::{CloseReason, PacketsIndication, PacketsRequest};
 use crate::tcpcl::packaging::seal;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 /// The provider of one link.
 #[derive(Debug)]
@@ -48,6 +48,11 @@ impl Party<PacketsRequest, PacketsIndication> for Provider {
         }
         if self.connecting || !self.connected {
             return None;
+        }
+        if !self.greeted && !self.sealed && script.below(4) > 0 {
+            self.greeted = true;
+            let greeting = Bytes::from_static(b"LW\x01\x02\x01\x02\x03\x04\x0cdtn://there/");
+            return Some(PacketsIndication::Packet(greeting));
         }
         if self.sealed && !self.greeted {
             self.greeted = true;
