@@ -1,6 +1,6 @@
 //! A bundle over AX25CM-CL, TCPCL 3 on a connected AX.25 link, between two stations on a simulated radio channel.
 
-use crate::packets::{AT, LINK, OnRadio, PacketsOnly, Transfer};
+use crate::packets::{AT, LINK, PacketsOnly, Transfer};
 use bytes::Bytes;
 use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::rng::Rng;
@@ -9,7 +9,7 @@ use longwire_proto::service::{
 };
 use longwire_proto::tcpcl::{Config, Packaging, PacketSession, Session};
 use longwire_proto::time::Duration;
-use longwire_sim::{ClockConfig, DiskConfig, Factory, NodeId, Simulation};
+use longwire_sim::{ClockConfig, DiskConfig, Factory, NodeId, OnRadio, Simulation};
 
 type Sessions = Many<LinkId, Bundles>;
 type Make = Box<dyn FnMut(LinkId, Origin) -> Option<PacketSession> + Send>;

@@ -7,11 +7,11 @@ use longwire_proto::service::{
     Both, Datagrams, Frames, InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
 };
 use longwire_proto::time::{Duration, Instant};
-use longwire_sim::{ClockConfig, DiskConfig, Factory, NodeBelow, NodeId, RadioConfig, Simulation};
+use longwire_sim::{ClockConfig, DiskConfig, Factory, NodeId, OnRadio, RadioConfig, Simulation};
 
 type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
-pub(crate) const AT: InterfaceId = InterfaceId(0);
+pub(crate) const AT: InterfaceId = OnRadio::INTERFACE;
 pub(crate) const LINK: LinkId = LinkId(0);
 /// What belongs to the call is over after this, seconds.
 const CALM_S: u64 = 30;
@@ -84,35 +84,6 @@ impl Transfer {
 
 fn callsign(text: &str) -> Callsign {
     text.parse().expect("a callsign")
-}
-
-/// An engine over frames, on the only interface of a node.
-pub(crate) struct OnRadio<E>(pub(crate) E);
-
-impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
-    type Above = E::Above;
-    type Below = NodeBelow;
-
-    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
-        self.0.handle_request(now, request);
-    }
-    fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
-        if let Port::Second((_, indication)) = indication {
-            self.0.handle_indication(now, indication);
-        }
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
-        self.0.poll_indication()
-    }
-    fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
-        self.0.poll_request(now).map(|request| Port::Second((AT, request)))
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
 }
 
 /// A station of which only the connections are used.

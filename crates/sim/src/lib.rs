@@ -75,7 +75,7 @@ pub use clock::{ClockConfig, EPOCH_DTN_MS, Jump};
 pub use delay::{Delay, DelayPoint};
 pub use disk::DiskConfig;
 pub use fault::Fault;
-pub use node::{Boot, Factory, NodeBelow, NodeEngine, NodeId};
+pub use node::{Boot, Factory, NodeBelow, NodeEngine, NodeId, OnRadio};
 pub use radio::{Access, PathConfig, RadioConfig, Reports, StationConfig, Tnc, TncConfig};
 pub use simulation::{Pause, Simulation};
 pub use trace::{End, Fate, FrameRecord, FrameSink};

@@ -3,9 +3,9 @@
 use crate::clock::ClockConfig;
 use crate::disk::Disk;
 use bytes::Bytes;
-use longwire_proto::engine::{Engine, Service};
+use longwire_proto::engine::{Engine, Indication, Request, Service};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{Both, Frames, InterfaceId, Many, Storage};
+use longwire_proto::service::{self, Both, Frames, InterfaceId, Many, Storage};
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
@@ -21,6 +21,41 @@ pub type NodeEngine<A> = Box<dyn Engine<Above = A, Below = NodeBelow> + Send>;
 
 /// Makes a node's engine, at first and after each crash.
 pub type Factory<A> = Box<dyn FnMut(Boot) -> NodeEngine<A> + Send>;
+
+/// An engine over frames on interface 0 of a node that has no other and uses no disk, such as one with a radio.
+#[derive(Debug)]
+pub struct OnRadio<E>(pub E);
+
+impl OnRadio<()> {
+    /// Where the radio is.
+    pub const INTERFACE: InterfaceId = InterfaceId(0);
+}
+
+impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
+    type Above = E::Above;
+    type Below = NodeBelow;
+
+    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
+        self.0.handle_request(now, request);
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
+        if let service::Port::Second((_, indication)) = indication {
+            self.0.handle_indication(now, indication);
+        }
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
+        self.0.poll_indication()
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
+        self.0.poll_request(now).map(|request| service::Port::Second((OnRadio::INTERFACE, request)))
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+}
 
 /// What a node knows when it starts.
 #[derive(Clone, Debug)]

@@ -3,16 +3,16 @@
 use super::Plan;
 use bytes::Bytes;
 use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Unnumbered, pid};
-use longwire_proto::engine::{Engine, Indication, Request, Service};
+use longwire_proto::engine::{Engine, Service};
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Port, Shares};
+use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Shares};
 use longwire_proto::time::Instant;
-use longwire_sim::{ClockConfig, DiskConfig, Factory, Fate, NodeBelow, NodeId, Simulation, Tnc};
+use longwire_sim::{ClockConfig, DiskConfig, Factory, Fate, NodeId, OnRadio, Simulation, Tnc};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-const AT: InterfaceId = InterfaceId(0);
+const AT: InterfaceId = OnRadio::INTERFACE;
 /// Frames that wait at a station; those beyond are dropped.
 const WAITING_MAX: usize = 256;
 
@@ -221,34 +221,5 @@ impl Engine for Talker {
 
     fn poll_timeout(&self) -> Option<Instant> {
         None
-    }
-}
-
-/// An engine over frames, on the only interface of a node.
-struct OnRadio<E>(E);
-
-impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
-    type Above = E::Above;
-    type Below = NodeBelow;
-
-    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
-        self.0.handle_request(now, request);
-    }
-    fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
-        if let Port::Second((_, indication)) = indication {
-            self.0.handle_indication(now, indication);
-        }
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
-        self.0.poll_indication()
-    }
-    fn poll_request(&mut self, now: Instant) -> Option<Request<NodeBelow>> {
-        self.0.poll_request(now).map(|request| Port::Second((AT, request)))
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
     }
 }

@@ -1,46 +1,15 @@
 //! Nodes for tests: a talker that sends what it is told to, and any engine over frames.
 
 use bytes::Bytes;
-use longwire_proto::engine::{Engine, Indication, Request, Service};
-use longwire_proto::service::{
-    Frames, FramesIndication, FramesRequest, InterfaceId, Port, Shares, StorageRequest,
-};
+use longwire_proto::engine::{Engine, Service};
+use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Shares};
 use longwire_proto::time::Instant;
 use longwire_proto::wrap::{Accounted, Breach, Lawful};
 use longwire_sim::*;
 use std::collections::VecDeque;
 
 /// Interface 0: where the radio is.
-pub(crate) const AT: InterfaceId = InterfaceId(0);
-
-/// An engine over frames, on interface 0 of a node.
-pub(crate) struct OnRadio<E>(pub(crate) E);
-
-impl<E: Engine<Below = Frames>> Engine for OnRadio<E> {
-    type Above = E::Above;
-    type Below = NodeBelow;
-
-    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
-        self.0.handle_request(now, request);
-    }
-    fn handle_indication(&mut self, now: Instant, indication: Indication<NodeBelow>) {
-        if let Port::Second((_, indication)) = indication {
-            self.0.handle_indication(now, indication);
-        }
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
-        self.0.poll_indication()
-    }
-    fn poll_request(&mut self, now: Instant) -> Option<Port<StorageRequest, (InterfaceId, FramesRequest)>> {
-        self.0.poll_request(now).map(|request| Port::Second((AT, request)))
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
-}
+pub(crate) const AT: InterfaceId = OnRadio::INTERFACE;
 
 /// What a [`Talker`] does for its user.
 #[derive(Debug)]

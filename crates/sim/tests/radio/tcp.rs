@@ -1,6 +1,5 @@
 //! TCP/IP over AX.25: over UI frames, and over links, which repeat what is lost below TCP's back.
 
-use crate::nodes::*;
 use bytes::Bytes;
 use longwire_proto::ax25::{
     self, Callsign, Carriage, InterfaceTo, Internet, LinkConfig, Peer, Station, Version, pid,
