@@ -682,6 +682,12 @@ fn assumptions() -> Vec<Assumption> {
             "version 6 with short names; the paper does not say",
             "the turn is fitted with them: they move the other rows by less than they are long".into(),
         ),
+        assumed(
+            "The simulated layer is timed from the call to the bundle's acknowledgement; a turn is the time until a station \
+             takes the channel for clear, and storage takes none.",
+            "the paper says neither what was timed nor where its turns come from",
+            "what they take is in the turn, which is fitted with them".into(),
+        ),
     ]
 }
 
