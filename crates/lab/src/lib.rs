@@ -7,6 +7,8 @@ pub mod compare;
 pub mod convergence;
 pub mod dtn_ax25;
 pub mod finding;
+pub mod ftp;
+pub mod internet;
 pub mod ledger;
 pub mod limit;
 pub mod link;

@@ -1,5 +1,6 @@
 //! Packets over a connected AX.25 link between two stations on a simulated radio channel: AX.25 by itself, without bundles.
 
+use crate::internet::station_radio;
 use bytes::Bytes;
 use longwire_proto::ax25::{self, Callsign, LinkConfig, Peer, Station, Version};
 use longwire_proto::engine::{Engine, Indication, Request};
@@ -56,17 +57,8 @@ impl Transfer {
     }
 
     fn station(&self, own: &str, peer: Option<Peer>) -> ax25::Config {
-        let station = self.radio.stations.first().cloned().unwrap_or_default();
         let mut config = ax25::Config::new(callsign(own));
-        config.radio = ax25::Radio {
-            rate_bps: self.radio.rate_bps as u32,
-            tx_delay: station.tx_delay,
-            tx_tail: station.tx_tail,
-            slot_time: station.slot_time,
-            persistence: station.persistence,
-            full_duplex: self.radio.full_duplex,
-            turnaround: station.carrier_off + Duration::from_secs(2),
-        };
+        config.radio = station_radio(&self.radio);
         config.callers = Some(self.link());
         config.peers.extend(peer.map(|peer| (LINK, peer)));
         config

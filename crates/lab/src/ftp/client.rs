@@ -1,0 +1,201 @@
+//! The side that has the file.
+
+use super::{CONTROL, DATA, DATA_PORT, Files, FilesIndication, FilesRequest, Opening, Pipe, Point, place};
+use bytes::Bytes;
+use longwire_proto::engine::Engine;
+use longwire_proto::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
+use longwire_proto::time::Instant;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+/// See the [module](super).
+#[derive(Debug)]
+pub struct Client {
+    /// Where the server opens the data connection to.
+    own: Ipv4Addr,
+    opening: Opening,
+    file: Option<Bytes>,
+    control: Pipe,
+    data: Pipe,
+    /// The answers that are still to come.
+    dialogue: VecDeque<Step>,
+    /// The server waits for the data.
+    opened: bool,
+    down: VecDeque<(LinkId, StreamRequest)>,
+    up: VecDeque<FilesIndication>,
+}
+
+/// An answer, and what follows it.
+#[derive(Debug)]
+struct Step {
+    answer: u16,
+    reached: Option<Point>,
+    then: Then,
+}
+
+#[derive(Debug)]
+enum Then {
+    Say(String),
+    /// The data connection is opened, and this is said.
+    CallAndSay(String),
+    /// The file is written.
+    Send,
+}
+
+impl Client {
+    /// A client on a host with this address.
+    pub fn new(own: Ipv4Addr, opening: Opening) -> Self {
+        Client {
+            own,
+            opening,
+            file: None,
+            control: Pipe::on(CONTROL),
+            data: Pipe::default(),
+            dialogue: VecDeque::new(),
+            opened: false,
+            down: VecDeque::new(),
+            up: VecDeque::new(),
+        }
+    }
+
+    fn dialogue(&self) -> VecDeque<Step> {
+        let step = |answer, reached, then| Step { answer, reached, then };
+        let say = |answer, words: &str| step(answer, None, Then::Say(words.to_owned()));
+        let store = "STOR test.dat".to_owned();
+        let (ask, opened) = match self.opening {
+            Opening::Server => (format!("PORT {}", place(self.own, DATA_PORT)), 200),
+            Opening::Client => ("PASV".to_owned(), 227),
+        };
+        let follow = match self.opening {
+            Opening::Server => Then::Say(store),
+            Opening::Client => Then::CallAndSay(store),
+        };
+        VecDeque::from([
+            say(220, "USER station"),
+            say(331, "PASS longwire"),
+            say(230, "SYST"),
+            say(215, "TYPE I"),
+            step(200, Some(Point::LoggedIn), Then::Say(ask)),
+            step(opened, None, follow),
+            step(150, Some(Point::Opened), Then::Send),
+            step(226, Some(Point::Stored), Then::Say("QUIT".to_owned())),
+            step(221, None, Then::Say(String::new())),
+        ])
+    }
+
+    fn fail(&mut self, why: String) {
+        self.dialogue.clear();
+        self.down.push_back((CONTROL, StreamRequest::Abort));
+        self.up.push_back(FilesIndication::Failed(why));
+    }
+
+    fn hear_answer(&mut self, line: &str) {
+        let Some(step) = self.dialogue.pop_front() else {
+            return self.fail(format!("not asked for: {line}"));
+        };
+        if line.split(' ').next().and_then(|code| code.parse().ok()) != Some(step.answer) {
+            return self.fail(format!("instead of {}: {line}", step.answer));
+        }
+        self.up.extend(step.reached.map(FilesIndication::Reached));
+        match step.then {
+            Then::Say(words) if words.is_empty() => self.control.ends = true,
+            Then::Say(words) => self.say(&words),
+            Then::CallAndSay(words) => {
+                self.data = Pipe::on(DATA);
+                self.down.push_back((DATA, StreamRequest::Connect));
+                self.say(&words);
+            }
+            Then::Send => self.opened = true,
+        }
+        self.send();
+    }
+
+    fn say(&mut self, words: &str) {
+        self.control.write(words.as_bytes());
+        self.control.write(b"\r\n");
+        self.control.flush(&mut self.down);
+    }
+
+    /// The file, when the data connection stands and the server waits for it.
+    fn send(&mut self) {
+        if self.opened
+            && self.data.link.is_some()
+            && let Some(file) = self.file.take()
+        {
+            self.data.write(&file);
+            self.data.ends = true;
+        }
+        self.data.flush(&mut self.down);
+        self.control.flush(&mut self.down);
+    }
+
+    fn hear_control(&mut self, said: StreamIndication) {
+        match said {
+            StreamIndication::Connected => {
+                self.up.push_back(FilesIndication::Reached(Point::Connected));
+                self.dialogue = self.dialogue();
+            }
+            StreamIndication::Room(room) => self.control.room = room,
+            StreamIndication::Data(bytes) => {
+                self.down.push_back((CONTROL, StreamRequest::Release(bytes.len() as u64)));
+                match self.control.lines(&bytes) {
+                    Some(lines) => lines.iter().for_each(|line| self.hear_answer(line)),
+                    None => self.fail("a line without end".into()),
+                }
+            }
+            StreamIndication::Closed(CloseReason::Finished) if self.dialogue.is_empty() => {
+                self.up.push_back(FilesIndication::Reached(Point::Left));
+            }
+            StreamIndication::Closed(CloseReason::Aborted) => {}
+            StreamIndication::Closed(why) => {
+                self.up.push_back(FilesIndication::Failed(format!("the dialogue: {why:?}")));
+            }
+            StreamIndication::Secured { .. } | StreamIndication::PeerClosed => {}
+        }
+    }
+
+    fn hear_data(&mut self, link: LinkId, said: StreamIndication) {
+        match said {
+            StreamIndication::Connected => self.data.link = Some(link),
+            StreamIndication::Room(room) if self.data.is(link) => self.data.room = room,
+            StreamIndication::Closed(why) if why != CloseReason::Finished => {
+                self.fail(format!("the data connection: {why:?}"));
+            }
+            // A server that stores has nothing to say here.
+            _ => {}
+        }
+    }
+}
+
+impl Engine for Client {
+    type Above = Files;
+    type Below = Many<LinkId, Stream>;
+
+    fn handle_request(&mut self, _: Instant, request: FilesRequest) {
+        let FilesRequest::Store(file) = request;
+        self.file = Some(file);
+        self.down.push_back((CONTROL, StreamRequest::Connect));
+    }
+
+    fn handle_indication(&mut self, _: Instant, (link, said): (LinkId, StreamIndication)) {
+        match self.control.is(link) {
+            true => self.hear_control(said),
+            false => self.hear_data(link, said),
+        }
+        self.send();
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_indication(&mut self) -> Option<FilesIndication> {
+        self.up.pop_front()
+    }
+
+    fn poll_request(&mut self, _: Instant) -> Option<(LinkId, StreamRequest)> {
+        self.down.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}

@@ -1,0 +1,165 @@
+//! The side that gets the file.
+
+use super::{DATA, DATA_PORT, Files, FilesIndication, FilesRequest, Pipe, place};
+use bytes::BytesMut;
+use longwire_proto::engine::Engine;
+use longwire_proto::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
+use longwire_proto::time::Instant;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+/// See the [module](super). It serves one client.
+#[derive(Debug)]
+pub struct Server {
+    own: Ipv4Addr,
+    /// The only client's address: nobody may send data elsewhere.
+    client: Ipv4Addr,
+    control: Pipe,
+    data: Pipe,
+    /// It waits for the client to open the data connection (PASV).
+    passive: bool,
+    /// STOR came.
+    storing: bool,
+    /// It said that it waits for the data.
+    opened: bool,
+    file: BytesMut,
+    down: VecDeque<(LinkId, StreamRequest)>,
+    up: VecDeque<FilesIndication>,
+}
+
+impl Server {
+    /// A server on a host with this address for a client at that one.
+    pub fn new(own: Ipv4Addr, client: Ipv4Addr) -> Self {
+        Server {
+            own,
+            client,
+            control: Pipe::default(),
+            data: Pipe::default(),
+            passive: false,
+            storing: false,
+            opened: false,
+            file: BytesMut::new(),
+            down: VecDeque::new(),
+            up: VecDeque::new(),
+        }
+    }
+
+    fn say(&mut self, words: &str) {
+        self.control.write(words.as_bytes());
+        self.control.write(b"\r\n");
+    }
+
+    fn hear_command(&mut self, line: &str) {
+        let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match command {
+            "USER" => self.say("331 Please specify the password."),
+            "PASS" => self.say("230 Login successful."),
+            "SYST" => self.say("215 UNIX Type: L8"),
+            "TYPE" => self.say("200 Switching to Binary mode."),
+            "PORT" if rest == place(self.client, DATA_PORT) => {
+                self.say("200 PORT command successful. Consider using PASV.");
+                self.data = Pipe::on(DATA);
+            }
+            "PORT" => self.say("500 Illegal PORT command."),
+            "PASV" => {
+                let words = format!("227 Entering Passive Mode ({}).", place(self.own, DATA_PORT));
+                self.say(&words);
+                self.passive = true;
+            }
+            "STOR" if !self.passive && self.data.link.is_none() => self.say("425 Use PORT or PASV first."),
+            "STOR" => {
+                self.storing = true;
+                // The data connection is there, or it is this side's to open.
+                match self.data.is(DATA) {
+                    true => self.down.push_back((DATA, StreamRequest::Connect)),
+                    false => self.open(),
+                }
+            }
+            "QUIT" => {
+                self.say("221 Goodbye.");
+                self.control.ends = true;
+            }
+            _ => self.say("500 Unknown command."),
+        }
+    }
+
+    /// It waits for the data, when it was asked to and there is a connection for them.
+    fn open(&mut self) {
+        if self.storing && self.data.link.is_some() && !core::mem::replace(&mut self.opened, true) {
+            self.say("150 Ok to send data.");
+        }
+    }
+
+    fn hear_data(&mut self, link: LinkId, said: StreamIndication) {
+        match said {
+            StreamIndication::Connected => {
+                self.data.link = Some(link);
+                self.open();
+            }
+            StreamIndication::Data(bytes) => {
+                self.file.extend_from_slice(&bytes);
+                self.down.push_back((link, StreamRequest::Release(bytes.len() as u64)));
+            }
+            StreamIndication::PeerClosed => {
+                self.down.push_back((link, StreamRequest::Close));
+                self.up.push_back(FilesIndication::Stored(core::mem::take(&mut self.file).freeze()));
+                self.say("226 Transfer complete.");
+            }
+            StreamIndication::Closed(why) if why != CloseReason::Finished => {
+                self.say("426 Failure reading network stream.");
+            }
+            _ => {}
+        }
+    }
+
+    fn hear_control(&mut self, said: StreamIndication) {
+        match said {
+            StreamIndication::Room(room) => self.control.room = room,
+            StreamIndication::Data(bytes) => {
+                let release = StreamRequest::Release(bytes.len() as u64);
+                self.down.extend(self.control.link.map(|link| (link, release)));
+                match self.control.lines(&bytes) {
+                    Some(lines) => lines.iter().for_each(|line| self.hear_command(line)),
+                    None => self.down.extend(self.control.link.map(|link| (link, StreamRequest::Abort))),
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Engine for Server {
+    type Above = Files;
+    type Below = Many<LinkId, Stream>;
+
+    /// A server is asked for nothing.
+    fn handle_request(&mut self, _: Instant, request: FilesRequest) {
+        panic!("{request:?}: a server stores what clients send");
+    }
+
+    fn handle_indication(&mut self, _: Instant, (link, said): (LinkId, StreamIndication)) {
+        if self.control.link.is_none() && said == StreamIndication::Connected {
+            self.control.link = Some(link);
+            self.say("220 (vsFTPd 2.3.2)");
+        } else if self.control.is(link) {
+            self.hear_control(said);
+        } else {
+            self.hear_data(link, said);
+        }
+        self.control.flush(&mut self.down);
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_indication(&mut self) -> Option<FilesIndication> {
+        self.up.pop_front()
+    }
+
+    fn poll_request(&mut self, _: Instant) -> Option<(LinkId, StreamRequest)> {
+        self.down.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}

@@ -1,0 +1,149 @@
+//! One session between two hosts on a radio channel, and when it was where.
+
+use super::{
+    CONTROL, CONTROL_PORT, Client, DATA, DATA_PORT, Files, FilesIndication, FilesRequest, Opening, Point,
+    Server,
+};
+use crate::internet::{Internet, address};
+use bytes::Bytes;
+use longwire_proto::joint::Stack;
+use longwire_proto::rng::Rng;
+use longwire_proto::time::Instant;
+use longwire_sim::{ClockConfig, DiskConfig, Factory, NodeId, OnRadio, Simulation};
+
+/// No session is watched longer than this, seconds.
+const WATCHED_S: u64 = 100_000;
+
+/// A file that host 0 stores at host 1.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// The hosts.
+    pub internet: Internet,
+    /// Which side opens the data connection.
+    pub opening: Opening,
+    /// The file.
+    pub file: Bytes,
+}
+
+/// When a session was where, in seconds since the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// The dialogue's connection stands.
+    pub connected_s: f64,
+    /// All that comes before a file is said.
+    pub logged_in_s: f64,
+    /// The server waits for the data (150).
+    pub opened_s: f64,
+    /// The client knows that the server has the file (226).
+    pub stored_s: f64,
+    /// The dialogue's connection is over.
+    pub left_s: f64,
+}
+
+impl Moments {
+    fn note(&mut self, point: Point, now: Instant) {
+        let place = match point {
+            Point::Connected => &mut self.connected_s,
+            Point::LoggedIn => &mut self.logged_in_s,
+            Point::Opened => &mut self.opened_s,
+            Point::Stored => &mut self.stored_s,
+            Point::Left => &mut self.left_s,
+        };
+        *place = now.as_secs_f64();
+    }
+}
+
+impl Session {
+    /// Plays it; none if it fails or the file does not arrive as it was sent.
+    pub fn play(&self, seed: u64) -> Option<Moments> {
+        let mut world: Simulation<Files> = Simulation::new(seed);
+        let ends = [0, 1].map(|at| (self.add_node(&mut world, at, seed), OnRadio::INTERFACE));
+        world.add_radio(self.internet.radio.clone(), &ends);
+        world.request(ends[0].0, FilesRequest::Store(self.file.clone()));
+        let (mut moments, mut stored) = (Moments::default(), false);
+        loop {
+            while let Some((now, _, said)) = world.pop_indication() {
+                match said {
+                    FilesIndication::Reached(point) => {
+                        moments.note(point, now);
+                        if point == Point::Left {
+                            return stored.then_some(moments);
+                        }
+                    }
+                    FilesIndication::Stored(file) => stored = file == self.file,
+                    FilesIndication::Failed(_) => return None,
+                }
+            }
+            if world.now() >= Instant::from_secs(WATCHED_S) || !world.step() {
+                return None;
+            }
+        }
+    }
+
+    fn add_node(&self, world: &mut Simulation<Files>, at: usize, seed: u64) -> NodeId {
+        let (session, name) = (self.clone(), ["client", "server"][at]);
+        let rng = Rng::new(seed).fork("internet").fork(name);
+        let factory: Factory<Files> = Box::new(move |_| session.node(at, &rng));
+        world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+    }
+
+    fn node(&self, at: usize, rng: &Rng) -> longwire_sim::NodeEngine<Files> {
+        let data = [(DATA, DATA_PORT)];
+        let (listen, calls) = match (at, self.opening) {
+            (0, Opening::Server) => (vec![DATA_PORT], vec![(CONTROL, CONTROL_PORT)]),
+            (0, Opening::Client) => (vec![], vec![(CONTROL, CONTROL_PORT), data[0]]),
+            (_, Opening::Server) => (vec![CONTROL_PORT], data.to_vec()),
+            (_, Opening::Client) => (vec![CONTROL_PORT, DATA_PORT], vec![]),
+        };
+        let host = self.internet.host(at, listen, &calls, rng);
+        match at {
+            0 => Box::new(OnRadio(Stack::new(Client::new(address(0), self.opening), host))),
+            _ => Box::new(OnRadio(Stack::new(Server::new(address(1), address(0)), host))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_proto::ax25::Carriage;
+    use longwire_proto::tcp::config::Profile;
+    use longwire_sim::{Errors, RadioConfig};
+
+    fn session(opening: Opening, carriage: Carriage, errors: Errors) -> Session {
+        let internet = Internet {
+            radio: RadioConfig { rate_bps: 9600, errors, ..RadioConfig::default() },
+            tnc: None,
+            carriage,
+            mtu_bytes: 552,
+            window_frames: 4,
+            profile: Profile::linux_2_4(),
+        };
+        let file: Vec<u8> = (0..7182).map(|at| (at * at / 7) as u8).collect();
+        Session { internet, opening, file: file.into() }
+    }
+
+    #[test]
+    fn a_file_is_stored_whichever_side_opens_and_whatever_carries() {
+        for opening in [Opening::Server, Opening::Client] {
+            for carriage in [Carriage::Unconnected, Carriage::Connected] {
+                let moments = session(opening, carriage, Errors::None).play(1);
+                let at = moments.unwrap_or_else(|| panic!("{opening:?} {carriage:?} fails"));
+                let points = [at.connected_s, at.logged_in_s, at.opened_s, at.stored_s, at.left_s];
+                assert!(points[0] > 0.0 && points.is_sorted(), "{opening:?} {carriage:?}: {at:?}");
+                // The bits of the file alone take six seconds.
+                assert!(at.stored_s - at.opened_s > 8.0 * 7182.0 / 9600.0, "{at:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn bit_errors_are_mended() {
+        for carriage in [Carriage::Unconnected, Carriage::Connected] {
+            for seed in 0..4 {
+                let session = session(Opening::Server, carriage, Errors::Ber(3e-5));
+                assert!(session.play(seed).is_some(), "{carriage:?}, seed {seed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! TCP/IP between two stations on one radio channel: a host over UI frames, or over a connected AX.25 link.
+//!
+//! ```text
+//!   streams | TCP, IPv4 | UI frames or a link | AX.25 | controller, if there is one | channel
+//! ```
+
+use longwire_proto::ax25::{self, Callsign, Carriage, InterfaceTo, LinkConfig, Peer, Station, Version, pid};
+use longwire_proto::engine::Engine;
+use longwire_proto::joint::Stack;
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{Frames, InterfaceId, LinkId, Many, Stream};
+use longwire_proto::tcp::Host;
+use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
+use longwire_proto::time::Duration;
+use longwire_sim::{RadioConfig, Tnc, TncConfig};
+use std::net::Ipv4Addr;
+
+/// The interface that leads to the other station.
+const INTERFACE: InterfaceId = InterfaceId(0);
+/// The station's name for the other one.
+const OTHER: LinkId = LinkId(0);
+/// What stations and their controllers are allowed for an answer beside what the channel takes.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A host of a station on a radio channel, as an engine over the channel's frames.
+pub type RadioHost = Box<dyn Engine<Above = Many<LinkId, Stream>, Below = Frames> + Send>;
+
+/// Two hosts, 44.0.0.1 and 44.0.0.2, on a radio channel.
+#[derive(Clone, Debug)]
+pub struct Internet {
+    /// The channel; both stations are like its first one.
+    pub radio: RadioConfig,
+    /// The controller between each host and the channel; none: an ideal one.
+    pub tnc: Option<TncConfig>,
+    /// What carries the packets.
+    pub carriage: Carriage,
+    /// The longest packet with its IPv4 header, and so the longest information field, bytes.
+    pub mtu_bytes: u16,
+    /// Frames on their way at a time (k), 1 to 7; over UI frames it does not matter.
+    pub window_frames: u8,
+    /// How TCP behaves.
+    pub profile: Profile,
+}
+
+/// The address of a host, 0 or 1.
+pub fn address(at: usize) -> Ipv4Addr {
+    Ipv4Addr::new(44, 0, 0, 1 + at as u8)
+}
+
+impl Internet {
+    /// Host 0 or 1, which answers on these ports, and for which these links mean these ports of the other host.
+    pub fn host(&self, at: usize, listen: Vec<u16>, calls: &[(LinkId, u16)], rng: &Rng) -> RadioHost {
+        let peers = calls.iter().map(|(link, port)| PeerConfig {
+            link: *link,
+            address: address(1 - at),
+            port: *port,
+        });
+        let here = InterfaceConfig {
+            interface: INTERFACE,
+            address: address(at),
+            mtu_bytes: self.mtu_bytes,
+            ..InterfaceConfig::default()
+        };
+        let config = HostConfig {
+            profile: self.profile.clone(),
+            interfaces: vec![here],
+            listen,
+            peers: peers.collect(),
+            ..HostConfig::default()
+        };
+        let host = Host::new(config, rng.fork("tcp"));
+        let lower = Stack::new(self.interface(at), Station::new(self.station(at)));
+        match &self.tnc {
+            None => Box::new(Stack::new(host, lower)),
+            Some(tnc) => Box::new(Stack::new(host, Stack::new(lower, Tnc::new(tnc.clone())))),
+        }
+    }
+
+    fn interface(&self, at: usize) -> ax25::Internet {
+        let (peer, carriage) = (callsign(1 - at), self.carriage);
+        ax25::Internet::new([InterfaceTo { interface: INTERFACE, link: OTHER, peer, carriage }])
+    }
+
+    fn station(&self, at: usize) -> ax25::Config {
+        let mut config = ax25::Config::new(callsign(at));
+        config.radio = station_radio(&self.radio);
+        let link = LinkConfig {
+            version: Version::Plain,
+            window_frames: self.window_frames,
+            information_bytes_max: u32::from(self.mtu_bytes),
+            protocol: pid::INTERNET,
+            ..LinkConfig::default()
+        };
+        let peer = Peer { station: callsign(1 - at), path: Vec::new(), link: link.clone() };
+        config.callers = Some(link);
+        match self.carriage {
+            Carriage::Unconnected => config.unconnected.insert(OTHER, peer),
+            Carriage::Connected => config.peers.insert(OTHER, peer),
+        };
+        config
+    }
+}
+
+fn callsign(at: usize) -> Callsign {
+    format!("N0CALL-{}", at + 1).parse().expect("a callsign")
+}
+
+/// What a station knows of a channel of which all stations are like the first one.
+pub(crate) fn station_radio(radio: &RadioConfig) -> ax25::Radio {
+    let station = radio.stations.first().cloned().unwrap_or_default();
+    ax25::Radio {
+        rate_bps: radio.rate_bps as u32,
+        tx_delay: station.tx_delay,
+        tx_tail: station.tx_tail,
+        slot_time: station.slot_time,
+        persistence: station.persistence,
+        full_duplex: radio.full_duplex,
+        turnaround: station.carrier_off + PATIENCE,
+    }
+}
