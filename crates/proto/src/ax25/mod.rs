@@ -34,7 +34,7 @@ mod internet;
 mod link;
 mod monitor;
 mod receive;
-mod segment;
+pub(crate) mod segment;
 mod station;
 mod transmit;
 mod xid;

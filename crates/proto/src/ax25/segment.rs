@@ -9,12 +9,12 @@ const FIRST: u8 = 0x80;
 
 /// The longest packet that segments of this length carry, bytes. The first segment has the packet's own protocol
 /// identifier in it, as stations on the air have it.
-pub(super) fn packet_bytes_max(information_bytes_max: u32) -> u32 {
+pub(crate) fn packet_bytes_max(information_bytes_max: u32) -> u32 {
     (information_bytes_max.saturating_sub(1)) * SEGMENTS_MAX as u32 - 1
 }
 
 /// A packet as information fields with their protocol identifiers: one, or segments.
-pub(super) fn cut(protocol: u8, packet: Bytes, information_bytes_max: u32) -> Vec<(u8, Bytes)> {
+pub(crate) fn cut(protocol: u8, packet: Bytes, information_bytes_max: u32) -> Vec<(u8, Bytes)> {
     if packet.len() <= information_bytes_max as usize {
         return vec![(protocol, packet)];
     }
@@ -36,7 +36,7 @@ pub(super) fn cut(protocol: u8, packet: Bytes, information_bytes_max: u32) -> Ve
 
 /// Puts segments together.
 #[derive(Debug, Default)]
-pub(super) struct Assembler {
+pub(crate) struct Assembler {
     /// Protocol identifier and what has come, and how many segments are still to come.
     open: Option<(BytesMut, u8)>,
 }
@@ -46,7 +46,7 @@ impl Assembler {
     ///
     /// # Errors
     /// A segment that does not follow the one before: what was there is dropped, and so is it.
-    pub(super) fn hear(
+    pub(crate) fn hear(
         &mut self,
         protocol: u8,
         mut information: Bytes,
@@ -83,4 +83,4 @@ impl Assembler {
 
 /// Segments that do not belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Broken;
+pub(crate) struct Broken;

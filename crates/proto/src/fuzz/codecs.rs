@@ -1,6 +1,7 @@
 //! Every codec: what has to hold for any bytes, and legal messages to begin with.
 
 use super::radio;
+use crate::ax25::Modulo;
 use crate::ax25cl::wire as ax25cl;
 use crate::bp::generate::Generator;
 use crate::bp::v6;
@@ -92,6 +93,23 @@ pub const CODECS: &[Codec] = &[
     Codec { name: "kiss line", check: radio::check_kiss_line, valid: radio::valid_kiss_line },
     Codec { name: "agwpe frame", check: radio::check_agwpe, valid: radio::valid_agwpe },
     Codec { name: "agwpe data", check: radio::check_agwpe_data, valid: radio::valid_agwpe_data },
+    Codec {
+        name: "ax25 frame, modulo 8",
+        check: |bytes| radio::check_ax25_frame(bytes, Modulo::Eight),
+        valid: |rng| radio::valid_ax25_frame(rng, Modulo::Eight),
+    },
+    Codec {
+        name: "ax25 frame, modulo 128",
+        check: |bytes| radio::check_ax25_frame(bytes, Modulo::Extended),
+        valid: |rng| radio::valid_ax25_frame(rng, Modulo::Extended),
+    },
+    Codec {
+        name: "ax25 identification",
+        check: radio::check_identification,
+        valid: radio::valid_identification,
+    },
+    Codec { name: "ax25 bits", check: radio::check_hdlc, valid: radio::valid_hdlc },
+    Codec { name: "ax25 segments", check: radio::check_segments, valid: radio::valid_segments },
 ];
 
 /// For codecs with one encoding for each value: what is decoded is encoded to the bytes that it came from.

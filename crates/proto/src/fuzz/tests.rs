@@ -1,13 +1,15 @@
 use super::*;
 use crate::rng::Rng;
 
-/// Seeds a codec; more of them is what `cargo fuzz` is for.
-const SEEDS: u64 = 3_000;
+/// Seeds a codec and an engine, or as many as `LONGWIRE_SEEDS` says; still more is what `cargo fuzz` is for.
+fn seeds() -> u64 {
+    std::env::var("LONGWIRE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000)
+}
 
 #[test]
 fn legal_messages_are_accepted() {
     for codec in CODECS {
-        for seed in 0..SEEDS {
+        for seed in 0..seeds() {
             let message = (codec.valid)(Rng::new(seed));
             assert!((codec.check)(&message), "{}, seed {seed}: {message:x}", codec.name);
         }
@@ -23,15 +25,15 @@ fn damaged_messages_break_no_codec() {
             let message = (codec.valid)(Rng::new(*seed));
             (codec.check)(&damage(&message, &mut rng).into())
         };
-        let accepted = (0..SEEDS).filter(accepts).count() as u64;
-        assert!(accepted > SEEDS / 100, "{}: {accepted} accepted", codec.name);
-        assert!(accepted < SEEDS, "{}: no damage is noticed", codec.name);
+        let accepted = (0..seeds()).filter(accepts).count() as u64;
+        assert!(accepted > seeds() / 100, "{}: {accepted} accepted", codec.name);
+        assert!(accepted < seeds(), "{}: no damage is noticed", codec.name);
     }
 }
 
 #[test]
 fn random_bytes_break_no_codec() {
-    for seed in 0..5 * SEEDS {
+    for seed in 0..5 * seeds() {
         let mut rng = Rng::new(seed);
         let mut bytes = vec![0; rng.below(120) as usize];
         rng.fill(&mut bytes);
@@ -44,7 +46,7 @@ fn random_bytes_break_no_codec() {
 fn scripts_break_no_engine() {
     for play in PLAYS {
         let mut said = 0;
-        for seed in 0..SEEDS {
+        for seed in 0..seeds() {
             let mut rng = Rng::new(seed);
             let mut bytes = vec![0; 1 + rng.below(1500) as usize];
             rng.fill(&mut bytes);
@@ -54,6 +56,6 @@ fn scripts_break_no_engine() {
                 Err(_) => panic!("{} breaks at seed {seed}", play.name),
             }
         }
-        assert!(said > SEEDS, "{} says {said} things in {SEEDS} scripts", play.name);
+        assert!(said > seeds(), "{} says {said} things in {} scripts", play.name, seeds());
     }
 }

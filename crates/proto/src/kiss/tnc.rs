@@ -30,6 +30,8 @@ enum State {
     Apart,
     Calling,
     Open,
+    /// The TNC says no more, and the line is being ended.
+    Ending,
 }
 
 /// A frame that the TNC has.
@@ -173,7 +175,15 @@ impl Tnc {
     fn closed(&mut self, now: Instant, reason: CloseReason) {
         self.last_close = Some(reason);
         self.wants_end = false;
-        let was_open = core::mem::replace(&mut self.state, State::Apart) == State::Open;
+        self.lose(State::Apart);
+        let wait = self.config.reconnect_min * (1 << self.failures.min(16));
+        self.failures += 1;
+        self.timers.set(Timer::Call as usize, now + wait.min(self.config.reconnect_max));
+    }
+
+    /// The line carries nothing any more.
+    fn lose(&mut self, then: State) {
+        let was_open = core::mem::replace(&mut self.state, then) == State::Open;
         self.out.clear();
         self.gathered.clear();
         self.line_room = 0;
@@ -189,9 +199,6 @@ impl Tnc {
         if was_open {
             self.indications.push_back(FramesIndication::Carrier(false));
         }
-        let wait = self.config.reconnect_min * (1 << self.failures.min(16));
-        self.failures += 1;
-        self.timers.set(Timer::Call as usize, now + wait.min(self.config.reconnect_max));
     }
 
     fn told(&mut self, held: &Held) {
@@ -389,7 +396,10 @@ impl Engine for Tnc {
             StreamIndication::Room(room) => self.line_room = room,
             StreamIndication::Data(bytes) => self.hear(now, bytes),
             // Who says no more takes no more.
-            StreamIndication::PeerClosed => self.wants_end = true,
+            StreamIndication::PeerClosed => {
+                self.lose(State::Ending);
+                self.wants_end = true;
+            }
             StreamIndication::Secured { .. } => {}
             StreamIndication::Closed(reason) => self.closed(now, reason),
         }

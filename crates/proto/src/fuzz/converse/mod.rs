@@ -13,6 +13,7 @@ mod datagrams;
 mod frames;
 mod links;
 mod packets;
+mod radio;
 mod storage;
 mod stream;
 
@@ -50,6 +51,8 @@ pub const PLAYS: &[Play] = &[
     Play { name: "udpcl link", run: |script| datagrams(script, false) },
     Play { name: "udpcl socket", run: |script| datagrams(script, true) },
     Play { name: "tcp host", run: host },
+    Play { name: "ax25 station", run: radio::station },
+    Play { name: "kiss tnc", run: radio::tnc },
     Play { name: "bundle agent", run: agent },
 ];
 

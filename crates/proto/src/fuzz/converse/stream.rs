@@ -1,4 +1,4 @@
-//! Streams: users of several, and the provider of one whose peer speaks TCPCL, or does not.
+//! Streams: users of several, and the provider of one whose peer speaks TCPCL or something else, or does not.
 
 use super::super::codecs::{tcpcl3_contact, tcpcl3_message, tcpcl4_init, tcpcl4_message};
 use super::{Party, Script};
@@ -106,18 +106,24 @@ pub(super) struct Provider {
     connection: Connection,
     /// The peer calls.
     incoming: bool,
+    speech: Speech,
     /// Which version of TCPCL the peer speaks; unknown until it has said its first word.
     version: Option<u8>,
 }
 
+/// What a peer says next.
+type Speech = fn(&mut Option<u8>, &mut Script<'_>) -> Bytes;
+
 impl Provider {
     /// With `incoming` the peer is about to connect.
     pub(super) fn new(incoming: bool) -> Self {
-        Provider {
-            connection: Connection { connecting: incoming, ..Default::default() },
-            incoming,
-            version: None,
-        }
+        Provider::speaking(incoming, speech)
+    }
+
+    /// With a peer that says this.
+    pub(super) fn speaking(incoming: bool, speech: Speech) -> Self {
+        let connection = Connection { connecting: incoming, ..Default::default() };
+        Provider { connection, incoming, speech, version: None }
     }
 }
 
@@ -170,7 +176,7 @@ impl Party<StreamRequest, StreamIndication> for Provider {
                 Some(StreamIndication::Room(connection.room))
             }
             _ => {
-                let data = speech(&mut self.version, script);
+                let data = (self.speech)(&mut self.version, script);
                 let fits = connection.unreleased + data.len() as u64 <= WINDOW;
                 if data.is_empty() || connection.peer_closed || !fits {
                     return None;

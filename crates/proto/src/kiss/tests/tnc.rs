@@ -1,6 +1,6 @@
 //! The engine, with a TNC and a user that are played.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, drain};
 use crate::kiss::{Acknowledgement, Body, Checksum, Config, Deframer, Frame, Tnc, enclose};
 use crate::service::{CloseReason, FramesIndication, FramesRequest, Shares, StreamIndication, StreamRequest};
 use crate::time::{Duration, Instant};
@@ -250,6 +250,20 @@ fn a_line_that_breaks_comes_back() {
     bench.stands();
     assert_eq!(bench.writes.last().unwrap().len(), 5);
     assert_eq!(bench.room(), 64);
+}
+
+/// What is written to a line that is being ended is written to nobody.
+#[test]
+fn a_tnc_that_has_hung_up_gets_nothing_more() {
+    let mut bench = Bench::open(Config { poll_interval: Some(Duration::from_millis(50)), ..never() });
+    let (writes, now) = (bench.writes.len(), bench.now);
+    // The line has not said yet that it is closed.
+    bench.tnc.handle_indication(now, StreamIndication::PeerClosed);
+    let mut down = vec![];
+    drain(&mut bench.tnc, now, |_| {}, |request| down.push(request));
+    bench.tnc.handle_indication(now, StreamIndication::Room(LINE_ROOM));
+    bench.pass(Duration::from_secs(1));
+    assert_eq!((down, bench.writes.len()), (vec![StreamRequest::Abort], writes));
 }
 
 /// Multi-Drop, Polled Mode: one frame a poll, and at once another poll behind it.
