@@ -1,12 +1,18 @@
 //! The air between stations, as sound: in real time, whoever talks hears nothing, and who talk at once spoil each other.
+//!
+//! Frames are destroyed on purpose, too, each with the same chance, by a silence in it. The channel writes down what was said,
+//! and how late it, the stations and this program were: sound that comes late is another channel.
 
+use crate::modem::{Event, Modem};
+use bytes::Bytes;
+use longwire_proto::rng::Rng;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ChildStdin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,27 +21,100 @@ pub(crate) const SAMPLES_HZ: usize = 48_000;
 /// What is carried at a time.
 const TICK: Duration = Duration::from_millis(10);
 const TICK_SAMPLES: usize = SAMPLES_HZ / 100;
+/// The silence that destroys a frame, bits: shorter than any frame, and too short for a carrier to be lost.
+const SILENCE_BITS: usize = 32;
 
 /// Runs until it is dropped.
 pub(crate) struct Channel {
     over: Arc<AtomicBool>,
+    noted: Arc<Mutex<Noted>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// A frame that was said.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    /// When it ended.
+    pub(crate) at: Instant,
+    pub(crate) station: usize,
+    pub(crate) frame: Bytes,
+    pub(crate) destroyed: bool,
+}
+
+/// What happened since it was last asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Noted {
+    pub(crate) said: Vec<Said>,
+    /// Ticks in which more than one station talked.
+    pub(crate) collided: Duration,
+    pub(crate) ticks: u64,
+    /// The longest that the channel was behind the clock.
+    pub(crate) late: Duration,
+    /// The most sound that a station had not heard yet.
+    pub(crate) unheard: Duration,
+    /// Frames that were not whole where they were said: a station that could not keep up with its own sound.
+    pub(crate) torn: u64,
+    /// The chance of a frame to be destroyed, and its dice.
+    dice: Option<(f64, Rng)>,
 }
 
 /// What a station says is read from its pipe; what it hears is written to its input.
 struct Ear {
     says: File,
     hears: ChildStdin,
+    modem: Modem,
+    /// This much more of what it says is silenced.
+    silence_samples: usize,
+    destroyed: bool,
+    torn: u64,
 }
 
 impl Channel {
-    /// Between these stations: the pipe into which each one speaks, and its input.
-    pub(crate) fn start(stations: Vec<(File, ChildStdin)>) -> Channel {
+    /// Between these stations: the pipe into which each one speaks, and its input. `deaf`: two that do not hear each other.
+    pub(crate) fn start(
+        stations: Vec<(File, ChildStdin)>,
+        rate_bps: u32,
+        deaf: Option<[usize; 2]>,
+    ) -> Channel {
         let over = Arc::new(AtomicBool::new(false));
+        let noted = Arc::new(Mutex::new(Noted::default()));
+        let ear = |(says, hears)| Ear {
+            says,
+            hears,
+            modem: Modem::new(rate_bps),
+            silence_samples: 0,
+            destroyed: false,
+            torn: 0,
+        };
+        let ears = stations.into_iter().map(ear).collect();
+        let air = Carrier { ears, deaf, noted: noted.clone() };
         let until = over.clone();
-        let ears = stations.into_iter().map(|(says, hears)| Ear { says, hears }).collect();
-        let thread = std::thread::spawn(move || carry(ears, &until));
-        Channel { over, thread: Some(thread) }
+        let thread = std::thread::spawn(move || air.carry(&until));
+        Channel { over, noted, thread: Some(thread) }
+    }
+
+    /// From now on frames are destroyed with this chance, and what was noted is forgotten.
+    pub(crate) fn begin(&self, chance: f64, seed: u64) {
+        let dice = (chance > 0.0).then(|| (chance, Rng::new(seed).fork("channel")));
+        *self.noted.lock().unwrap() = Noted { dice, ..Noted::default() };
+    }
+
+    /// Waits until all stations hear what there is to hear; false: one does not.
+    pub(crate) fn all_listen(&self) -> bool {
+        let ticks = Duration::from_secs(30).as_millis() / TICK.as_millis();
+        for _ in 0..ticks {
+            self.begin(0.0, 0);
+            std::thread::sleep(4 * TICK);
+            let noted = self.noted();
+            if noted.ticks > 1 && noted.unheard < 4 * TICK {
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(crate) fn noted(&self) -> Noted {
+        self.noted.lock().unwrap().clone()
     }
 }
 
@@ -56,35 +135,89 @@ pub(crate) fn pipe(path: &Path) -> File {
     OpenOptions::new().read(true).write(true).custom_flags(nonblocking).open(path).unwrap()
 }
 
-fn carry(mut ears: Vec<Ear>, over: &AtomicBool) {
-    let began = Instant::now();
-    for tick in 1.. {
-        if over.load(Ordering::Relaxed) {
-            return;
+struct Carrier {
+    ears: Vec<Ear>,
+    deaf: Option<[usize; 2]>,
+    noted: Arc<Mutex<Noted>>,
+}
+
+impl Carrier {
+    fn carry(mut self, over: &AtomicBool) {
+        let began = Instant::now();
+        for tick in 1.. {
+            if over.load(Ordering::Relaxed) || self.tick().is_err() {
+                // A station has ended, and with it the test.
+                return;
+            }
+            let due = began + TICK * tick;
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            let late = Instant::now().saturating_duration_since(due);
+            let mut noted = self.noted.lock().unwrap();
+            noted.late = noted.late.max(late);
+            noted.ticks += 1;
         }
-        let said: Vec<Vec<i16>> = ears.iter_mut().map(|ear| samples(&mut ear.says)).collect();
-        for (at, ear) in ears.iter_mut().enumerate() {
+    }
+
+    fn tick(&mut self) -> std::io::Result<()> {
+        let mut noted = self.noted.lock().unwrap();
+        let said: Vec<Vec<i16>> =
+            self.ears.iter_mut().enumerate().map(|(at, ear)| ear.says(at, &mut noted)).collect();
+        if said.iter().filter(|said| !said.is_empty()).count() > 1 {
+            noted.collided += TICK;
+        }
+        for (at, ear) in self.ears.iter_mut().enumerate() {
+            let unheard = rustix::io::ioctl_fionread(&ear.hears)?;
+            noted.unheard =
+                noted.unheard.max(Duration::from_secs_f64(unheard as f64 / (2 * SAMPLES_HZ) as f64));
             let mut heard = [0_i16; TICK_SAMPLES];
             // A radio does not hear while it talks.
             if said[at].is_empty() {
-                for other in said.iter().enumerate().filter(|(other, _)| *other != at) {
+                let apart =
+                    |other: usize| self.deaf.is_some_and(|deaf| deaf == [at.min(other), at.max(other)]);
+                for (_, sound) in said.iter().enumerate().filter(|(other, _)| !apart(*other)) {
                     heard
                         .iter_mut()
-                        .zip(other.1)
+                        .zip(sound)
                         .for_each(|(sum, sample)| *sum = sum.saturating_add(sample / 2));
                 }
             }
             let bytes: Vec<u8> = heard.iter().flat_map(|sample| sample.to_le_bytes()).collect();
-            if ear.hears.write_all(&bytes).is_err() {
-                // A station has ended, and with it the test.
-                return;
-            }
+            ear.hears.write_all(&bytes)?;
         }
-        std::thread::sleep((began + TICK * tick).saturating_duration_since(Instant::now()));
+        Ok(())
     }
 }
 
-/// What a station says in one tick; nothing where it is silent.
+impl Ear {
+    /// What a station says in one tick, as others hear it; nothing where it is silent.
+    fn says(&mut self, station: usize, noted: &mut Noted) -> Vec<i16> {
+        let mut sound = samples(&mut self.says);
+        if sound.is_empty() {
+            self.modem.silence();
+        }
+        for sample in &mut sound {
+            match self.modem.hear(*sample) {
+                Some(Event::Begins) => {
+                    self.destroyed = noted.dice.as_mut().is_some_and(|(chance, dice)| dice.chance(*chance));
+                    if self.destroyed {
+                        self.silence_samples = self.modem.samples(SILENCE_BITS);
+                    }
+                }
+                Some(Event::Ends(frame)) => {
+                    noted.said.push(Said { at: Instant::now(), station, frame, destroyed: self.destroyed });
+                }
+                None => {}
+            }
+            if self.silence_samples > 0 {
+                self.silence_samples -= 1;
+                *sample = 0;
+            }
+        }
+        noted.torn += self.modem.damaged() - std::mem::replace(&mut self.torn, self.modem.damaged());
+        sound
+    }
+}
+
 fn samples(says: &mut File) -> Vec<i16> {
     let mut bytes = vec![0; 2 * TICK_SAMPLES];
     let mut length = 0;

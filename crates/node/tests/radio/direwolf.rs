@@ -2,7 +2,7 @@
 
 use crate::channel::{Channel, SAMPLES_HZ, pipe};
 use bytes::{Bytes, BytesMut};
-use longwire_proto::agwpe::{Frame, Kind, Name, Queued, Registered};
+use longwire_proto::agwpe::{Frame, Kind, Name, Queued, Registered, Via};
 use longwire_proto::codec::DecodeError;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -11,17 +11,35 @@ use std::process::{Child, Command, Stdio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+/// The callsigns of the stations.
+pub(crate) const OURS: &str = "OURS";
+pub(crate) const THEIRS: &str = "THEIRS";
+/// Who stands between them, if anybody does.
+pub(crate) const BETWEEN: &str = "DIGI";
+
+/// Why something did not come to its end.
+pub(crate) type Failure = String;
+
 /// What the radios of a rig are like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Air {
     pub(crate) rate_bps: u32,
     /// Frames on their way at a time; above 7: modulo 128.
     pub(crate) window: u8,
+    /// Frames of a hundred that are destroyed.
+    pub(crate) destroyed_percent: u32,
+    /// Two stations that do not hear each other, and a third that repeats what they say.
+    pub(crate) digipeater: bool,
 }
 
 impl Air {
     pub(crate) fn is_extended(self) -> bool {
         self.window > 7
+    }
+
+    /// Who repeats what is said.
+    pub(crate) fn path(self) -> Vec<&'static str> {
+        if self.digipeater { vec![BETWEEN] } else { vec![] }
     }
 }
 
@@ -31,11 +49,31 @@ struct Station {
     agw: u16,
 }
 
-/// Two Dire Wolfs on one channel. All ends when it is dropped.
+impl Station {
+    /// Waits until it takes programs, over KISS and over AGW.
+    fn is_ready(&mut self) {
+        let out = BufReader::new(self.program.stdout.take().unwrap());
+        let (ready, wait) = std::sync::mpsc::channel();
+        // Whatever it says later is read, too, or it would stand still.
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                if line.starts_with("Ready to accept") {
+                    let _ = ready.send(());
+                }
+            }
+        });
+        for _ in 0..2 {
+            wait.recv_timeout(std::time::Duration::from_secs(30)).expect("Dire Wolf starts");
+        }
+    }
+}
+
+/// Two Dire Wolfs on one channel, or three. All ends when it is dropped.
 pub(crate) struct Rig {
     place: PathBuf,
     stations: Vec<Station>,
-    _channel: Channel,
+    pub(crate) air: Air,
+    pub(crate) channel: Channel,
 }
 
 /// The program is there; if not, the test says so and is not run.
@@ -58,8 +96,8 @@ impl Rig {
         std::fs::create_dir_all(&place).unwrap();
         let mut stations = vec![];
         let mut ends = vec![];
-        for at in 0..2 {
-            let home = place.join(at.to_string());
+        for own in [OURS, THEIRS, BETWEEN].iter().take(if air.digipeater { 3 } else { 2 }) {
+            let home = place.join(own);
             std::fs::create_dir_all(&home).unwrap();
             let sound = home.join("sound");
             let says = pipe(&sound);
@@ -69,7 +107,7 @@ impl Rig {
             );
             std::fs::write(home.join(".asoundrc"), asound).unwrap();
             let (kiss, agw) = (free_port(), free_port());
-            std::fs::write(home.join("direwolf.conf"), configuration(air, kiss, agw)).unwrap();
+            std::fs::write(home.join("direwolf.conf"), configuration(air, own, kiss, agw)).unwrap();
             let mut program = Command::new("direwolf")
                 .args(["-t", "0", "-q", "hd", "-c", "direwolf.conf"])
                 .current_dir(&home)
@@ -82,24 +120,11 @@ impl Rig {
             ends.push((says, program.stdin.take().unwrap()));
             stations.push(Station { program, kiss, agw });
         }
-        let channel = Channel::start(ends);
-        for station in &mut stations {
-            let out = BufReader::new(station.program.stdout.take().unwrap());
-            let (ready, wait) = std::sync::mpsc::channel();
-            // Whatever it says later is read, too, or it would stand still.
-            std::thread::spawn(move || {
-                for line in out.lines().map_while(Result::ok) {
-                    if line.starts_with("Ready to accept") {
-                        let _ = ready.send(());
-                    }
-                }
-            });
-            // KISS and AGW.
-            for _ in 0..2 {
-                wait.recv_timeout(std::time::Duration::from_secs(30)).expect("Dire Wolf starts");
-            }
-        }
-        Rig { place, stations, _channel: channel }
+        stations.iter_mut().for_each(Station::is_ready);
+        let channel = Channel::start(ends, air.rate_bps, air.digipeater.then_some([0, 1]));
+        let heard = channel.all_listen();
+        assert!(heard, "Dire Wolf hears");
+        Rig { place, stations, air, channel }
     }
 
     /// Where the KISS interface of a station is.
@@ -113,7 +138,7 @@ impl Rig {
         let own: Name = own.parse().unwrap();
         let mut user = User { stream, input: BytesMut::new(), own, peer: Name::NONE };
         user.say(Frame::new(Kind::Register).between(own, Name::NONE)).await;
-        let mut reply = user.hear_kind(Kind::Register).await;
+        let mut reply = user.hear_kind(Kind::Register).await.unwrap();
         assert_eq!(Registered::decode(&mut reply.data), Ok(Registered(true)));
         user
     }
@@ -123,19 +148,26 @@ impl Drop for Rig {
     fn drop(&mut self) {
         for station in &mut self.stations {
             let _ = station.program.kill();
+        }
+        for station in &mut self.stations {
             let _ = station.program.wait();
         }
         let _ = std::fs::remove_dir_all(&self.place);
     }
 }
 
-fn configuration(air: Air, kiss: u16, agw: u16) -> String {
+fn configuration(air: Air, own: &str, kiss: u16, agw: u16) -> String {
     let Air { rate_bps, window, .. } = air;
-    let versions = if air.is_extended() { "" } else { "V20 OURS\nV20 THEIRS\n" };
+    let versions = match air.is_extended() {
+        true => String::new(),
+        false => format!("V20 {OURS}\nV20 {THEIRS}\n"),
+    };
+    // What its users are called, nobody has to answer to but they.
+    let (own, repeats) = if own == BETWEEN { (own, "CDIGIPEAT 0 0\n") } else { ("NOCALL", "") };
     format!(
-        "ADEVICE stdin radio\nARATE {SAMPLES_HZ}\nACHANNELS 1\nCHANNEL 0\nMYCALL NOCALL\nMODEM {rate_bps}\n\
+        "ADEVICE stdin radio\nARATE {SAMPLES_HZ}\nACHANNELS 1\nCHANNEL 0\nMYCALL {own}\nMODEM {rate_bps}\n\
          DWAIT 0\nSLOTTIME 2\nPERSIST 63\nTXDELAY 15\nTXTAIL 2\n\
-         FRACK 3\nRETRY 10\nPACLEN 256\nMAXFRAME {}\nEMAXFRAME {}\n{versions}\
+         FRACK 3\nRETRY 10\nPACLEN 256\nMAXFRAME {}\nEMAXFRAME {}\n{versions}{repeats}\
          AGWPORT {agw}\nKISSPORT {kiss}\n",
         window.min(7),
         window.max(8),
@@ -152,43 +184,55 @@ pub(crate) struct User {
 
 impl User {
     async fn say(&mut self, frame: Frame) {
-        self.stream.write_all(&frame.to_bytes()).await.unwrap();
+        // That nobody hears it any more is found out when the answer is waited for.
+        let _ = self.stream.write_all(&frame.to_bytes()).await;
     }
 
-    async fn hear(&mut self) -> Frame {
+    async fn hear(&mut self) -> Result<Frame, Failure> {
         loop {
             let mut input = Bytes::copy_from_slice(&self.input);
             match Frame::decode(&mut input) {
                 Ok(frame) => {
                     self.input = BytesMut::from(&input[..]);
-                    return frame;
+                    return Ok(frame);
                 }
                 Err(DecodeError::Incomplete) => {}
                 Err(error) => panic!("{error}"),
             }
-            assert!(self.stream.read_buf(&mut self.input).await.unwrap() > 0, "Dire Wolf has ended");
-        }
-    }
-
-    async fn hear_kind(&mut self, kind: Kind) -> Frame {
-        loop {
-            let frame = self.hear().await;
-            assert!(frame.kind != Kind::Disconnect || kind == Kind::Disconnect, "{frame:?}");
-            if frame.kind == kind {
-                return frame;
+            if self.stream.read_buf(&mut self.input).await.is_ok_and(|length| length == 0) {
+                return Err("Dire Wolf has ended".into());
             }
         }
     }
 
-    pub(crate) async fn call(&mut self, peer: &str) {
-        let frame = Frame::new(Kind::Connect).between(self.own, peer.parse().unwrap());
-        self.say(frame).await;
-        self.called().await;
+    async fn hear_kind(&mut self, kind: Kind) -> Result<Frame, Failure> {
+        loop {
+            let frame = self.hear().await?;
+            if frame.kind == Kind::Disconnect && kind != Kind::Disconnect {
+                return Err("Dire Wolf has ended the link".into());
+            }
+            if frame.kind == kind {
+                return Ok(frame);
+            }
+        }
+    }
+
+    pub(crate) async fn call(&mut self, peer: &str, path: &[&str]) -> Result<(), Failure> {
+        let path: Vec<Name> = path.iter().map(|name| name.parse().unwrap()).collect();
+        let kind = if path.is_empty() { Kind::Connect } else { Kind::ConnectVia };
+        let frame = Frame::new(kind).between(self.own, peer.parse().unwrap());
+        let mut via = BytesMut::new();
+        if !path.is_empty() {
+            Via(path).encode(&mut via);
+        }
+        self.say(frame.with(via.freeze())).await;
+        self.called().await
     }
 
     /// A link stands, whoever has called.
-    pub(crate) async fn called(&mut self) {
-        self.peer = self.hear_kind(Kind::Connect).await.from;
+    pub(crate) async fn called(&mut self) -> Result<(), Failure> {
+        self.peer = self.hear_kind(Kind::Connect).await?.from;
+        Ok(())
     }
 
     pub(crate) async fn send(&mut self, content: &[u8]) {
@@ -198,34 +242,43 @@ impl User {
         }
     }
 
-    pub(crate) async fn receive(&mut self, length: usize) -> Vec<u8> {
+    pub(crate) async fn receive(&mut self, length: usize) -> Result<Vec<u8>, Failure> {
         let mut content = vec![];
         while content.len() < length {
-            content.extend_from_slice(&self.hear_kind(Kind::Data).await.data);
+            content.extend_from_slice(&self.hear_kind(Kind::Data).await?.data);
         }
-        content
+        Ok(content)
     }
 
     /// Everything that was sent is acknowledged.
-    pub(crate) async fn is_acknowledged(&mut self) {
+    pub(crate) async fn is_acknowledged(&mut self) -> Result<(), Failure> {
         loop {
             self.say(Frame::new(Kind::QueuedOnLink).between(self.own, self.peer)).await;
-            let mut reply = self.hear_kind(Kind::QueuedOnLink).await;
+            let mut reply = self.hear_kind(Kind::QueuedOnLink).await?;
             if Queued::decode(&mut reply.data) == Ok(Queued(0)) {
-                return;
+                return Ok(());
             }
             // There is no event for it: it is asked again.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     }
 
-    pub(crate) async fn close(&mut self) {
+    pub(crate) async fn close(&mut self) -> Result<(), Failure> {
         self.say(Frame::new(Kind::Disconnect).between(self.own, self.peer)).await;
-        self.closed().await;
+        self.closed().await
     }
 
     /// The link has ended.
-    pub(crate) async fn closed(&mut self) {
-        self.hear_kind(Kind::Disconnect).await;
+    pub(crate) async fn closed(&mut self) -> Result<(), Failure> {
+        self.hear_kind(Kind::Disconnect).await.map(drop)
+    }
+
+    /// Its callsign is free for others: calls to a program that is gone are answered by nobody.
+    pub(crate) async fn leave(mut self) {
+        self.say(Frame::new(Kind::Unregister).between(self.own, Name::NONE)).await;
+        // Dire Wolf has read it when it has answered what was asked behind it.
+        self.say(Frame::new(Kind::Version)).await;
+        while self.hear().await.is_ok_and(|frame| frame.kind != Kind::Version) {}
+        let _ = self.stream.shutdown().await;
     }
 }

@@ -1,0 +1,84 @@
+//! A file from one station to another, timed from the call to the last acknowledgement, every byte compared.
+
+use crate::direwolf::{Failure, OURS, Rig, THEIRS};
+use crate::ours::Ours;
+use longwire_proto::kiss::Acknowledgement;
+use std::time::{Duration, Instant};
+
+/// Who sends to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Sending,
+    Receiving,
+    /// A Dire Wolf to a Dire Wolf.
+    Beside,
+}
+
+pub(crate) const WAYS: [Way; 3] = [Way::Sending, Way::Receiving, Way::Beside];
+
+/// How long closing may take; what it leaves behind, the next call clears.
+const CLOSING: Duration = Duration::from_secs(60);
+
+impl Way {
+    pub(crate) async fn go(self, rig: &Rig, file: &[u8]) -> Result<Duration, Failure> {
+        match self {
+            Way::Sending => sending(rig, file).await,
+            Way::Receiving => receiving(rig, file).await,
+            Way::Beside => beside(rig, file).await,
+        }
+    }
+}
+
+async fn sending(rig: &Rig, file: &[u8]) -> Result<Duration, Failure> {
+    let mut ours = Ours::new(rig, Acknowledgement::Never);
+    ours.is_heard(rig).await;
+    let mut theirs = rig.user(1, THEIRS).await;
+    let began = Instant::now();
+    let (called, heard) = tokio::join!(ours.call(), theirs.called());
+    called.and(heard)?;
+    let send = async {
+        ours.send(file).await?;
+        Ok::<_, Failure>(began.elapsed())
+    };
+    let (taken, heard) = tokio::try_join!(send, theirs.receive(file.len()))?;
+    assert!(heard == file, "every byte is as it was sent");
+    let close = async { tokio::join!(ours.close(), theirs.closed()) };
+    let _ = tokio::time::timeout(CLOSING, close).await;
+    theirs.leave().await;
+    Ok(taken)
+}
+
+async fn receiving(rig: &Rig, file: &[u8]) -> Result<Duration, Failure> {
+    let mut ours = Ours::new(rig, Acknowledgement::Never);
+    ours.is_heard(rig).await;
+    let mut theirs = rig.user(1, THEIRS).await;
+    let began = Instant::now();
+    ours.meanwhile(theirs.call(OURS, &rig.air.path())).await?;
+    theirs.send(file).await;
+    let heard = ours.receive(file.len()).await?;
+    assert!(heard == file, "every byte is as it was sent");
+    ours.meanwhile(theirs.is_acknowledged()).await?;
+    let taken = began.elapsed();
+    let close = ours.meanwhile(theirs.close());
+    let _ = tokio::time::timeout(CLOSING, close).await;
+    theirs.leave().await;
+    Ok(taken)
+}
+
+async fn beside(rig: &Rig, file: &[u8]) -> Result<Duration, Failure> {
+    let (mut one, mut other) = (rig.user(0, OURS).await, rig.user(1, THEIRS).await);
+    let began = Instant::now();
+    let path = rig.air.path();
+    let (called, heard) = tokio::join!(one.call(THEIRS, &path), other.called());
+    called.and(heard)?;
+    one.send(file).await;
+    let heard = other.receive(file.len()).await?;
+    assert!(heard == file, "every byte is as it was sent");
+    one.is_acknowledged().await?;
+    let taken = began.elapsed();
+    let close = async { tokio::join!(one.close(), other.closed()) };
+    let _ = tokio::time::timeout(CLOSING, close).await;
+    one.leave().await;
+    other.leave().await;
+    Ok(taken)
+}
