@@ -19,11 +19,15 @@
 mod explain;
 mod http;
 mod listing;
+mod radio;
 
 pub use http::Http;
 pub(crate) use http::is_loopback;
+pub(crate) use radio::Neighbour;
+pub use radio::Tnc;
 
 use crate::tls::{self, Credentials, Rule};
+use longwire_proto::ax25cl;
 use longwire_proto::bp::{Accept, Eid, Emit, Peer, agent};
 use longwire_proto::service::Priority;
 use longwire_proto::setting::Fault;
@@ -62,6 +66,8 @@ pub struct Config {
     pub storage: Storage,
     /// What may wait between a connection and the engines.
     pub stream: Stream,
+    /// TNCs: packet radio.
+    pub tnc: Vec<Tnc>,
     /// Neighbours that this node calls.
     pub link: Vec<Link>,
     /// What is special about single peers, whoever calls whom.
@@ -84,6 +90,10 @@ pub struct Config {
     pub tls: tls::Settings,
     /// All links over UDP.
     pub udp: udpcl::Config,
+    /// All sessions of Longwire's convergence layer over AX.25.
+    pub ax25cl: ax25cl::Config,
+    /// All sessions of TCPCL 3 over AX.25 (AX25CM-CL, DTN2's).
+    pub ax25cm: tcpcl::Config,
     /// TCP. Of these settings a kernel takes the sizes of its buffers, where they are said.
     pub tcp: Profile,
 }
@@ -102,6 +112,7 @@ impl Default for Config {
             http: Http::default(),
             storage: Storage::default(),
             stream: Stream::default(),
+            tnc: Vec::new(),
             link: Vec::new(),
             peer: Vec::new(),
             route: Vec::new(),
@@ -116,6 +127,8 @@ impl Default for Config {
             tcpcl: tcpcl::Config::default(),
             tls: tls::Settings::default(),
             udp: udpcl::Config::default(),
+            ax25cl: ax25cl::Config::default(),
+            ax25cm: tcpcl::Config::ax25(""),
             tcp: Profile::default(),
         }
     }
@@ -235,8 +248,14 @@ pub struct Link {
     pub name: String,
     /// What carries bundles there. Default: tcp.
     pub kind: Kind,
-    /// Where it is: `host:port`.
+    /// Where it is: `host:port`. Over AX.25 `tnc` and `callsign` say that.
     pub address: String,
+    /// Over AX.25: the name of the [[tnc]] over which it is called.
+    pub tnc: String,
+    /// Over AX.25: its callsign, with its SSID where it has one.
+    pub callsign: String,
+    /// Over AX.25: the callsigns of the digipeaters on the way, the nearest first; at most eight. Default: none. AX.25 3.12.5.
+    pub path: Vec<String>,
     /// The node id that it must have; over UDP, that it is taken to have. Default: any; over UDP none is known, and bundles
     /// take the link by a route only.
     pub peer: Option<String>,
@@ -260,6 +279,12 @@ pub struct Link {
     pub tls: toml::Table,
     /// How it uses UDP, where that differs from all others: keys of `[udp]`.
     pub udp: toml::Table,
+    /// How its AX.25 link works, where that differs from others of its TNC: keys of `[tnc.ax25]`.
+    pub ax25: toml::Table,
+    /// Its sessions, where they differ from all others: keys of `[ax25cl]`.
+    pub ax25cl: toml::Table,
+    /// Its sessions, where they differ from all others: keys of `[ax25cm]`.
+    pub ax25cm: toml::Table,
 }
 
 /// What carries bundles over a link.
@@ -271,6 +296,27 @@ pub enum Kind {
     Tcp,
     /// One bundle a datagram over UDP: nothing is acknowledged.
     Udp,
+    /// Longwire's own over AX.25: acknowledged, goes on where a lost link broke off.
+    Ax25cl,
+    /// TCPCL 3 over AX.25 (AX25CM-CL): for nodes that run DTN2.
+    Ax25cm,
+}
+
+impl Kind {
+    /// It goes over a TNC.
+    pub fn is_radio(self) -> bool {
+        matches!(self, Kind::Ax25cl | Kind::Ax25cm)
+    }
+
+    /// Its name in configurations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Tcp => "tcp",
+            Kind::Udp => "udp",
+            Kind::Ax25cl => "ax25cl",
+            Kind::Ax25cm => "ax25cm",
+        }
+    }
 }
 
 impl Default for Link {
@@ -279,6 +325,9 @@ impl Default for Link {
             name: String::new(),
             kind: Kind::default(),
             address: String::new(),
+            tnc: String::new(),
+            callsign: String::new(),
+            path: Vec::new(),
             peer: None,
             open: true,
             rate_bps: 0,
@@ -289,6 +338,9 @@ impl Default for Link {
             tcpcl: toml::Table::new(),
             tls: toml::Table::new(),
             udp: toml::Table::new(),
+            ax25: toml::Table::new(),
+            ax25cl: toml::Table::new(),
+            ax25cm: toml::Table::new(),
         }
     }
 }
@@ -398,6 +450,7 @@ impl Config {
         for endpoint in &self.endpoints {
             endpoint.parse::<Eid>().map_err(|_| no_endpoint(endpoint))?;
         }
+        self.check_radio()?;
         for (at, link) in self.link.iter().enumerate() {
             self.check_link(at, link)?;
         }
@@ -489,31 +542,66 @@ impl Config {
             return Err(Error::new(format!("[[link]] number {} has no `name`", at + 1))
                 .hint("routes and commands need one"));
         }
-        let port = link.address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-        if !matches!(port, Some(Ok(_))) {
-            let what = format!("link `{}`: `{}` is no address", link.name, link.address);
-            return Err(Error::new(what).hint("write host:port; TCPCL has port 4556"));
-        }
+        self.check_place(link)?;
         if self.link[..at].iter().any(|other| other.name == link.name) {
             return Err(
                 Error::new(format!("two links are called `{}`", link.name)).hint("name one otherwise")
             );
         }
-        let strange: &[(&str, &toml::Table)] = match link.kind {
-            Kind::Tcp => &[("udp", &link.udp)],
-            Kind::Udp => &[("tcpcl", &link.tcpcl), ("tls", &link.tls)],
-        };
-        if let Some((key, _)) = strange.iter().find(|(_, table)| !table.is_empty()) {
-            let kind = if link.kind == Kind::Udp { "UDP" } else { "TCP" };
-            return Err(Error::new(format!(
-                "link `{}` goes over {kind}: `{key}` means nothing there",
-                link.name
-            ))
-            .hint("`kind` says what carries a link: tcp or udp"));
-        }
+        self.check_sections(link)?;
+        self.neighbour(link)?;
         self.udp(link)?;
         self.policy(link)?;
         self.session(link).map(drop)
+    }
+
+    /// Where a link leads to.
+    fn check_place(&self, link: &Link) -> Result<(), Error> {
+        let radio = link.kind.is_radio();
+        let said = [
+            ("address", !link.address.is_empty(), false),
+            ("tnc", !link.tnc.is_empty(), true),
+            ("callsign", !link.callsign.is_empty(), true),
+            ("path", !link.path.is_empty(), true),
+        ];
+        if let Some((key, ..)) = said.iter().find(|(_, said, on_radio)| *said && *on_radio != radio) {
+            let what =
+                format!("link `{}` is of kind {}: `{key}` means nothing there", link.name, link.kind.name());
+            return Err(Error::new(what).hint(match radio {
+                true => "`tnc` and `callsign` say where it leads",
+                false => "`kind = \"ax25cl\"` goes over a TNC",
+            }));
+        }
+        let port = link.address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+        if !radio && !matches!(port, Some(Ok(_))) {
+            let what = format!("link `{}`: `{}` is no address", link.name, link.address);
+            return Err(Error::new(what).hint("write host:port; TCPCL has port 4556"));
+        }
+        Ok(())
+    }
+
+    /// The sections of a link that are for another kind.
+    fn check_sections(&self, link: &Link) -> Result<(), Error> {
+        let sections: [(&str, &toml::Table, &[Kind]); 6] = [
+            ("tcpcl", &link.tcpcl, &[Kind::Tcp]),
+            ("tls", &link.tls, &[Kind::Tcp]),
+            ("udp", &link.udp, &[Kind::Udp]),
+            ("ax25", &link.ax25, &[Kind::Ax25cl, Kind::Ax25cm]),
+            ("ax25cl", &link.ax25cl, &[Kind::Ax25cl]),
+            ("ax25cm", &link.ax25cm, &[Kind::Ax25cm]),
+        ];
+        let strange = |(_, table, kinds): &&(&str, &toml::Table, &[Kind])| {
+            !table.is_empty() && !kinds.contains(&link.kind)
+        };
+        match sections.iter().find(strange) {
+            Some((key, ..)) => Err(Error::new(format!(
+                "link `{}` is of kind {}: `{key}` means nothing there",
+                link.name,
+                link.kind.name()
+            ))
+            .hint("`kind` says what carries a link: tcp, udp, ax25cl or ax25cm")),
+            None => Ok(()),
+        }
     }
 
     fn check_route(&self, route: &Route) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use crate::client::ClientEnd;
 use crate::datagram;
 use crate::message::{Message, Request};
+use crate::radio::TncId;
 use crate::storage::Damage;
 use crate::stream::{Said, Wire};
 use longwire_proto::service::{LinkId, StorageIndication};
@@ -24,6 +25,8 @@ pub(crate) enum Event {
     Stream(ConnectionId, Said),
     /// A socket for datagrams, and which of the link's.
     Datagrams(LinkId, u64, datagram::Said),
+    /// The line of a TNC, and which of its lines.
+    Line(TncId, u64, Said),
     /// A socket on which others may send datagrams, and where it is.
     Listens(tokio::net::UdpSocket, String),
     /// A peer calls.
@@ -49,6 +52,7 @@ impl std::fmt::Debug for Event {
             Event::Damage(damage) => f.debug_tuple("Damage").field(damage).finish(),
             Event::Stream(id, said) => f.debug_tuple("Stream").field(id).field(said).finish(),
             Event::Datagrams(link, _, said) => f.debug_tuple("Datagrams").field(link).field(said).finish(),
+            Event::Line(tnc, _, said) => f.debug_tuple("Line").field(tnc).field(said).finish(),
             Event::Listens(_, at) => f.debug_tuple("Listens").field(at).finish(),
             Event::Caller(_, from) => f.debug_tuple("Caller").field(from).finish(),
             Event::Client(id, _) => f.debug_tuple("Client").field(id).finish(),

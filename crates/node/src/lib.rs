@@ -37,12 +37,14 @@ mod layer;
 mod links;
 pub mod message;
 mod meter;
+mod neighbours;
 mod node;
 mod noting;
 mod operate;
 mod patient;
 pub mod ping;
 mod pressure;
+mod radio;
 #[cfg(test)]
 mod scratch;
 mod setup;

@@ -1,8 +1,9 @@
 //! The links of a node: those of its configuration, and those that peers open.
 
-use crate::config::{Config, Kind, Link};
+use crate::config::{Config, Kind, Link, Neighbour};
 use crate::layer::Layer;
 use crate::tls::Policy;
+use longwire_proto::ax25cl;
 use longwire_proto::bp::agent::LinkConfig;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin};
@@ -77,6 +78,8 @@ pub(crate) struct Known {
     pub(crate) session: tcpcl::Config,
     pub(crate) policy: Policy,
     pub(crate) udp: udpcl::Config,
+    /// What it needs if it goes over a TNC.
+    pub(crate) neighbour: Option<Neighbour>,
 }
 
 /// The links of the configuration, and the settings of those that peers open.
@@ -84,6 +87,8 @@ pub(crate) struct Known {
 pub(crate) struct Links {
     known: BTreeMap<LinkId, Known>,
     callers: tcpcl::Config,
+    /// Those who call over TNCs: Longwire's convergence layer, and TCPCL 3.
+    radio_callers: (ax25cl::Config, tcpcl::Config),
     /// Sockets on which others may send datagrams, and where they are.
     listening: BTreeMap<LinkId, String>,
     udp: udpcl::Config,
@@ -99,6 +104,7 @@ impl Links {
         let mut links = Links {
             known: BTreeMap::new(),
             callers: config.callers(),
+            radio_callers: config.radio_callers(),
             listening: BTreeMap::new(),
             udp: config.udp.clone(),
             next: 1,
@@ -121,6 +127,7 @@ impl Links {
                 session: config.session(link)?,
                 policy: config.policy(link)?,
                 udp: config.udp(link)?,
+                neighbour: config.neighbour(link)?,
             },
         );
         Ok(id)
@@ -169,8 +176,14 @@ impl Links {
     }
 
     /// What a reload changes for those who call.
-    pub(crate) fn set_callers(&mut self, callers: tcpcl::Config) {
-        self.callers = callers;
+    pub(crate) fn set_callers(&mut self, config: &Config) {
+        self.callers = config.callers();
+        self.radio_callers = config.radio_callers();
+    }
+
+    /// How those are met who call over TNCs.
+    pub(crate) fn radio_callers(&self) -> &(ax25cl::Config, tcpcl::Config) {
+        &self.radio_callers
     }
 }
 
@@ -196,9 +209,11 @@ pub(crate) fn sessions(links: Shared, rng: Rng, past: Past) -> Sessions {
         let rng = rng.fork(&made.to_string());
         let counted = |session| Layer::Tcp(Box::new(Counted { session, past: past.clone() }));
         match origin {
-            Origin::Above => links.get(id).map(|known| match known.link.kind {
-                Kind::Tcp => counted(Session::active(known.session.clone(), rng)),
-                Kind::Udp => Layer::Udp(Box::new(udpcl::Link::new(known.udp.clone()))),
+            Origin::Above => links.get(id).and_then(|known| match known.link.kind {
+                Kind::Tcp => Some(counted(Session::active(known.session.clone(), rng))),
+                Kind::Udp => Some(Layer::Udp(Box::new(udpcl::Link::new(known.udp.clone())))),
+                // They are not here.
+                Kind::Ax25cl | Kind::Ax25cm => None,
             }),
             Origin::Below if links.listening.contains_key(&id) => {
                 Some(Layer::Udp(Box::new(udpcl::Link::listening(links.udp.clone()))))

@@ -10,6 +10,8 @@ use crate::events::Events;
 use crate::folders;
 use crate::http::Http;
 use crate::links::{self, Links};
+use crate::neighbours::Neighbours;
+use crate::radio::Radios;
 use crate::setup::{Setup, prepare, set_buffers};
 use crate::storage::{Drive, Log, Opened, random_u64};
 use crate::stream::Wire;
@@ -71,7 +73,10 @@ impl Node {
             .map_err(|error| Error::new(format!("`{}` is not a node id: {error}", setup.config.node)))?;
         let past = links::Past::default();
         let sessions = links::sessions(links.clone(), rng.fork("tcpcl"), past.clone());
-        let engines = Stack::new(agent, Beside { first: Through::new(), second: sessions });
+        let radios = Radios::new(&setup.config, links.clone(), &rng)?;
+        let neighbours = Neighbours { internet: sessions, radios };
+        let engines = Stack::new(agent, Beside { first: Through::new(), second: neighbours });
+        let tncs = setup.config.tnc.iter().map(crate::config::Tnc::line).collect::<Result<_, _>>()?;
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -114,6 +119,7 @@ impl Node {
             http: counted,
             noted,
             control: counted_control,
+            tncs,
         };
         let thread = std::thread::Builder::new()
             .name("node".into())

@@ -1,6 +1,6 @@
 //! Events as the engines' task meets them.
 
-use crate::operate::down_words;
+use crate::operate::{down_words, radio_down_words};
 use crate::task::Task;
 use crate::view::{BundleName, Event, bundle_id};
 use longwire_proto::bp::ReasonCode;
@@ -57,10 +57,14 @@ impl Task {
     pub(crate) fn note_indication(&mut self, now: Instant, indication: &AppIndication) {
         match indication {
             AppIndication::Link { link, peer, down } => {
+                let words = match self.engines.lower.second.radios.owns(*link) {
+                    true => radio_down_words,
+                    false => down_words,
+                };
                 let (link, peer) = (self.link_name(*link), peer.clone());
                 self.note(
                     now,
-                    match down.map(down_words) {
+                    match down.map(words) {
                         None => Event::LinkUp { link, peer },
                         Some((reason, why)) => {
                             Event::LinkDown { link, peer, reason: reason.to_owned(), why: why.to_owned() }

@@ -86,6 +86,7 @@ impl Task {
             turns: self.turns.view(),
             process: meter::process(),
             http: self.http.as_ref().map(|counted| counted.view()).unwrap_or_default(),
+            tncs: self.tnc_views(),
             links: self.link_views(now),
         }
     }
@@ -249,20 +250,28 @@ impl Task {
         let links = self.links.lock().expect("no thread panics while it has the links");
         let mut ids: BTreeSet<LinkId> = links.iter().map(|(id, _)| id).collect();
         ids.extend(self.seen.keys().copied());
-        let sessions = &self.engines.lower.second;
+        let sessions = &self.engines.lower.second.internet;
+        let radios = &self.engines.lower.second.radios;
         let shown = ids.into_iter().map(|id| {
             let seen = self.seen.get(&id).cloned().unwrap_or_default();
             let layer = sessions.get(id);
             let session = layer.and_then(Layer::session);
             let address = self.address(id).map(str::to_owned);
-            let down = seen.down.filter(|_| !seen.up).map(down_words);
+            let words = if radios.owns(id) { radio_down_words } else { down_words };
+            let down = seen.down.filter(|_| !seen.up).map(words);
             view::Link {
                 name: links.name(id),
-                address: address.or_else(|| links.get(id).map(|known| known.link.address.clone())),
+                address: address.or_else(|| {
+                    links.get(id).map(|known| known.link.address.clone()).filter(|_| !radios.owns(id))
+                }),
                 calls: id.is_incoming(),
                 up: seen.up,
                 peer: seen.peer,
-                tcpcl: session.and_then(|session| session.version()).map(|version| version.number()),
+                tcpcl: session
+                    .and_then(|session| session.version())
+                    .map(|version| version.number())
+                    .or_else(|| radios.version(id)),
+                radio: radios.link_view(id, &self.setup.config.tnc),
                 unacknowledged: matches!(layer, Some(Layer::Udp(_))),
                 down_reason: down.map(|(reason, _)| reason.to_owned()),
                 why_down: down.map(|(_, words)| self.tls.of(id).unwrap_or(words).to_owned()),
@@ -274,7 +283,7 @@ impl Task {
                     .map(|accept| accept.name().to_owned())
                     .collect(),
                 since_s: now.saturating_since(seen.since).as_secs_f64(),
-                counters: layer.map(Layer::counts).unwrap_or_default(),
+                counters: layer.map(Layer::counts).or_else(|| radios.counts(id)).unwrap_or_default(),
             }
         });
         shown.collect()
@@ -307,6 +316,7 @@ impl Task {
         match added {
             Ok(id) => {
                 self.setup.config = config;
+                self.engines.lower.second.radios.add(id);
                 self.ask(now, AppRequest::OpenLink { link: id });
                 Reply::Done
             }
@@ -360,6 +370,13 @@ impl Task {
 
     /// Takes over the links and routes of a configuration; the rest waits for the next start.
     pub(crate) fn apply(&mut self, now: Instant, new: Config) -> Reply {
+        // Lines are opened when the node starts.
+        let new = Config { tnc: self.setup.config.tnc.clone(), ..new };
+        if let Err(error) = new.check() {
+            let hint =
+                error.hint.or_else(|| Some("a new TNC is used from the node's next start on".to_owned()));
+            return Reply::Error { what: error.what, hint };
+        }
         let old = std::mem::take(&mut self.setup.config);
         for route in
             old.route.iter().filter(|route| !new.route.contains(route) || !same_link(&old, &new, &route.via))
@@ -368,18 +385,21 @@ impl Task {
                 self.ask(now, AppRequest::RemoveRoute { pattern: route.to.clone(), via });
             }
         }
-        let shared = old.callers() == new.callers() && old.tls == new.tls && old.udp == new.udp;
-        let mut opened = Vec::new();
+        let shared = same_sessions(&old, &new);
+        let (mut opened, mut added) = (Vec::new(), Vec::new());
         {
             let mut links = self.links.lock().expect("no thread panics while it has the links");
-            links.set_callers(new.callers());
+            links.set_callers(&new);
             for link in &new.link {
                 if !(shared && old.link.contains(link)) {
                     // It was checked when it was read.
-                    opened.extend(links.add(&new, link).ok().filter(|_| link.open));
+                    let Ok(id) = links.add(&new, link) else { continue };
+                    added.push(id);
+                    opened.extend(link.open.then_some(id));
                 }
             }
         }
+        added.into_iter().for_each(|id| self.engines.lower.second.radios.add(id));
         let gone: Vec<LinkId> = {
             let links = self.links.lock().expect("no thread panics while it has the links");
             let stale = |id: LinkId, link: &Link| {
@@ -391,6 +411,7 @@ impl Task {
         };
         for link in gone {
             self.ask(now, AppRequest::CloseLink { link });
+            self.engines.lower.second.radios.remove(link);
             self.links.lock().expect("no thread panics while it has the links").remove(link);
             self.seen.remove(&link);
             self.planned.remove(&link);
@@ -404,6 +425,8 @@ impl Task {
             tcpcl: new.tcpcl,
             tls: new.tls,
             udp: new.udp,
+            ax25cl: new.ax25cl,
+            ax25cm: new.ax25cm,
             ..old
         };
         self.configure_links();
@@ -468,7 +491,30 @@ pub(crate) fn down_words(reason: DownReason) -> (&'static str, &'static str) {
     }
 }
 
+/// The same of a link over a TNC.
+pub(crate) fn radio_down_words(reason: DownReason) -> (&'static str, &'static str) {
+    match reason {
+        DownReason::Stream(CloseReason::Refused) => ("refused", "the station refuses the link"),
+        DownReason::Stream(CloseReason::Limit) => {
+            ("limit", "there is a link with this station already, or there are too many")
+        }
+        DownReason::Stream(CloseReason::Reset) => {
+            ("reset", "the link broke: the two sides did not agree any more")
+        }
+        DownReason::Stream(CloseReason::Finished) => ("finished", "the station ended the link"),
+        other => down_words(other),
+    }
+}
+
 fn same_link(old: &Config, new: &Config, name: &str) -> bool {
     let find = |config: &Config| config.link.iter().find(|link| link.name == name).cloned();
-    find(old) == find(new) && old.callers() == new.callers() && old.tls == new.tls && old.udp == new.udp
+    find(old) == find(new) && same_sessions(old, new)
+}
+
+/// What is the same for all links is the same as before.
+fn same_sessions(old: &Config, new: &Config) -> bool {
+    old.callers() == new.callers()
+        && old.radio_callers() == new.radio_callers()
+        && old.tls == new.tls
+        && old.udp == new.udp
 }

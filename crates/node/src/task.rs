@@ -3,7 +3,7 @@
 //! ```text
 //!      applications            Desk
 //!     ----------------------------------------------------
-//!      engines      Agent over (storage, Fan of Layer)
+//!      engines      Agent over (storage, Neighbours)
 //!     ----------------------------------------------------
 //!      threads      Drive            pumps, one a connection
 //! ```
@@ -20,16 +20,19 @@ use crate::event::{ClientId, ConnectionId, Event};
 use crate::events::Events;
 use crate::folders::Shown;
 use crate::layer::Layer;
-use crate::links::{Past, Sessions, Shared};
+use crate::links::{Past, Shared};
 use crate::message::{Message, Reply, Request};
 use crate::meter::Turns;
+use crate::neighbours::Neighbours;
 use crate::noting::Watching;
 use crate::patient::Patience;
 use crate::pressure::{Pressure, SHARE_BYTES};
+use crate::radio::Lines;
 use crate::setup::{Setup, WallClock};
 use crate::storage::Drive;
 use crate::stream::{Order, Said, Window, Wire, pump};
 use crate::tls::{self, Credentials, Handshake, Trouble};
+use crate::tnc::Line;
 use crate::view::Proven;
 use longwire_proto::bp::agent::Agent;
 use longwire_proto::engine::Engine;
@@ -50,7 +53,7 @@ const CLOCK_EVERY: Duration = Duration::from_secs(5);
 const BATCH_EVENTS: usize = 256;
 
 /// All engines of a node.
-pub(crate) type Engines = Stack<Agent, Beside<Through<Storage>, Sessions>>;
+pub(crate) type Engines = Stack<Agent, Beside<Through<Storage>, Neighbours>>;
 
 /// A connection of a link.
 #[derive(Debug)]
@@ -120,6 +123,7 @@ pub(crate) struct Task {
     /// Connections whose room has changed.
     roomier: BTreeSet<LinkId>,
     sockets: Sockets,
+    pub(crate) lines: Lines,
 }
 
 /// What a task is made of.
@@ -137,6 +141,7 @@ pub(crate) struct Parts {
     pub(crate) http: Option<Arc<crate::http::Counted>>,
     pub(crate) noted: Arc<Events>,
     pub(crate) control: Arc<control::Counted>,
+    pub(crate) tncs: Vec<Line>,
 }
 
 impl Task {
@@ -146,6 +151,7 @@ impl Task {
             wall_clock: parts.setup.wall_clock.clone(),
             desk: Desk::new(parts.engines.upper.node().to_string()),
             sockets: Sockets::new(stream.window_bytes, parts.tell.clone()),
+            lines: Lines::new(parts.tncs, parts.tell.clone()),
             engines: parts.engines,
             setup: parts.setup,
             links: parts.links,
@@ -335,6 +341,7 @@ impl Task {
             Event::Damage(damage) => self.hear_damage(now, &damage),
             Event::Stream(id, said) => self.hear_stream(now, id, said),
             Event::Datagrams(link, number, said) => self.hear_datagrams(now, link, number, said),
+            Event::Line(tnc, number, said) => self.hear_line(now, tnc, number, said),
             Event::Listens(socket, at) => {
                 let link =
                     self.links.lock().expect("no thread panics while it has the links").listening(at.clone());
@@ -397,7 +404,7 @@ impl Task {
                 StreamIndication::Closed(reason)
             }
         };
-        self.engines.handle_indication(now, Port::Second((link, Port::First(indication))));
+        self.engines.handle_indication(now, Port::Second(Port::First((link, Port::First(indication)))));
     }
 
     /// Says how much more each connection takes, once a batch.
@@ -412,13 +419,13 @@ impl Task {
                 continue;
             };
             let room = StreamIndication::Room(most.saturating_sub(connection.queued));
-            self.engines.handle_indication(now, Port::Second((link, Port::First(room))));
+            self.engines.handle_indication(now, Port::Second(Port::First((link, Port::First(room)))));
         }
     }
 
     /// Notes what the engine had against the security of a session that is now over.
     fn note_refusal(&mut self, now: Instant, link: LinkId) {
-        let session = self.engines.lower.second.get(link).and_then(Layer::session);
+        let session = self.engines.lower.second.internet.get(link).and_then(Layer::session);
         let down = session.and_then(|session| session.last_down());
         let Some(connection) = self.connections.get(&link) else { return };
         let trouble = match (down, &connection.proven) {
@@ -456,12 +463,12 @@ impl Task {
     fn end(&mut self, now: Instant, link: LinkId) {
         self.forget(link);
         let closed = StreamIndication::Closed(CloseReason::Limit);
-        self.engines.handle_indication(now, Port::Second((link, Port::First(closed))));
+        self.engines.handle_indication(now, Port::Second(Port::First((link, Port::First(closed)))));
     }
 
     /// Looks which callers carry bundles.
     fn look_at_callers(&mut self, now: Instant) {
-        let sessions = &self.engines.lower.second;
+        let sessions = &self.engines.lower.second.internet;
         let carried = |link| {
             let counters = sessions.get(link).and_then(Layer::session).map(|session| *session.counters());
             let counters = counters.unwrap_or_default();
@@ -473,7 +480,7 @@ impl Task {
     /// What all sessions have counted, those that are over included.
     pub(crate) fn session_counters(&self) -> tcpcl::Counters {
         let past = *self.past.lock().expect("no thread panics with the counts");
-        let sessions = self.engines.lower.second.iter();
+        let sessions = self.engines.lower.second.internet.iter();
         sessions
             .filter_map(|(_, layer)| layer.session())
             .fold(past, |sum, session| sum.plus(session.counters()))
@@ -576,7 +583,7 @@ impl Task {
 
     fn hear_datagrams(&mut self, now: Instant, link: LinkId, number: u64, said: datagram::Said) {
         for indication in self.sockets.hear(link, number, said) {
-            self.engines.handle_indication(now, Port::Second((link, Port::Second(indication))));
+            self.engines.handle_indication(now, Port::Second(Port::First((link, Port::Second(indication)))));
         }
     }
 
@@ -608,8 +615,13 @@ impl Task {
             }
             match self.engines.poll_request(now) {
                 Some(Port::First(request)) => self.store.request(now, request),
-                Some(Port::Second((link, Port::First(request)))) => self.stream_request(link, request),
-                Some(Port::Second((link, Port::Second(request)))) => self.datagrams_request(link, request),
+                Some(Port::Second(Port::First((link, Port::First(request))))) => {
+                    self.stream_request(link, request);
+                }
+                Some(Port::Second(Port::First((link, Port::Second(request))))) => {
+                    self.datagrams_request(link, request);
+                }
+                Some(Port::Second(Port::Second((tnc, request)))) => self.lines.request(tnc, request),
                 None => {
                     if let Some(answer) = self.store.answer(now) {
                         self.engines.handle_indication(now, Port::First(answer));

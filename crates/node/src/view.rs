@@ -68,8 +68,67 @@ pub struct Status {
     pub process: Process,
     /// What the HTTP interface has counted; empty: it is off.
     pub http: Counts,
+    /// Its TNCs.
+    #[serde(default)]
+    pub tncs: Vec<Tnc>,
     /// Its links.
     pub links: Vec<Link>,
+}
+
+/// A TNC.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tnc {
+    /// What it is called.
+    pub name: String,
+    /// Where it is: host and port, or a device and its speed.
+    pub address: String,
+    /// The callsign of this station on it.
+    pub callsign: String,
+    /// True while its line stands.
+    pub up: bool,
+    /// Why it does not, for a person; none: it does, or is being tried for the first time.
+    pub why_down: Option<String>,
+    /// Attempts to have the line that failed in a row.
+    pub attempts_failed: u64,
+    /// Whether it tells when a frame has left (acknowledgement mode); none: that is not known yet.
+    pub acknowledges: Option<bool>,
+    /// Frames that it has and that have not left, as far as is known.
+    pub frames_waiting: u64,
+    /// What was counted of it, and of all AX.25 links over it.
+    pub counters: Counts,
+}
+
+/// How a link over a TNC is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Radio {
+    /// The name of its TNC.
+    pub tnc: String,
+    /// The callsign of this station.
+    pub callsign: String,
+    /// The callsign of the peer.
+    pub peer: String,
+    /// The digipeaters on the way, the nearest first.
+    pub via: Vec<String>,
+    /// The convergence layer: `ax25cl`, or `ax25cm` for TCPCL 3.
+    pub convergence: String,
+    /// How it is, for a person: calling, connected, sending 4 of 29 frames, waiting for a clear channel ..
+    pub state: String,
+    /// Times in a row that no answer came.
+    pub retries: u64,
+    /// After so many it is given up, and called again later.
+    pub retries_max: u64,
+    /// I frames on their way.
+    pub frames_in_flight: u64,
+    /// The most that there may be.
+    pub window_frames: u64,
+    /// How far the numbers of its frames count: 8 or 128; zero: there is no link.
+    pub modulo: u64,
+    /// Of the bundles under way: frames that have gone out; none: nothing is under way.
+    pub frames_sent: Option<u64>,
+    /// Of the bundles under way: frames in all.
+    pub frames_in_all: Option<u64>,
+    /// What the AX.25 link has counted, as long as it is there.
+    pub link: Counts,
 }
 
 /// How long the node takes for a turn: whatever comes in waits for the one under way.
@@ -220,6 +279,9 @@ pub struct Link {
     pub peer: Option<String>,
     /// The version of TCPCL that is spoken on it.
     pub tcpcl: Option<u8>,
+    /// How it is over its TNC; none: it goes over something else.
+    #[serde(default)]
+    pub radio: Option<Radio>,
     /// True over UDP: what is sent is handed over, and nobody knows whether it arrives.
     pub unacknowledged: bool,
     /// Why it is down, in one word.
@@ -593,6 +655,24 @@ pub enum Event {
     CallerTurnedAway {
         /// Where it is.
         address: String,
+    },
+    /// The line of a TNC stands.
+    TncUp {
+        /// Which.
+        tnc: String,
+        /// The callsign of this station on it.
+        callsign: String,
+    },
+    /// The line of a TNC is lost, or cannot be had. It is tried again.
+    TncDown {
+        /// Which.
+        tnc: String,
+        /// Why, for a person.
+        why: String,
+        /// What was kept, for a person.
+        kept: String,
+        /// What may help.
+        hint: String,
     },
     /// The configuration was read again.
     ConfigurationRead,

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::reach::{Reach, bytes, seconds};
 use clap::{Args, Subcommand};
 use longwire_node::message::Request;
-use longwire_node::view::{Link, Proven};
+use longwire_node::view::{Link, Proven, Radio, Tnc};
 use std::fmt::Write;
 
 /// A node's links: show, add, cut, heal and remove them
@@ -82,8 +82,13 @@ pub(super) fn words(links: &[Link]) -> String {
         };
         let count = |key: &str| bytes(link.counters.get(key).copied().unwrap_or(0));
         let (sent, received) = (count("payload_sent"), count("payload_received"));
-        let (name, address) = (&link.name, link.address.as_deref().unwrap_or("?"));
-        let _ = writeln!(out, "link `{name}` at {address}: {state}; {sent} sent, {received} received");
+        let name = &link.name;
+        let address = match &link.radio {
+            Some(radio) => station(radio),
+            None => link.address.clone().unwrap_or_else(|| "?".to_owned()),
+        };
+        let radio = link.radio.as_ref().map_or(String::new(), |radio| format!("; {}", radio.state));
+        let _ = writeln!(out, "link `{name}` at {address}: {state}{radio}; {sent} sent, {received} received");
         if !link.would_help.is_empty() {
             let list: Vec<String> = link.would_help.iter().map(|name| format!("\"{name}\"")).collect();
             let _ = writeln!(
@@ -94,6 +99,38 @@ pub(super) fn words(links: &[Link]) -> String {
         }
     }
     if out.is_empty() { "no links\n".to_owned() } else { out }
+}
+
+/// A station, the way to it, and over what.
+fn station(radio: &Radio) -> String {
+    let via = if radio.via.is_empty() { String::new() } else { format!(" via {}", radio.via.join(", ")) };
+    format!("{}{via} over TNC `{}`", radio.peer, radio.tnc)
+}
+
+/// One line a TNC.
+pub(super) fn tncs(tncs: &[Tnc]) -> String {
+    let mut out = String::new();
+    for tnc in tncs {
+        let state = match (tnc.up, &tnc.why_down) {
+            (true, _) => "up".to_owned(),
+            (false, None) => "not up yet".to_owned(),
+            (false, Some(why)) => {
+                format!("down: {why}, {} attempts; what waits is kept", tnc.attempts_failed)
+            }
+        };
+        let count = |key: &str| tnc.counters.get(key).copied().unwrap_or(0);
+        let _ = writeln!(
+            out,
+            "TNC `{}` at {}, this is {}: {state}; {} frames sent, {} heard, {} sent again",
+            tnc.name,
+            tnc.address,
+            tnc.callsign,
+            count("sent"),
+            count("received"),
+            count("information_repeated")
+        );
+    }
+    out
 }
 
 /// What TLS proves of the peer.

@@ -42,6 +42,7 @@ fn words(status: &view::Status) -> String {
             let _ = writeln!(out, "  {line}");
         }
     }
+    out += &super::links::tncs(&status.tncs);
     out += &super::links::words(&status.links);
     for (kind, count) in &status.tls.troubles {
         let _ = writeln!(out, "{:<28}{count}", format!("tls: {}", kind.replace('_', " ")));

@@ -19,6 +19,9 @@ impl Config {
         };
         line(format!("This node is {node}."));
         match &self.listen[..] {
+            [] if self.tnc.iter().any(|tnc| tnc.answer) => {
+                line("Nobody can call it over TCP: `listen` is empty.".into());
+            }
             [] => line("Nobody can call it: `listen` is empty.".into()),
             all => {
                 let version = match (self.tcpcl.versions, self.tcpcl.tls) {
@@ -56,6 +59,7 @@ impl Config {
         for link in self.link.iter().filter(|link| link.kind == Kind::Udp) {
             self.explain_udp(link, &mut line);
         }
+        self.explain_radio(&mut line);
         for link in self.link.iter().filter(|link| link.kind == Kind::Tcp) {
             let who =
                 link.peer.as_ref().map_or("whoever is there".to_owned(), |peer| format!("{peer}, no other"));

@@ -146,3 +146,71 @@ fn a_token_is_not_listed() {
     let words = config.explain();
     assert!(words.contains("http.token = \"..\"") && !words.contains("a-long-secret"), "{words}");
 }
+
+const TNC: &str =
+    "node = 'dtn://a/'\n[[tnc]]\nname = 'vhf'\naddress = '127.0.0.1:8001'\ncallsign = 'oe1abc-7'\n";
+const LINK: &str = "[[link]]\nname = 'bob'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'OE1XYZ'\n";
+
+#[test]
+fn a_tnc_and_links_over_it_are_explained() {
+    let text = format!(
+        "{TNC}[tnc.kiss]\ntx-delay = '150 ms'\n[tnc.ax25]\nwindow-frames = 4\n{LINK}path = ['OE1XXR-1']\n\
+         peer = 'dtn://bob/'\n[link.ax25]\nversion = 'plain'\n[link.ax25cl]\nresume-within = '1 h'\n"
+    );
+    let config = parse(&text).expect("it makes sense");
+    let neighbour = config.neighbour(&config.link[0]).expect("it makes sense").expect("it is on the air");
+    assert_eq!(
+        (neighbour.tnc, neighbour.peer.link.window_frames),
+        (0, 4),
+        "what all of the TNC's links have"
+    );
+    assert_eq!(neighbour.peer.link.version, longwire_proto::ax25::Version::Plain, "and what is its own");
+    assert_eq!(neighbour.ours.resume_within, Duration::from_secs(3600));
+    assert_eq!(neighbour.ours.node_id, "dtn://a/");
+    assert_eq!(neighbour.ours.peer_node_id.as_deref(), Some("dtn://bob/"));
+    let words = config.explain();
+    for part in [
+        "TNC `vhf` at 127.0.0.1:8001: this station is OE1ABC-7 on it, at 1200 bit/s; TXDELAY 150ms",
+        "It calls link `bob`: OE1XYZ by way of OE1XXR-1 over TNC `vhf`",
+        "4 where it counts to 8",
+        "  tnc.0.kiss.tx-delay = \"150 ms\"",
+        "  tnc.0.serial-rate-bps = 9600",
+        "  link.0.ax25.version = \"plain\"",
+        "  ax25cl.resume-within = \"15 min\"",
+    ] {
+        assert!(words.contains(part), "{part}\n{words}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
+    let cases = [
+        (TNC.replace("oe1abc-7", "oe1abc-16"), "`oe1abc-16` is no callsign", "0 to 15"),
+        (TNC.replace("oe1abc-7", ""), "`` is no callsign", "such as EI7IG"),
+        (format!("{TNC}serial = '/dev/ttyUSB0'"), "an `address` and a `serial` line", "leave one out"),
+        (TNC.replace("address = '127.0.0.1:8001'\n", ""), "neither `address` nor `serial`", "/dev/ttyUSB0"),
+        (TNC.replace("127.0.0.1:8001", "8001"), "`8001` is no address", "8001"),
+        (format!("{TNC}[tnc.ax25]\nwindow-frames = 8"), "ax25.window-frames` is 8", "modulo 8 has seven"),
+        (format!("{TNC}[tnc.ax25]\ninformation-bytes-max = 40"), "the node id alone takes 8", "256 is usual"),
+        (format!("{TNC}[tnc.kiss]\nslot-time = '3 s'"), "kiss.slot-time` is 3", "units of 10 ms"),
+        (format!("{TNC}[tnc.kiss]\ntxdelay = '3 s'"), "unknown field `txdelay`", "did you mean `tx-delay`?"),
+        (format!("{TNC}links-max = 0"), "`links-max` is 0", "answer = false"),
+        (format!("{TNC}{}", &TNC[TNC.find('[').unwrap_or(0)..]), "two TNCs are called `vhf`", "otherwise"),
+        (format!("{TNC}{}", LINK.replace("'vhf'", "'vhv'")), "there is no TNC `vhv`", "did you mean `vhf`?"),
+        (format!("{TNC}{}", LINK.replace("OE1XYZ", "OE1ABC-7")), "is this station itself", "SSID of its own"),
+        (format!("{TNC}{LINK}address = 'b:1'"), "`address` means nothing there", "`tnc` and `callsign`"),
+        (format!("{TNC}{LINK}[link.tcpcl]\nkeepalive = '9 s'"), "`tcpcl` means nothing there", "ax25cm"),
+        (format!("{TNC}{LINK}path = [{}]", "'X', ".repeat(9)), "has 9 digipeaters", "eight"),
+        (format!("{TNC}{LINK}[link.ax25]\nwindow-frames = 0"), "ax25.window-frames` is 0", "seven"),
+        (format!("{TNC}[ax25cm]\nversions = '4'"), "`ax25cm` is TCPCL version 3", "leave `versions`"),
+        (
+            format!("{TNC}[[link]]\nname = 'b'\naddress = 'b:1'\ncallsign = 'X'"),
+            "`callsign` means nothing there",
+            "ax25cl",
+        ),
+    ];
+    for (text, what, hint) in cases {
+        let said = parse(&text).expect_err(&text).to_string();
+        assert!(said.contains(what) && said.contains("hint: ") && said.contains(hint), "{text}: {said}");
+    }
+}

@@ -4,7 +4,7 @@
 //! names begin alike are one family with a `reason`. Links of the configuration have a label each; callers, who come and go,
 //! are in the sums over all sessions.
 
-use crate::view::{Counts, Link, Status};
+use crate::view::{Counts, Link, Status, Tnc};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -89,6 +89,7 @@ impl Collector for Scrape {
         node(&mut out, status)?;
         agent(&mut out, &status.counters)?;
         links(&mut out, status)?;
+        tncs(&mut out, status)?;
         let help = "TLS handshakes that were made";
         out.counter("longwire_tls_handshakes", help, status.tls.secured)?;
         let troubles =
@@ -254,6 +255,56 @@ fn links(out: &mut Out<'_>, status: &Status) -> fmt::Result {
         out.one(&name, help(counter), unit.as_ref(), MetricType::Counter, *count as f64)?;
     }
     Ok(())
+}
+
+fn tncs(out: &mut Out<'_>, status: &Status) -> fmt::Result {
+    let by_name = |value: fn(&Tnc) -> f64| -> Family {
+        status.tncs.iter().map(|tnc| (tnc.name.clone(), value(tnc))).collect()
+    };
+    let up = by_name(|tnc| f64::from(u8::from(tnc.up)));
+    out.family(
+        ("longwire_tnc_up", "1 while the line of the TNC stands"),
+        None,
+        MetricType::Gauge,
+        "tnc",
+        &up,
+    )?;
+    let waiting = by_name(|tnc| tnc.frames_waiting as f64);
+    let words = ("longwire_tnc_waiting_frames", "Frames that the TNC has and that have not left");
+    out.family(words, None, MetricType::Gauge, "tnc", &waiting)?;
+    let mut families: BTreeMap<&str, Family> = BTreeMap::new();
+    for tnc in &status.tncs {
+        for (counter, count) in &tnc.counters {
+            families.entry(counter).or_default().insert(tnc.name.clone(), *count as f64);
+        }
+    }
+    for (counter, family) in &families {
+        let name = format!("longwire_tnc_{counter}");
+        out.family((&name, tnc_help(counter)), None, MetricType::Counter, "tnc", family)?;
+    }
+    let retries: Family = status
+        .links
+        .iter()
+        .filter(|link| !link.calls)
+        .filter_map(|link| Some((link.name.clone(), link.radio.as_ref()?.retries as f64)))
+        .collect();
+    let words = ("longwire_link_retries", "Times in a row that the station of the link has not answered");
+    out.family(words, None, MetricType::Gauge, "link", &retries)
+}
+
+fn tnc_help(counter: &str) -> &'static str {
+    match counter {
+        "sent" => "Frames given to the TNC",
+        "received" => "Frames that the TNC gave",
+        "damaged" => "Contents of the line that are no frames, too long, or with a wrong checksum",
+        "connections" => "Times that the line stood",
+        "information_sent" => "I frames sent for the first time",
+        "information_repeated" => "I frames sent again",
+        "information_received" => "I frames that came in order, or filled a hole",
+        "duplicates" => "I frames that had come before, or were outside the window",
+        "timeouts" => "Times that no answer came in time",
+        _ => "A count; the status has it under the same name",
+    }
 }
 
 fn turns(out: &mut Out<'_>, status: &Status) -> fmt::Result {

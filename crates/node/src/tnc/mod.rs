@@ -34,11 +34,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Bytes that wait for a line: more than any window of frames, escaped.
-const QUEUE_BYTES: u64 = 256 * 1024;
+pub(crate) const QUEUE_BYTES: u64 = 256 * 1024;
 /// Bytes of a line that rise without being released.
-const WINDOW_BYTES: u64 = 64 * 1024;
+pub(crate) const WINDOW_BYTES: u64 = 64 * 1024;
 /// A line that takes nothing for so long is closed and opened anew.
-const STALL: Duration = Duration::from_secs(60);
+pub(crate) const STALL: Duration = Duration::from_secs(60);
 /// The speed of serial lines whose is not given, bit/s.
 const SPEED_BPS: u32 = 9600;
 
@@ -81,8 +81,17 @@ impl FromStr for Line {
     }
 }
 
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Line::Tcp(address) => f.write_str(address),
+            Line::Serial { path, speed_bps } => write!(f, "{path}@{speed_bps}"),
+        }
+    }
+}
+
 impl Line {
-    async fn open(&self) -> io::Result<Box<dyn Wire>> {
+    pub(crate) async fn open(&self) -> io::Result<Box<dyn Wire>> {
         match self {
             Line::Tcp(address) => {
                 let stream = TcpStream::connect(address).await?;

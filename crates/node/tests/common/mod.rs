@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub(crate) mod air;
 pub(crate) mod web;
 
 /// Nothing in these tests takes longer.

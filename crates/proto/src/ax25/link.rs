@@ -3,6 +3,7 @@
 use super::config::{Counters, LinkConfig, Radio, Version};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
 use super::receive::Receiver;
+use super::station::Phase;
 use super::transmit::Sender;
 use super::xid::{Options, Parameters, Recovery};
 use super::{Callsign, segment};
@@ -207,6 +208,21 @@ impl Link {
 
     pub(super) fn is_connected(&self) -> bool {
         matches!(self.state, State::Connected | State::Identifying)
+    }
+
+    /// How far it is; none: it is over.
+    pub(super) fn phase(&self) -> Option<Phase> {
+        match self.state {
+            State::Opening(_) => Some(Phase::Calling),
+            State::Identifying | State::Connected => Some(Phase::Connected),
+            State::Releasing => Some(Phase::Ending),
+            State::Closed => None,
+        }
+    }
+
+    /// Tries without an answer.
+    pub(super) fn tries(&self) -> u8 {
+        self.tries
     }
 
     /// The user may send.

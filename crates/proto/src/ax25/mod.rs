@@ -47,5 +47,5 @@ pub use config::{Config, Counters, LinkConfig, Peer, Radio, Version};
 pub use frame::{Control, Frame, Modulo, Supervisory, Unnumbered, pid};
 pub use internet::{Carriage, InterfaceTo, Internet};
 pub use monitor::{Heard, Watcher, Windows};
-pub use station::{Drops, Station};
+pub use station::{Drops, Phase, Standing, Station};
 pub use xid::{Options, Parameters, Recovery};

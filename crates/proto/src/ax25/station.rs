@@ -12,6 +12,7 @@ use crate::service::{
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Answers to strangers that wait for the channel; more are dropped.
@@ -24,7 +25,7 @@ const UNCONNECTED_MAX: usize = 8;
 const KNOWN_MAX: usize = 256;
 
 /// Counts of what a station dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// Frames that are none.
     pub damaged: u64,
@@ -36,6 +37,32 @@ pub struct Drops {
     pub overflow: u64,
     /// Requests for links that are closed.
     pub late_requests: u64,
+}
+
+/// How far a link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It calls its peer.
+    Calling,
+    /// It stands.
+    Connected,
+    /// It is being ended.
+    Ending,
+}
+
+/// How a link stands, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// How far it is.
+    pub phase: Phase,
+    /// Times in a row that no answer came, and after how many it is given up.
+    pub tries: (u8, u8),
+    /// I frames on their way, and the most that there may be.
+    pub frames: (usize, u8),
+    /// How far its numbers count.
+    pub modulo: Modulo,
+    /// It has something for the air.
+    pub wants_air: bool,
 }
 
 #[derive(Debug)]
@@ -130,6 +157,39 @@ impl Station {
     pub fn outstanding(&self, link: LinkId) -> Option<(usize, u8)> {
         let place = self.places.get(&link)?;
         Some((place.link.sender.outstanding(), place.link.agreed.window))
+    }
+
+    /// How a link stands; none: there is none.
+    pub fn standing(&self, id: LinkId) -> Option<Standing> {
+        let place = self.places.get(&id)?;
+        Some(Standing {
+            phase: place.link.phase()?,
+            tries: (place.link.tries(), place.link.agreed.retries),
+            frames: (place.link.sender.outstanding(), place.link.agreed.window),
+            modulo: place.link.agreed.modulo,
+            wants_air: place.link.wants_air(),
+        })
+    }
+
+    /// Whom a link leads to, and over which digipeaters.
+    pub fn way_to(&self, id: LinkId) -> Option<(Callsign, &[Callsign])> {
+        match self.places.get(&id) {
+            Some(place) => Some((place.link.peer, &place.link.path)),
+            None => self.config.peers.get(&id).map(|peer| (peer.station, &peer.path[..])),
+        }
+    }
+
+    /// What a link has counted, as long as it is there.
+    pub fn link_counters(&self, id: LinkId) -> Option<&Counters> {
+        self.places.get(&id).map(|place| &place.link.counters)
+    }
+
+    /// The peer that is called by this id from now on; none: nobody is. A link that stands is left alone.
+    pub fn set_peer(&mut self, id: LinkId, peer: Option<Peer>) {
+        match peer {
+            Some(peer) => drop(self.config.peers.insert(id, peer)),
+            None => drop(self.config.peers.remove(&id)),
+        }
     }
 
     /// How far the numbers of a link count.

@@ -46,6 +46,12 @@ impl Outgoing {
             || self.open.values().any(|open| open.number.is_some() && open.handed == open.length)
     }
 
+    /// Of the bundles that have begun: bytes packed, and bytes in all.
+    pub(super) fn under_way(&self) -> Option<(u64, u64)> {
+        let begun = self.open.values().filter(|open| open.number.is_some());
+        begun.map(|open| (open.packed, open.length)).reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
     /// Bytes handed down and not packed.
     pub(super) fn queued(&self) -> u64 {
         self.queued

@@ -162,6 +162,16 @@ impl Session {
         self.course.up && matches!(self.link, Link::None | Link::Calling)
     }
 
+    /// Of the bundles that are open: bytes that have gone out, and bytes in all; none: nothing is open.
+    pub fn under_way(&self) -> Option<(u64, u64)> {
+        self.course.outgoing.under_way()
+    }
+
+    /// What fits in a frame of its link, bytes; zero: it has none.
+    pub fn frame_bytes(&self) -> usize {
+        self.span.bytes_best
+    }
+
     /// The peer's tag, once it is known.
     pub fn peer_tag(&self) -> Option<u32> {
         self.course.peer_tag

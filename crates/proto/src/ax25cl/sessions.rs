@@ -60,6 +60,26 @@ impl Sessions {
         self.places.get(&id).map(|place| place.session.counters())
     }
 
+    /// A session that there is.
+    pub fn session(&self, id: LinkId) -> Option<&Session> {
+        self.places.get(&id).map(|place| &place.session)
+    }
+
+    /// Who has called; none: this node calls, or there is no such session.
+    pub fn caller(&self, id: LinkId) -> Option<&str> {
+        self.places.get(&id).map(|place| place.caller.as_str()).filter(|caller| !caller.is_empty())
+    }
+
+    /// The link that a session has now.
+    pub fn link_of(&self, id: LinkId) -> Option<LinkId> {
+        self.places.get(&id).and_then(|place| place.link)
+    }
+
+    /// A link belongs to a session, or will when it is called again.
+    pub fn owns(&self, link: LinkId) -> bool {
+        self.owners.contains_key(&link)
+    }
+
     fn make(&mut self, id: LinkId, caller: Option<String>) -> bool {
         let Some(config) = (self.configure)(id) else {
             self.declined += 1;

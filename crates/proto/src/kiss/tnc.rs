@@ -137,6 +137,21 @@ impl Tnc {
         }
     }
 
+    /// Frames that it has and that have not left, as far as is known.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// It has frames and others were heard meanwhile: it waits for a clear channel.
+    pub fn waits(&self) -> bool {
+        self.waits && !self.held.is_empty() && !self.config.full_duplex
+    }
+
+    /// Attempts to have the line that failed in a row.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
     /// Why the line ended the last time.
     pub fn last_close(&self) -> Option<CloseReason> {
         self.last_close

@@ -1,0 +1,345 @@
+//! `[[tnc]]` and links over it: packet radio.
+
+use super::{Config, Kind, Link, out_of_range};
+use crate::tnc::Line;
+use longwire_proto::ax25::{self, Callsign, DIGIPEATERS_MAX, LinkConfig, Radio, Version};
+use longwire_proto::bp::Eid;
+use longwire_proto::tcpcl::{Tls, Versions};
+use longwire_proto::{ax25cl, kiss, tcpcl};
+use longwire_settings::error::{Error, nearest};
+use longwire_settings::toml_text;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The longest node id that the convergence layer over AX.25 says, bytes.
+const NODE_ID_BYTES_MAX: usize = 100;
+/// What a frame has to have room for beside the node id: who calls, and where it goes on.
+const BESIDE_NODE_ID_BYTES: usize = 40;
+
+/// A TNC: a controller between this node and a radio, in KISS mode; Dire Wolf is one, too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Tnc {
+    /// What it is called, by links.
+    pub name: String,
+    /// Where it is, over TCP: `host:port`, such as `127.0.0.1:8001`. Default: none, it is on a serial line.
+    pub address: Option<String>,
+    /// The device of its serial line, such as `/dev/ttyUSB0`; 8 data bits, no parity, one stop bit. Default: none, it is
+    /// reached over TCP. KISS 3.
+    pub serial: Option<String>,
+    /// The speed of the serial line, bit/s. Default 9,600.
+    pub serial_rate_bps: u32,
+    /// The callsign of this station, with its SSID where it has one: `EI7IG-3`. Each station on a channel needs its own.
+    /// AX.25 3.12.2.
+    pub callsign: String,
+    /// Stations may call. Default: yes.
+    pub answer: bool,
+    /// It repeats what names it as digipeater. Default: no. AX.25 3.12.4.
+    pub repeats: bool,
+    /// Links at a time; calls beyond are refused. Default 64.
+    pub links_max: usize,
+    /// What stations, their controllers and the lines between them take for an answer. Default 500 ms.
+    pub turnaround: Duration,
+    /// The longest time that one key-up sends frames; what is left waits for the next one. Default 60 s. AX.25 6.7.1 (T107).
+    pub transmission_max: Duration,
+    /// How the TNC is spoken with, and its channel.
+    pub kiss: kiss::Config,
+    /// How its AX.25 links work.
+    pub ax25: LinkConfig,
+}
+
+impl Default for Tnc {
+    fn default() -> Self {
+        Tnc {
+            name: String::new(),
+            address: None,
+            serial: None,
+            serial_rate_bps: 9600,
+            callsign: String::new(),
+            answer: true,
+            repeats: false,
+            links_max: 64,
+            turnaround: Duration::from_millis(500),
+            transmission_max: Duration::from_secs(60),
+            kiss: kiss::Config::default(),
+            ax25: LinkConfig::default(),
+        }
+    }
+}
+
+impl Tnc {
+    /// Where it is.
+    ///
+    /// # Errors
+    /// It is nowhere, or at two places.
+    pub fn line(&self) -> Result<Line, Error> {
+        let wrong =
+            |what: &str, hint: &str| Err(Error::new(format!("TNC `{}`: {what}", self.name)).hint(hint));
+        match (&self.address, &self.serial) {
+            (Some(_), Some(_)) => wrong(
+                "it has an `address` and a `serial` line",
+                "leave one out: `address` is over TCP, `serial` is a device",
+            ),
+            (None, None) => wrong(
+                "neither `address` nor `serial` says where it is",
+                "address = \"127.0.0.1:8001\", or serial = \"/dev/ttyUSB0\"",
+            ),
+            (Some(address), None) => match address.parse() {
+                Ok(line @ Line::Tcp(_)) => Ok(line),
+                _ => wrong(
+                    &format!("`{address}` is no address"),
+                    "write host:port; Dire Wolf's KISS has port 8001",
+                ),
+            },
+            (None, Some(path)) if path.starts_with('/') => {
+                Ok(Line::Serial { path: path.clone(), speed_bps: self.serial_rate_bps })
+            }
+            (None, Some(path)) => {
+                wrong(&format!("`{path}` is no serial device"), "write its path, such as /dev/ttyUSB0")
+            }
+        }
+    }
+
+    /// What the channel takes, for reckoning how long an answer may take.
+    fn radio(&self) -> Radio {
+        let kiss::Config { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex, .. } = self.kiss;
+        let turnaround = self.turnaround;
+        Radio { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex, turnaround }
+    }
+
+    /// Its station, without the peers that are called.
+    ///
+    /// # Errors
+    /// Its callsign is none.
+    pub(crate) fn station(&self) -> Result<ax25::Config, Error> {
+        Ok(ax25::Config {
+            callers: self.answer.then(|| self.ax25.clone()),
+            links_max: self.links_max,
+            repeats: self.repeats,
+            radio: self.radio(),
+            transmission_max: self.transmission_max,
+            ..ax25::Config::new(callsign(&format!("TNC `{}`: `callsign`", self.name), &self.callsign)?)
+        })
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.line()?;
+        self.station()?;
+        let place = format!("TNC `{}`", self.name);
+        self.kiss.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: kiss"))))?;
+        self.ax25.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25"))))?;
+        let wrong = |what: &str, hint: &str| Err(Error::new(format!("{place}: {what}")).hint(hint));
+        if self.links_max == 0 {
+            return wrong("`links-max` is 0", "64 is usual; where nobody is to call, `answer = false`");
+        }
+        if self.serial_rate_bps == 0 {
+            return wrong("`serial-rate-bps` is 0", "9600 is usual");
+        }
+        if self.transmission_max.is_zero() {
+            return wrong("`transmission-max` is zero", "60 s is usual");
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// TNCs and links over them, for a person.
+    pub(super) fn explain_radio(&self, line: &mut impl FnMut(String)) {
+        for tnc in &self.tnc {
+            tnc.explain(line);
+        }
+        for link in self.link.iter().filter(|link| link.kind.is_radio()) {
+            let Ok(Some(neighbour)) = self.neighbour(link) else { continue };
+            let who =
+                link.peer.as_ref().map_or("whoever answers".to_owned(), |peer| format!("{peer}, no other"));
+            let when = if link.open { "It calls" } else { "When told to, it calls" };
+            let path: Vec<String> = neighbour.peer.path.iter().map(ToString::to_string).collect();
+            let via = if path.is_empty() { String::new() } else { format!(" by way of {}", path.join(", ")) };
+            let layer = match link.kind {
+                Kind::Ax25cm => "TCPCL 3 over AX.25, as DTN2 has it",
+                _ => "Longwire's own convergence layer",
+            };
+            line(format!(
+                "{when} link `{}`: {}{via} over TNC `{}`, in {layer}, and expects {who}. Nothing is encrypted.",
+                link.name, neighbour.peer.station, link.tnc
+            ));
+            if link.kind == Kind::Ax25cl && link.peer.is_none() {
+                line(format!(
+                    "With `peer` said, link `{}` would send its first bundle without waiting for a word.",
+                    link.name
+                ));
+            }
+        }
+    }
+}
+
+impl Tnc {
+    fn explain(&self, line: &mut impl FnMut(String)) {
+        let at = self.line().map_or_else(|error| error.what, |line| line.to_string());
+        let kiss = &self.kiss;
+        line(format!(
+            "TNC `{}` at {at}: this station is {} on it, at {} bit/s; TXDELAY {:?}, slots of {:?}, persistence {} of 256{}.",
+            self.name,
+            self.callsign.to_ascii_uppercase(),
+            kiss.rate_bps,
+            kiss.tx_delay,
+            kiss.slot_time,
+            u16::from(kiss.persistence) + 1,
+            if kiss.send_parameters {
+                ", which the TNC is told"
+            } else {
+                ", as the TNC has to have them by itself"
+            },
+        ));
+        let LinkConfig {
+            version, window_frames, extended_window_frames, information_bytes_max, retries, ..
+        } = self.ax25;
+        let modulo = match version {
+            Version::Plain => format!("{window_frames} frames at a time, modulo 8"),
+            Version::Extended => format!("{extended_window_frames} frames at a time, modulo 128"),
+            Version::Best => format!(
+                "{extended_window_frames} frames at a time where the peer counts to 128, {window_frames} where it counts to 8"
+            ),
+        };
+        line(format!(
+            "Its links have {modulo}, of at most {information_bytes_max} bytes, and are given up after {retries} retries."
+        ));
+        line(match self.answer {
+            true => "Stations may call there, in either convergence layer over AX.25.".to_owned(),
+            false => "Nobody may call there.".to_owned(),
+        });
+    }
+}
+
+/// A neighbour over a TNC, with all that its sessions need.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Neighbour {
+    /// The number of its TNC in the configuration.
+    pub(crate) tnc: usize,
+    pub(crate) peer: ax25::Peer,
+    pub(crate) kind: Kind,
+    pub(crate) ours: ax25cl::Config,
+    pub(crate) cm: tcpcl::Config,
+}
+
+impl Config {
+    /// What sessions that peers open over AX.25 work by: Longwire's, and TCPCL 3's.
+    pub(crate) fn radio_callers(&self) -> (ax25cl::Config, tcpcl::Config) {
+        let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
+        let ours = ax25cl::Config { node_id: node_id.clone(), ..self.ax25cl.clone() };
+        (ours, tcpcl::Config { node_id, ..self.ax25cm.clone() })
+    }
+
+    /// A link over a TNC; none: it goes over something else.
+    ///
+    /// # Errors
+    /// Its settings make no sense.
+    pub(crate) fn neighbour(&self, link: &Link) -> Result<Option<Neighbour>, Error> {
+        if !link.kind.is_radio() {
+            return Ok(None);
+        }
+        let place = format!("link `{}`", link.name);
+        let found = self.tnc.iter().position(|tnc| tnc.name == link.tnc);
+        let Some(at) = found else { return Err(self.no_tnc(link)) };
+        let tnc = &self.tnc[at];
+        let station = callsign(&format!("{place}: `callsign`"), &link.callsign)?;
+        if callsign("", &tnc.callsign).is_ok_and(|own| own == station) {
+            return Err(Error::new(format!("{place}: {station} is this station itself"))
+                .hint("each station on a channel needs a callsign or SSID of its own"));
+        }
+        if link.path.len() > DIGIPEATERS_MAX {
+            return Err(Error::new(format!("{place}: `path` has {} digipeaters", link.path.len()))
+                .hint("eight are the most that a frame can name (AX.25 3.12.5)"));
+        }
+        let path = link.path.iter().map(|hop| callsign(&format!("{place}: `path`"), hop));
+        let path = path.collect::<Result<Vec<Callsign>, Error>>()?;
+        let ax25: LinkConfig = merged(&tnc.ax25, &link.ax25, &format!("{place}: [ax25]"))?;
+        ax25.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25"))))?;
+        let (ours, cm) = self.radio_callers();
+        let ours: ax25cl::Config = merged(&ours, &link.ax25cl, &format!("{place}: [ax25cl]"))?;
+        ours.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25cl"))))?;
+        let cm: tcpcl::Config = merged(&cm, &link.ax25cm, &format!("{place}: [ax25cm]"))?;
+        cm.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25cm"))))?;
+        check_version(&cm, &format!("{place}: "))?;
+        let peer = match &link.peer {
+            Some(peer) => Some(peer.parse::<Eid>().map_err(|_| super::no_endpoint(peer))?.to_string()),
+            None => None,
+        };
+        Ok(Some(Neighbour {
+            tnc: at,
+            peer: ax25::Peer { station, path, link: ax25 },
+            kind: link.kind,
+            ours: ax25cl::Config { peer_node_id: ours.peer_node_id.clone().or(peer.clone()), ..ours },
+            cm: tcpcl::Config { peer_node_id: cm.peer_node_id.clone().or(peer), ..cm },
+        }))
+    }
+
+    fn no_tnc(&self, link: &Link) -> Error {
+        let names = self.tnc.iter().map(|tnc| tnc.name.as_str());
+        let hint = match nearest(&link.tnc, names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`tnc` is the `name` of a [[tnc]]".to_owned(),
+        };
+        Error::new(format!("link `{}`: there is no TNC `{}`", link.name, link.tnc)).hint(hint)
+    }
+
+    pub(super) fn check_radio(&self) -> Result<(), Error> {
+        for (at, tnc) in self.tnc.iter().enumerate() {
+            if tnc.name.is_empty() {
+                return Err(Error::new(format!("[[tnc]] number {} has no `name`", at + 1))
+                    .hint("links say over which one they go"));
+            }
+            if self.tnc[..at].iter().any(|other| other.name == tnc.name) {
+                return Err(
+                    Error::new(format!("two TNCs are called `{}`", tnc.name)).hint("name one otherwise")
+                );
+            }
+            tnc.check()?;
+            self.check_frames(tnc)?;
+        }
+        let (ours, cm) = self.radio_callers();
+        ours.check().map_err(|fault| out_of_range(fault.within("ax25cl")))?;
+        cm.check().map_err(|fault| out_of_range(fault.within("ax25cm")))?;
+        check_version(&cm, "")
+    }
+
+    /// A node id has to fit in a frame.
+    fn check_frames(&self, tnc: &Tnc) -> Result<(), Error> {
+        let length = self.node_id()?.to_string().len();
+        if length > NODE_ID_BYTES_MAX {
+            return Err(Error::new(format!("the node id has {length} bytes"))
+                .hint("over AX.25 it has at most 100: a shorter one saves air time, too"));
+        }
+        if tnc.ax25.information_bytes_max as usize >= length + BESIDE_NODE_ID_BYTES {
+            return Ok(());
+        }
+        Err(Error::new(format!(
+            "TNC `{}`: `ax25.information-bytes-max` is {}, and the node id alone takes {length}",
+            tnc.name, tnc.ax25.information_bytes_max
+        ))
+        .hint("256 is usual"))
+    }
+}
+
+fn check_version(cm: &tcpcl::Config, place: &str) -> Result<(), Error> {
+    if cm.versions == Versions::Three && cm.tls == Tls::Off {
+        return Ok(());
+    }
+    Err(Error::new(format!("{place}`ax25cm` is TCPCL version 3, without TLS"))
+        .hint("leave `versions` and `tls` out there"))
+}
+
+fn merged<T: Serialize + for<'a> Deserialize<'a>>(
+    all: &T,
+    own: &toml::Table,
+    place: &str,
+) -> Result<T, Error> {
+    let mut table = toml_text::to_table(all);
+    toml_text::merge(&mut table, &toml_text::durations_read(own));
+    toml_text::from_table(table, place)
+}
+
+fn callsign(place: &str, text: &str) -> Result<Callsign, Error> {
+    let read = text.parse::<Callsign>();
+    read.map_err(|why| Error::new(format!("{place}: `{text}` is no callsign")).hint(why.to_string()))
+}

@@ -1,0 +1,185 @@
+//! Which convergence layer a link over AX.25 has: what the configuration says, or what a caller's first packet is.
+//!
+//! A caller of AX25CM-CL begins with the contact header of TCPCL 3 (`dtn!`); whatever else comes is for Longwire's own, which
+//! knows its hello. Until a caller has said something its link is held here, and ended when that takes too long.
+
+use crate::config::Kind;
+use crate::links::Shared;
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::joint::{Fan, Origin, Stack, earlier};
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{Bundles, LinkId, Many, Packets, PacketsIndication, PacketsRequest};
+use longwire_proto::tcpcl::{self, Packaging};
+use longwire_proto::time::{Duration, Instant};
+use longwire_proto::{ax25cl, tcpcl::Session};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How long a caller may take to say something.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
+/// What begins a contact header of TCPCL 3 (RFC 7242 4.1).
+const MAGIC: &[u8] = b"dtn!";
+
+/// A session of TCPCL 3 over packets.
+pub(super) type Packaged = Stack<Session, Packaging>;
+type Make = Box<dyn FnMut(LinkId, Origin) -> Option<Packaged> + Send>;
+
+/// A caller that has not said anything.
+#[derive(Debug)]
+struct Held {
+    connected: PacketsIndication,
+    room: u64,
+    /// When it is ended.
+    until: Instant,
+    /// It is being ended.
+    ending: bool,
+}
+
+/// See the [module](self).
+pub(super) struct Convergence {
+    links: Shared,
+    pub(super) ours: ax25cl::Sessions,
+    pub(super) cm: Fan<LinkId, Packaged, Make>,
+    held: BTreeMap<LinkId, Held>,
+    down: VecDeque<(LinkId, PacketsRequest)>,
+}
+
+impl Convergence {
+    pub(super) fn new(links: Shared, rng: Rng) -> Self {
+        let shared = links.clone();
+        let configure: ax25cl::Configure = Box::new(move |id| {
+            let links = shared.lock().expect("no thread panics while it has the links");
+            match id.is_incoming() {
+                true => Some(links.radio_callers().0.clone()),
+                false => links.get(id)?.neighbour.as_ref().map(|neighbour| neighbour.ours.clone()),
+            }
+        });
+        let (shared, own_rng) = (links.clone(), rng.fork("tcpcl"));
+        let mut made = 0_u64;
+        let make: Make = Box::new(move |id, origin| {
+            let links = shared.lock().expect("no thread panics while it has the links");
+            made += 1;
+            let rng = own_rng.fork(&made.to_string());
+            let session = match origin {
+                Origin::Above => {
+                    let neighbour = links.get(id)?.neighbour.as_ref()?;
+                    Session::active(neighbour.cm.clone(), rng)
+                }
+                Origin::Below if id.is_incoming() => {
+                    Session::passive(tcpcl::Config::clone(&links.radio_callers().1), rng)
+                }
+                Origin::Below => return None,
+            };
+            Some(Stack::new(session, Packaging::new()))
+        });
+        Convergence {
+            links,
+            ours: ax25cl::Sessions::new(configure, rng.fork("ax25cl")),
+            cm: Fan::new(make),
+            held: BTreeMap::new(),
+            down: VecDeque::new(),
+        }
+    }
+
+    /// What carries a link that this node calls.
+    fn kind(&self, id: LinkId) -> Option<Kind> {
+        if self.ours.session(id).is_some() {
+            return Some(Kind::Ax25cl);
+        }
+        if self.cm.get(id).is_some() {
+            return Some(Kind::Ax25cm);
+        }
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        links.get(id).and_then(|known| known.neighbour.as_ref()).map(|neighbour| neighbour.kind)
+    }
+
+    /// The first packet of a caller says whom it is for.
+    fn settle(&mut self, now: Instant, id: LinkId, held: Held, packet: PacketsIndication) {
+        let is_cm = matches!(&packet, PacketsIndication::Packet(bytes) if bytes.starts_with(MAGIC));
+        for said in [held.connected, PacketsIndication::Room(held.room), packet] {
+            match is_cm {
+                true => self.cm.handle_indication(now, (id, said)),
+                false => self.ours.handle_indication(now, (id, said)),
+            }
+        }
+    }
+
+    fn hear_held(&mut self, now: Instant, id: LinkId, said: PacketsIndication) {
+        match said {
+            PacketsIndication::Connected { .. } => {
+                let until = now + SILENCE_MAX;
+                self.held.insert(id, Held { connected: said, room: 0, until, ending: false });
+            }
+            PacketsIndication::Room(room) => {
+                if let Some(held) = self.held.get_mut(&id) {
+                    held.room = room;
+                }
+            }
+            PacketsIndication::Packet(_) => {
+                if let Some(held) = self.held.remove(&id).filter(|held| !held.ending) {
+                    self.settle(now, id, held, said);
+                }
+            }
+            PacketsIndication::Acknowledged(_) => {}
+            PacketsIndication::Closed(_) => drop(self.held.remove(&id)),
+        }
+    }
+}
+
+impl Engine for Convergence {
+    type Above = Many<LinkId, Bundles>;
+    type Below = Many<LinkId, Packets>;
+
+    fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
+        match self.kind(id) {
+            Some(Kind::Ax25cm) => self.cm.handle_request(now, (id, request)),
+            Some(_) => self.ours.handle_request(now, (id, request)),
+            // It is gone, and nobody waits for an answer.
+            None => {}
+        }
+    }
+
+    fn handle_indication(&mut self, now: Instant, (id, said): Indication<Self::Below>) {
+        if self.ours.owns(id) {
+            self.ours.handle_indication(now, (id, said));
+        } else if self.cm.get(id).is_some() {
+            self.cm.handle_indication(now, (id, said));
+        } else if id.is_incoming() {
+            self.hear_held(now, id, said);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.ours.poll_timeout().is_some_and(|at| at <= now) {
+            self.ours.handle_timeout(now);
+        }
+        if self.cm.poll_timeout().is_some_and(|at| at <= now) {
+            self.cm.handle_timeout(now);
+        }
+        for (id, held) in self.held.iter_mut().filter(|(_, held)| held.until <= now && !held.ending) {
+            held.ending = true;
+            self.down.push_back((*id, PacketsRequest::Close));
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        self.ours.poll_indication().or_else(|| self.cm.poll_indication())
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        if let Some(request) = self.down.pop_front() {
+            return Some(request);
+        }
+        self.ours.poll_request(now).or_else(|| self.cm.poll_request(now))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let held = self.held.values().filter(|held| !held.ending).map(|held| held.until).min();
+        earlier(held, earlier(self.ours.poll_timeout(), self.cm.poll_timeout()))
+    }
+}
+
+impl core::fmt::Debug for Convergence {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Convergence").field("ours", &self.ours).field("cm", &self.cm).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+//! Packet radio in a node: for each TNC the sessions, the links and the line.
+//!
+//! ```text
+//!        the agent                 Many<LinkId, Bundles>
+//!            |
+//!        [ Radios ]                whose link is whose, over which TNC
+//!            |
+//!        [ Convergence ]           Longwire's sessions over AX.25, and TCPCL 3's
+//!            |                     Many<LinkId, Packets>
+//!        [ Links ]                 an AX.25 station
+//!            |                     Frames
+//!        [ kiss::Tnc ]
+//!            |                     Stream
+//!          Lines                   a serial line, or TCP: pumps
+//! ```
+//!
+//! The engines are those that the simulator runs. A TNC that is lost is called again, ever more rarely; meanwhile its links
+//! stand still, and what waits for them stays in the store.
+
+mod convergence;
+mod hearing;
+mod lines;
+mod views;
+
+pub(crate) use lines::Lines;
+pub(crate) use views::{line_hint, line_words};
+
+use crate::config::Config;
+use crate::links::Shared;
+use convergence::Convergence;
+use longwire_proto::ax25::Station;
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::joint::Stack;
+use longwire_proto::kiss;
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{Bundles, BundlesIndication, Frames, LinkId, Many, Packets, Port, Stream};
+use longwire_proto::time::Instant;
+use longwire_settings::error::Error;
+use std::collections::BTreeMap;
+
+/// A TNC: its number in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TncId(pub(crate) usize);
+
+/// A station of which only the links are used.
+#[derive(Debug)]
+struct Links(Station);
+
+impl Engine for Links {
+    type Above = Many<LinkId, Packets>;
+    type Below = Frames;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
+        self.0.handle_request(now, Port::First(request));
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Frames>) {
+        self.0.handle_indication(now, indication);
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        loop {
+            if let Port::First(said) = self.0.poll_indication()? {
+                return Some(said);
+            }
+        }
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Frames>> {
+        self.0.poll_request(now)
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+}
+
+/// All engines of one TNC.
+type Tower = Stack<Convergence, Stack<Links, kiss::Tnc>>;
+
+/// One TNC, and the sessions over it that peers opened: each station counts its own.
+#[derive(Debug)]
+struct Radio {
+    tower: Tower,
+    /// The node's ids of these, by the tower's.
+    callers: BTreeMap<LinkId, LinkId>,
+    ready: bool,
+}
+
+/// All TNCs of a node.
+#[derive(Debug)]
+pub(crate) struct Radios {
+    radios: Vec<Radio>,
+    links: Shared,
+    /// Over which TNC a link goes, and its id there.
+    owners: BTreeMap<LinkId, (TncId, LinkId)>,
+}
+
+impl Radios {
+    /// Those of a configuration, with their links.
+    pub(crate) fn new(config: &Config, links: Shared, rng: &Rng) -> Result<Self, Error> {
+        let mut radios = Vec::new();
+        for (at, tnc) in config.tnc.iter().enumerate() {
+            let station = Station::new(tnc.station()?);
+            let lower = Stack::new(Links(station), kiss::Tnc::new(tnc.kiss.clone()));
+            let convergence = Convergence::new(links.clone(), rng.fork(&format!("tnc {at}")));
+            radios.push(Radio {
+                tower: Stack::new(convergence, lower),
+                callers: BTreeMap::new(),
+                ready: true,
+            });
+        }
+        let known: Vec<LinkId> = {
+            let links = links.lock().expect("no thread panics while it has the links");
+            links.iter().map(|(id, _)| id).collect()
+        };
+        let mut radios = Radios { radios, links, owners: BTreeMap::new() };
+        known.into_iter().for_each(|id| radios.add(id));
+        Ok(radios)
+    }
+
+    /// Knows a link from now on, as the configuration has it.
+    pub(crate) fn add(&mut self, id: LinkId) {
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        let Some(neighbour) = links.get(id).and_then(|known| known.neighbour.as_ref()) else { return };
+        let Some(radio) = self.radios.get_mut(neighbour.tnc) else { return };
+        radio.tower.lower.upper.0.set_peer(id, Some(neighbour.peer.clone()));
+        self.owners.insert(id, (TncId(neighbour.tnc), id));
+    }
+
+    /// Calls a link no more; one that stands ends in its own time.
+    pub(crate) fn remove(&mut self, id: LinkId) {
+        if let Some((TncId(at), own)) = self.owners.get(&id) {
+            self.radios[*at].tower.lower.upper.0.set_peer(*own, None);
+        }
+    }
+
+    /// It goes over a TNC.
+    pub(crate) fn owns(&self, id: LinkId) -> bool {
+        self.owners.contains_key(&id)
+    }
+
+    fn wake(&mut self, TncId(at): TncId) {
+        self.radios[at].ready = true;
+    }
+
+    /// What a tower says, as the agent hears it.
+    fn rises(
+        &mut self,
+        at: usize,
+        id: LinkId,
+        said: BundlesIndication,
+    ) -> Option<(LinkId, BundlesIndication)> {
+        if !id.is_incoming() {
+            return Some((id, said));
+        }
+        let radio = &mut self.radios[at];
+        if matches!(said, BundlesIndication::Up { .. }) && !radio.callers.contains_key(&id) {
+            let node_wide = {
+                let mut links = self.links.lock().expect("no thread panics while it has the links");
+                links.next_caller()
+            };
+            radio.callers.insert(id, node_wide);
+            self.owners.insert(node_wide, (TncId(at), id));
+        }
+        let node_wide = *radio.callers.get(&id)?;
+        if matches!(said, BundlesIndication::Down { .. }) {
+            // A peer that calls again has another id.
+            radio.callers.remove(&id);
+            self.owners.remove(&node_wide);
+        }
+        Some((node_wide, said))
+    }
+}
+
+impl Engine for Radios {
+    type Above = Many<LinkId, Bundles>;
+    type Below = Many<TncId, Stream>;
+
+    fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
+        let Some((tnc, own)) = self.owners.get(&id).copied() else { return };
+        self.radios[tnc.0].tower.handle_request(now, (own, request));
+        self.wake(tnc);
+    }
+
+    fn handle_indication(&mut self, now: Instant, (tnc, indication): Indication<Self::Below>) {
+        self.radios[tnc.0].tower.handle_indication(now, indication);
+        self.wake(tnc);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        for radio in &mut self.radios {
+            if radio.tower.poll_timeout().is_some_and(|at| at <= now) {
+                radio.tower.handle_timeout(now);
+                radio.ready = true;
+            }
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        for at in 0..self.radios.len() {
+            if !self.radios[at].ready {
+                continue;
+            }
+            while let Some((id, said)) = self.radios[at].tower.poll_indication() {
+                if let Some(said) = self.rises(at, id, said) {
+                    return Some(said);
+                }
+            }
+        }
+        None
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        for (at, radio) in self.radios.iter_mut().enumerate() {
+            if !radio.ready {
+                continue;
+            }
+            if let Some(request) = radio.tower.poll_request(now) {
+                return Some((TncId(at), request));
+            }
+            radio.ready = false;
+        }
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.radios.iter().filter_map(|radio| radio.tower.poll_timeout()).min()
+    }
+}

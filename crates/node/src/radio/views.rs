@@ -1,0 +1,149 @@
+//! Links over TNCs in the words of operators.
+
+use super::{Radios, TncId};
+use crate::config::Tnc;
+use crate::tnc::Line;
+use crate::view::{self, Counts};
+use longwire_proto::ax25::{Modulo, Phase, Standing};
+use longwire_proto::service::{CloseReason, LinkId};
+
+/// What of a bundle has gone out, in frames.
+type Sending = Option<(u64, u64)>;
+
+impl Radios {
+    /// A link; none: it goes over something else.
+    pub(crate) fn link_view(&self, id: LinkId, tncs: &[Tnc]) -> Option<view::Radio> {
+        let (TncId(at), own) = self.owners.get(&id).copied()?;
+        let (radio, tnc) = (self.radios.get(at)?, tncs.get(at)?);
+        let (convergence, lower) = (&radio.tower.upper, &radio.tower.lower);
+        let session = convergence.ours.session(own);
+        let link = convergence.ours.link_of(own).unwrap_or(own);
+        let station = &lower.upper.0;
+        let standing = station.standing(link);
+        let sending = session.and_then(|session| {
+            let (gone, all) = session.under_way()?;
+            let frame = session.frame_bytes() as u64;
+            (frame > 0).then(|| (gone.div_ceil(frame), all.div_ceil(frame)))
+        });
+        let detached = session.is_some_and(|session| session.is_detached());
+        let state = if lower.lower.is_open() {
+            state_words(standing, sending, detached, lower.lower.waits())
+        } else {
+            "its TNC is gone; what waits is kept, and it goes on when the TNC is back".to_owned()
+        };
+        let way = station.way_to(link);
+        let peer = way.map(|(peer, _)| peer.to_string());
+        let via = way.map(|(_, path)| path.iter().map(ToString::to_string).collect()).unwrap_or_default();
+        let standing_counts = station.link_counters(link).map(view::counts).unwrap_or_default();
+        Some(view::Radio {
+            tnc: tnc.name.clone(),
+            callsign: tnc.callsign.to_ascii_uppercase(),
+            peer: peer.or_else(|| convergence.ours.caller(own).map(str::to_owned)).unwrap_or_default(),
+            via,
+            convergence: if convergence.cm.get(own).is_some() { "ax25cm" } else { "ax25cl" }.to_owned(),
+            state,
+            retries: standing.map_or(0, |standing| standing.tries.0.into()),
+            retries_max: standing.map_or(0, |standing| standing.tries.1.into()),
+            frames_in_flight: standing.map_or(0, |standing| standing.frames.0 as u64),
+            window_frames: standing.map_or(0, |standing| standing.frames.1.into()),
+            modulo: standing.map_or(0, |standing| if standing.modulo == Modulo::Eight { 8 } else { 128 }),
+            frames_sent: sending.map(|(gone, _)| gone),
+            frames_in_all: sending.map(|(_, all)| all),
+            link: standing_counts,
+        })
+    }
+
+    /// What the session of a link has counted.
+    pub(crate) fn counts(&self, id: LinkId) -> Option<Counts> {
+        let (TncId(at), own) = self.owners.get(&id).copied()?;
+        let convergence = &self.radios.get(at)?.tower.upper;
+        match convergence.cm.get(own) {
+            Some(session) => Some(view::counts(session.upper.counters())),
+            None => convergence.ours.counters(own).map(view::counts),
+        }
+    }
+
+    /// The version of TCPCL that is spoken on it.
+    pub(crate) fn version(&self, id: LinkId) -> Option<u8> {
+        let (TncId(at), own) = self.owners.get(&id).copied()?;
+        let session = self.radios.get(at)?.tower.upper.cm.get(own)?;
+        session.upper.version().map(|version| version.number())
+    }
+
+    /// A TNC: whether its line stands, and why not.
+    pub(crate) fn is_open(&self, TncId(at): TncId) -> bool {
+        self.radios[at].tower.lower.lower.is_open()
+    }
+
+    /// All TNCs.
+    pub(crate) fn tnc_views(&self, tncs: &[Tnc], lines: impl Fn(TncId) -> String) -> Vec<view::Tnc> {
+        let view = |(at, (radio, tnc)): (usize, (&super::Radio, &Tnc))| {
+            let (station, line) = (&radio.tower.lower.upper.0, &radio.tower.lower.lower);
+            let up = line.is_open();
+            let why = line.last_close().filter(|_| !up).map(|reason| line_words(reason).to_owned());
+            let mut counters = view::counts(&line.counters());
+            counters.extend(view::counts(&station.counters()));
+            let drops = view::counts(&station.drops());
+            counters.extend(drops.into_iter().map(|(name, count)| (format!("dropped_{name}"), count)));
+            view::Tnc {
+                name: tnc.name.clone(),
+                address: lines(TncId(at)),
+                callsign: tnc.callsign.to_ascii_uppercase(),
+                up,
+                why_down: why,
+                attempts_failed: line.failures().into(),
+                acknowledges: line.acknowledges(),
+                frames_waiting: line.held() as u64,
+                counters,
+            }
+        };
+        self.radios.iter().zip(tncs).enumerate().map(view).collect()
+    }
+}
+
+/// How a link is.
+fn state_words(standing: Option<Standing>, sending: Sending, detached: bool, waits: bool) -> String {
+    let Some(Standing { phase, tries: (tries, most), wants_air, frames, .. }) = standing else {
+        return match detached {
+            true => "the link is lost; it goes on where it broke off when it is back".to_owned(),
+            false => "no link".to_owned(),
+        };
+    };
+    let retry = |words: &str| match tries {
+        0 => words.to_owned(),
+        tries => format!("{words}, retry {tries} of {most}"),
+    };
+    match phase {
+        Phase::Calling => retry("calling"),
+        Phase::Ending => retry("ending"),
+        Phase::Connected if tries > 0 => retry("no answer"),
+        Phase::Connected if waits && (wants_air || frames.0 > 0) => "waiting for a clear channel".to_owned(),
+        Phase::Connected => match sending {
+            Some((gone, all)) => format!("sending {gone} of {all} frames"),
+            None => "connected".to_owned(),
+        },
+    }
+}
+
+/// Why the line of a TNC is down, for a person.
+pub(crate) fn line_words(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Finished | CloseReason::Aborted => "it closed the line",
+        CloseReason::Reset => "the line broke",
+        CloseReason::Refused => "nobody listens there",
+        CloseReason::TimedOut => "no answer",
+        CloseReason::Unreachable => "it is not there",
+        CloseReason::Stalled => "it took nothing for too long",
+        CloseReason::Insecure | CloseReason::Limit | CloseReason::Damaged => "the line failed",
+    }
+}
+
+/// What may help.
+pub(crate) fn line_hint(line: &Line) -> &'static str {
+    match line {
+        Line::Tcp(_) => "is the TNC's program running, with KISS over TCP on that port?",
+        Line::Serial { .. } => {
+            "is it plugged in and switched on, and may this user open the device (group dialout)?"
+        }
+    }
+}

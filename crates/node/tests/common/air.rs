@@ -1,0 +1,257 @@
+//! Two TNCs in KISS mode and the air between them: frames go across at once, as long as the test lets them.
+
+use bytes::{Bytes, BytesMut};
+use longwire_proto::ax25::{Control, Modulo, Unnumbered, Watcher};
+use longwire_proto::kiss::{Body, Checksum, Deframer, Frame, enclose};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+/// Frames of one story; one that has more runs in circles.
+const FRAMES_MAX: usize = 20_000;
+/// Shorter packets are answers and greetings, which may be alike; segments of a bundle are longer, and all different.
+const SEGMENT_BYTES: usize = 64;
+
+/// What one side has sent over the link that stands.
+#[derive(Default)]
+struct Way {
+    /// By sequence number, what is not acknowledged.
+    sent: BTreeMap<u8, Bytes>,
+    /// Segments that the peer has acknowledged, over all links.
+    acknowledged: BTreeSet<Bytes>,
+    /// Of these, how many were sent once more.
+    again: usize,
+    /// I frames.
+    information: usize,
+}
+
+#[derive(Default)]
+struct State {
+    lines: [Option<TcpStream>; 2],
+    /// The TNC is gone: nobody listens.
+    gone: [bool; 2],
+    /// What this one says is not heard.
+    unheard: [bool; 2],
+    /// After so many I frames of both sides, this happens.
+    plan: Option<(usize, Trouble)>,
+    watcher: Watcher,
+    ways: [Way; 2],
+    frames: usize,
+    links: usize,
+    over: bool,
+}
+
+/// What happens in the middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// This TNC ends.
+    Gone(usize),
+    /// What this one says is heard by nobody.
+    Unheard(usize),
+}
+
+/// Ends when it is dropped.
+pub(crate) struct Air {
+    shared: Arc<(Mutex<State>, Condvar)>,
+    places: [SocketAddr; 2],
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Air {
+    pub(crate) fn new() -> Air {
+        let shared = Arc::new((Mutex::new(State::default()), Condvar::new()));
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let places = [0, 1].map(|at: usize| listeners[at].local_addr().expect("an address"));
+        let threads = listeners.into_iter().enumerate().map(|(at, listener)| {
+            let shared = shared.clone();
+            std::thread::spawn(move || serve(at, listener, &shared))
+        });
+        let threads = threads.collect();
+        Air { shared, places, threads }
+    }
+
+    /// Where a TNC is.
+    pub(crate) fn at(&self, at: usize) -> SocketAddr {
+        self.places[at]
+    }
+
+    /// After so many I frames of both sides, counted from the beginning, this happens.
+    pub(crate) fn plan(&self, frames: usize, trouble: Trouble) {
+        self.shared.0.lock().unwrap().plan = Some((frames, trouble));
+    }
+
+    /// All is well again.
+    pub(crate) fn heal(&self) {
+        let mut state = self.shared.0.lock().unwrap();
+        (state.gone, state.unheard) = ([false; 2], [false; 2]);
+        self.shared.1.notify_all();
+    }
+
+    /// It is not well.
+    pub(crate) fn is_troubled(&self) -> bool {
+        let state = self.shared.0.lock().unwrap();
+        state.gone.contains(&true) || state.unheard.contains(&true)
+    }
+
+    /// Segments that were sent again though their acknowledgement had gone back, by side.
+    pub(crate) fn again(&self) -> [usize; 2] {
+        let state = self.shared.0.lock().unwrap();
+        [0, 1].map(|at: usize| state.ways[at].again)
+    }
+
+    /// Segments that were acknowledged, by side.
+    pub(crate) fn acknowledged(&self) -> [usize; 2] {
+        let state = self.shared.0.lock().unwrap();
+        [0, 1].map(|at: usize| state.ways[at].acknowledged.len())
+    }
+
+    /// Links that were asked for.
+    pub(crate) fn calls(&self) -> usize {
+        self.shared.0.lock().unwrap().links
+    }
+}
+
+impl Drop for Air {
+    fn drop(&mut self) {
+        {
+            let mut state = self.shared.0.lock().unwrap();
+            state.over = true;
+            for line in state.lines.iter().flatten() {
+                let _ = line.shutdown(std::net::Shutdown::Both);
+            }
+            self.shared.1.notify_all();
+        }
+        // Who waits for a call gets one.
+        self.places.iter().for_each(|place| drop(TcpStream::connect(place)));
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// One TNC.
+fn serve(at: usize, listener: TcpListener, shared: &(Mutex<State>, Condvar)) {
+    let place = listener.local_addr().expect("an address");
+    let mut listener = Some(listener);
+    loop {
+        {
+            let mut state = shared.0.lock().unwrap();
+            while state.gone[at] && !state.over {
+                listener = None;
+                state = shared.1.wait(state).unwrap();
+            }
+            if state.over {
+                return;
+            }
+        }
+        let listening =
+            listener.get_or_insert_with(|| TcpListener::bind(place).expect("its port is its own"));
+        let Ok((line, _)) = listening.accept() else { continue };
+        {
+            let mut state = shared.0.lock().unwrap();
+            if state.over || state.gone[at] {
+                continue;
+            }
+            state.lines[at] = line.try_clone().ok();
+        }
+        hear(at, line, shared);
+        shared.0.lock().unwrap().lines[at] = None;
+    }
+}
+
+/// What the host says, until the line ends.
+fn hear(at: usize, mut line: TcpStream, shared: &(Mutex<State>, Condvar)) {
+    let mut deframer = Deframer::new();
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(length @ 1..) = line.read(&mut buffer) {
+        let mut bytes = Bytes::copy_from_slice(&buffer[..length]);
+        while let Some(mut content) = deframer.next(&mut bytes) {
+            let Ok(frame) = Frame::decode(&mut content) else { continue };
+            shared.0.lock().unwrap().carry(at, frame);
+        }
+    }
+}
+
+impl State {
+    /// A frame of this host's goes over the air, and its leaving is told.
+    fn carry(&mut self, at: usize, frame: Frame) {
+        let bytes = match frame.body {
+            Body::Data(bytes) => bytes,
+            Body::DataAcknowledged { token, bytes } => {
+                self.say(at, Body::DataAcknowledged { token, bytes: Bytes::new() });
+                bytes
+            }
+            _ => return,
+        };
+        self.frames += 1;
+        assert!(self.frames < FRAMES_MAX, "it runs in circles");
+        if self.gone[at] || self.gone[1 - at] || self.unheard[at] {
+            return;
+        }
+        self.watch(at, &bytes);
+        self.say(1 - at, Body::Data(bytes));
+        let so_far = self.ways.iter().map(|way| way.information).sum::<usize>();
+        if let Some((_, trouble)) = self.plan.take_if(|(frames, _)| *frames <= so_far) {
+            self.trouble(trouble);
+        }
+    }
+
+    fn say(&mut self, at: usize, body: Body) {
+        let mut line = BytesMut::new();
+        enclose(&Frame { port: 0, body }, Checksum::None, &mut line);
+        if let Some(out) = &mut self.lines[at] {
+            // A host that is gone is seen where it is read.
+            let _ = out.write_all(&line);
+        }
+    }
+
+    fn trouble(&mut self, trouble: Trouble) {
+        match trouble {
+            Trouble::Gone(at) => {
+                self.gone[at] = true;
+                if let Some(line) = self.lines[at].take() {
+                    let _ = line.shutdown(std::net::Shutdown::Both);
+                }
+            }
+            Trouble::Unheard(at) => self.unheard[at] = true,
+        }
+    }
+
+    /// Notes what a frame that is heard carries, and what it acknowledges.
+    fn watch(&mut self, at: usize, bytes: &Bytes) {
+        let heard = self.watcher.hear(bytes.clone()).expect("nodes send frames of AX.25");
+        match heard.frame.control {
+            Control::Unnumbered { function: Unnumbered::SetMode | Unnumbered::SetModeExtended, .. } => {
+                self.links += 1;
+                self.ways.iter_mut().for_each(|way| way.sent.clear());
+            }
+            Control::Unnumbered { .. } => {}
+            Control::Supervisory { receive, .. } => self.ways[1 - at].acknowledge(receive, heard.modulo),
+            Control::Information { send, receive, .. } => {
+                self.ways[1 - at].acknowledge(receive, heard.modulo);
+                self.ways[at].carry(send, heard.frame.information);
+            }
+        }
+    }
+}
+
+impl Way {
+    fn carry(&mut self, number: u8, information: Bytes) {
+        self.information += 1;
+        self.again += usize::from(self.acknowledged.contains(&information));
+        self.sent.insert(number, information);
+    }
+
+    /// The peer waits for this number.
+    fn acknowledge(&mut self, awaited: u8, modulo: Modulo) {
+        let half = modulo.count() / 2;
+        let before = |number: &u8| (1..=half.max(7)).contains(&modulo.distance(*number, awaited));
+        let done: Vec<u8> = self.sent.keys().copied().filter(before).collect();
+        for number in done {
+            let information = self.sent.remove(&number).expect("just seen");
+            if information.len() >= SEGMENT_BYTES {
+                self.acknowledged.insert(information);
+            }
+        }
+    }
+}
