@@ -76,7 +76,10 @@ pub use delay::{Delay, DelayPoint};
 pub use disk::DiskConfig;
 pub use fault::Fault;
 pub use node::{Boot, Factory, NodeBelow, NodeEngine, NodeId, OnRadio};
-pub use radio::{Access, PathConfig, RadioConfig, Reports, StationConfig, Tnc, TncConfig};
+pub use radio::{
+    Access, Controller, ControllerConfig, Firmware, PathConfig, RadioConfig, Reports, StationConfig, Tnc,
+    TncConfig,
+};
 pub use simulation::{Pause, Simulation};
 pub use trace::{End, Fate, FrameRecord, FrameSink};
 pub use world::{Told, World};

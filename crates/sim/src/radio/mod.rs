@@ -25,18 +25,21 @@
 //! drawn for each pair; the stations' deframers check what arrives, so that a damaged frame passes only with a right check
 //! sequence.
 //!
-//! **Controllers.** A [`Tnc`] stands between a host and the channel: a serial line, a buffer, a processor, a turnaround.
+//! **Controllers.** A [`Tnc`] stands between a host and the channel: a serial line, a buffer, a processor, a turnaround. In a
+//! [`Controller`] the firmware speaks AX.25 itself.
 //!
 //! **Accounts.** Each frame has one fate at every other station. The time of each station sums to the time elapsed; what its
 //! transmitter was keyed for without sending frames is keying, what it waited for the channel is access.
 
 mod channel;
 mod config;
+pub mod controller;
 mod ears;
 mod post;
 pub mod tnc;
 
 pub use config::{Access, PathConfig, RadioConfig, StationConfig};
+pub use controller::{Controller, ControllerConfig, Firmware};
 pub use tnc::{Reports, Tnc, TncConfig};
 
 pub(crate) use channel::{Air, Due, Radio, What};

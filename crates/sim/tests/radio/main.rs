@@ -3,6 +3,7 @@
 mod ax25;
 mod bundles;
 mod cases;
+mod controller;
 mod laws;
 mod nodes;
 mod tcp;
