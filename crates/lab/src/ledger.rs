@@ -11,17 +11,22 @@ pub enum Way {
     There,
     /// Towards the source.
     Back,
+    /// Both on one channel.
+    Shared,
 }
 
 /// What the time of a channel can go to: the name, what counts as it, and whether the line is silent then.
-pub const ENTRIES: [(&str, &str, bool); 9] = [
+pub const ENTRIES: [(&str, &str, bool); 12] = [
     ("payload", "bytes of the user of the transport, sent for the first time", false),
-    ("headers", "TCP and IP headers of what is sent for the first time", false),
+    ("headers", "headers of what is sent for the first time: TCP and IP, AX.25", false),
     ("repeated", "everything that is sent once more than once", false),
     ("acknowledgements", "segments that do nothing but acknowledge", false),
     ("control", "opening, closing, probing and keeping alive", false),
     ("repair", "bytes that are there to repair others", false),
     ("framing", "what the link adds to each frame", false),
+    ("stuffing", "bits put between the others so that they do not look like a flag", false),
+    ("keying", "a transmitter was keyed and sent no frame: TXDELAY, TXTAIL", false),
+    ("access", "waiting for the channel to be clear and for a slot, turning round", true),
     ("outage", "there was no link", true),
     ("idle", "nothing was sent", true),
 ];
@@ -46,6 +51,9 @@ impl Ledger {
             airtime.control,
             airtime.repair,
             airtime.framing,
+            airtime.stuffing,
+            airtime.keying,
+            airtime.access,
             airtime.outage,
             airtime.idle,
         ];

@@ -5,11 +5,32 @@
 //! `1 / (1 - packet error rate)` times. All of that at line rate, plus the one-way delays, on the very outage schedule
 //! of the run: nothing is sent during an outage, and what left before it arrives.
 //!
+//! On a half-duplex radio channel the packets are AX.25 frames of 19 bytes each beside the information: addresses, control,
+//! protocol identifier, check sequence and one flag. Nobody is asked to acknowledge anything, no bit is stuffed, and every
+//! key-up is as long as is allowed: before it a station waits for a slot as long as it does on average and then for TXDELAY,
+//! and between two of them there is TXTAIL. Whoever acknowledges has to key up more often, so no protocol is faster on average.
+//!
 //! Over several hops there are two limits. Storing the whole file at every node is [`Limit::store_and_forward_s`];
 //! passing each packet on as it comes, in packets of any length, is [`Limit::streaming_s`]. Over one hop they are the same.
 
 /// Header bytes of a packet: IPv4 and TCP without options.
 pub const HEADER_BYTES: u32 = 40;
+/// Bytes of an AX.25 frame beside its information: two addresses of 7, control, protocol identifier, check sequence of 2 and
+/// the flag behind it.
+pub const AX25_BYTES: u32 = 19;
+
+/// What a transmitter on a half-duplex channel takes beside its frames.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Keying {
+    /// Before the first frame of a key-up: the mean wait for a slot, and TXDELAY, seconds.
+    pub before_s: f64,
+    /// Behind the last one: TXTAIL, seconds.
+    pub after_s: f64,
+    /// The frames of one key-up take so long at most, seconds.
+    pub burst_max_s: f64,
+    /// A key-up has so many frames at most.
+    pub frames_max: u32,
+}
 
 /// One hop, in the direction of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +41,12 @@ pub struct Hop {
     pub delay_s: f64,
     /// Bit-error rate.
     pub ber: f64,
-    /// The longest packet, headers included, bytes.
-    pub mtu_bytes: u32,
+    /// What each packet has beside its payload, bytes.
+    pub header_bytes: u32,
+    /// The longest payload of a packet, bytes, 1 or more.
+    pub payload_max_bytes: u32,
+    /// What keying takes, if the channel is shared.
+    pub keying: Option<Keying>,
     /// When the link is out: beginning and end, seconds since the run began, in order, not overlapping.
     pub outages: Vec<(f64, f64)>,
 }
@@ -40,7 +65,7 @@ pub struct Limit {
 /// The limit for `bytes` bytes over these hops.
 ///
 /// # Panics
-/// Without a hop, or where an MTU leaves no room for a payload.
+/// Without a hop, or where packets have no room for a payload.
 pub fn limit(hops: &[Hop], bytes: u64) -> Limit {
     assert!(!hops.is_empty(), "a path has a hop");
     let mut stored = 0.0;
@@ -63,12 +88,12 @@ pub fn limit(hops: &[Hop], bytes: u64) -> Limit {
 /// The payload with which a byte takes the least time on this hop.
 ///
 /// # Panics
-/// Where the MTU leaves no room for a payload.
+/// Where packets have no room for a payload.
 pub fn best_payload_bytes(hop: &Hop) -> u32 {
-    assert!(hop.mtu_bytes > HEADER_BYTES, "an MTU of {} leaves no room for a payload", hop.mtu_bytes);
+    assert!(hop.payload_max_bytes > 0, "packets have no room for a payload");
     // Longer packets are always better without errors. With them, a packet longer than a few mean gaps between errors
     // is never the best, so the search ends there.
-    let longest = hop.mtu_bytes - HEADER_BYTES;
+    let longest = hop.payload_max_bytes;
     let useful = if hop.ber > 0.0 { (4.0 / (8.0 * hop.ber)).min(f64::from(longest)) as u32 } else { longest };
     if hop.ber <= 0.0 {
         return longest;
@@ -85,7 +110,7 @@ fn through_s(hops: &[Hop], at: usize, bytes: u64) -> f64 {
     for (index, hop) in hops.iter().enumerate() {
         let air = match index == at {
             true => hop.airtime_of_s(bytes),
-            false => hop.airtime_s(HEADER_BYTES + u32::from(bytes > 0)),
+            false => hop.keyed_s(hop.airtime_s(hop.header_bytes + u32::from(bytes > 0))),
         };
         arrived = hop.sent_at(arrived, air) + hop.delay_s;
     }
@@ -102,13 +127,13 @@ struct Packets {
 
 impl Packets {
     /// Cuts `bytes` bytes into payloads of `payload` bytes; an empty file is one packet that says so.
-    fn of(bytes: u64, payload: u32) -> Packets {
+    fn of(bytes: u64, payload: u32, header_bytes: u32) -> Packets {
         let count = bytes.div_ceil(u64::from(payload)).max(1);
         let last = bytes - (count - 1) * u64::from(payload);
         Packets {
             full: count - 1,
-            full_bytes: payload + HEADER_BYTES,
-            last_bytes: last as u32 + HEADER_BYTES,
+            full_bytes: payload + header_bytes,
+            last_bytes: last as u32 + header_bytes,
         }
     }
 
@@ -127,8 +152,17 @@ impl Hop {
 
     /// The same for so many bytes, in packets of the best length.
     fn airtime_of_s(&self, bytes: u64) -> f64 {
-        let packets = Packets::of(bytes, best_payload_bytes(self));
-        packets.lengths().map(|length| self.airtime_s(length)).sum()
+        let packets = Packets::of(bytes, best_payload_bytes(self), self.header_bytes);
+        self.keyed_s(packets.lengths().map(|length| self.airtime_s(length)).sum())
+    }
+
+    /// So many seconds of frames with the key-ups that they take.
+    fn keyed_s(&self, air_s: f64) -> f64 {
+        let Some(keying) = self.keying else { return air_s };
+        let longest = f64::from(self.payload_max_bytes + self.header_bytes) * 8.0 / self.rate_bps;
+        let burst_s = keying.burst_max_s.min(longest * f64::from(keying.frames_max));
+        let bursts = (air_s / burst_s).ceil().max(1.0);
+        air_s + bursts * keying.before_s + (bursts - 1.0) * keying.after_s
     }
 
     /// How often a packet of so many bits is sent on average.
@@ -137,7 +171,7 @@ impl Hop {
     }
 
     fn seconds_a_byte(&self, payload: u32) -> f64 {
-        self.airtime_s(payload + HEADER_BYTES) / f64::from(payload)
+        self.airtime_s(payload + self.header_bytes) / f64::from(payload)
     }
 
     /// When `air` seconds of sending that begin at `from` are over, given the outages.
@@ -163,7 +197,15 @@ mod tests {
     use super::*;
 
     fn hop(delay_s: f64, ber: f64) -> Hop {
-        Hop { rate_bps: 115_200.0, delay_s, ber, mtu_bytes: 1500, outages: Vec::new() }
+        Hop {
+            rate_bps: 115_200.0,
+            delay_s,
+            ber,
+            header_bytes: HEADER_BYTES,
+            payload_max_bytes: 1500 - HEADER_BYTES,
+            keying: None,
+            outages: Vec::new(),
+        }
     }
 
     fn near(a: f64, b: f64) -> bool {
@@ -189,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_tiny_file_over_unequal_hops_has_a_limit_that_packets_of_any_length_keep() {
-        let slow = Hop { rate_bps: 1200.0, mtu_bytes: 256, ..hop(0.0, 0.0) };
+        let slow = Hop { rate_bps: 1200.0, payload_max_bytes: 216, ..hop(0.0, 0.0) };
         let fast = Hop { rate_bps: 9600.0, ..hop(0.0, 0.0) };
         for bytes in [1, 50, 200, 216, 217, 1000] {
             for path in [[slow.clone(), fast.clone()], [fast.clone(), slow.clone()]] {
@@ -197,7 +239,7 @@ mod tests {
                 // What packets of one length need, each passed on as it comes.
                 let by = |payload: u32| {
                     let (mut free, mut arrived) = ([0.0, 0.0], 0.0);
-                    for length in Packets::of(bytes, payload).lengths() {
+                    for length in Packets::of(bytes, payload, HEADER_BYTES).lengths() {
                         arrived = 0.0;
                         for (hop, free) in path.iter().zip(&mut free) {
                             *free = f64::max(*free, arrived) + hop.airtime_s(length);
@@ -239,6 +281,27 @@ mod tests {
     fn an_empty_file_is_one_header_and_the_delay() {
         let found = limit(&[hop(2.0, 0.0)], 0);
         assert!(near(found.streaming_s, 2.0 + 320.0 / 115_200.0), "{found:?}");
+    }
+
+    #[test]
+    fn a_shared_channel_is_keyed_as_seldom_as_is_allowed() {
+        let keying = Keying { before_s: 0.6, after_s: 0.02, burst_max_s: 20.0, frames_max: 128 };
+        let shared = Hop {
+            rate_bps: 1200.0,
+            header_bytes: AX25_BYTES,
+            payload_max_bytes: 256,
+            keying: Some(keying),
+            ..hop(0.0, 0.0)
+        };
+        // 28 frames of 275 bytes and one of 33, 51.553 s: three key-ups.
+        let found = limit(std::slice::from_ref(&shared), 7182);
+        assert!(near(found.streaming_s, 51.5533 + 3.0 * 0.6 + 2.0 * 0.02), "{found:?}");
+        // Ten frames each: three again; and at a hundred times the rate, three of ten frames where one would do for the time.
+        let few = Keying { frames_max: 10, burst_max_s: 1000.0, ..keying };
+        let found = limit(&[Hop { keying: Some(few), ..shared.clone() }], 7182);
+        assert!(near(found.streaming_s, 51.5533 + 3.0 * 0.6 + 2.0 * 0.02), "{found:?}");
+        let fast = Hop { rate_bps: 120_000.0, ..shared };
+        assert!(near(limit(&[fast], 7182).streaming_s, 0.5155 + 0.6));
     }
 
     #[test]

@@ -3,22 +3,30 @@
 //! The shipped ones are part of the binary; a user's own is a copy with other numbers, given by its path. In a
 //! scenario a profile may be changed key by key, or written out in place.
 
+mod radio;
+
+pub use radio::RadioChannel;
+
 use crate::error::{Error, nearest};
 use crate::limit;
 use crate::toml_text::{self, merge};
+use longwire_proto::ax25;
+use longwire_proto::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use toml::Table;
 
 /// The profiles that are part of the binary: name and TOML text.
 pub const SHIPPED: &[(&str, &str)] = &[
+    ("ax25-1200", include_str!("../../../scenarios/links/ax25-1200.toml")),
+    ("ax25-9600", include_str!("../../../scenarios/links/ax25-9600.toml")),
     ("cislunar", include_str!("../../../scenarios/links/cislunar.toml")),
     ("lan", include_str!("../../../scenarios/links/lan.toml")),
     ("mars", include_str!("../../../scenarios/links/mars.toml")),
 ];
 
-/// A point-to-point link. "Forward" is the way the files go, "back" the other; what is not said of the way back is
-/// as on the way forward.
+/// A link between two nodes: point to point, or, with `[radio]`, a half-duplex channel that both ends share. "Forward" is the
+/// way the files go, "back" the other; what is not said of the way back is as on the way forward.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LinkProfile {
@@ -46,7 +54,8 @@ pub struct LinkProfile {
     /// Bit errors in bursts, both ways; then `ber` does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bursts: Option<Bursts>,
-    /// The longest frame, without what the link itself adds, bytes. Default 1500.
+    /// The longest frame, without what the link itself adds, bytes; on a radio channel the information field (N1). Default
+    /// 1500.
     pub mtu_bytes: u32,
     /// What may wait at each end's interface, bytes. Default 20,000.
     pub queue_bytes: u64,
@@ -56,6 +65,10 @@ pub struct LinkProfile {
     /// The frame check that the link adds: `none` (damaged frames are delivered as they are), `crc16` (2 bytes) or
     /// `crc32` (4 bytes). Default `crc16`.
     pub fcs: FrameCheck,
+    /// Both ends share a radio channel, and speak AX.25 on it. Delays, queues and checks are then the channel's own. Default:
+    /// each way has a line of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub radio: Option<RadioChannel>,
 }
 
 impl Default for LinkProfile {
@@ -74,6 +87,7 @@ impl Default for LinkProfile {
             queue_bytes: 20_000,
             tail_drop: false,
             fcs: FrameCheck::Crc16,
+            radio: None,
         }
     }
 }
@@ -189,7 +203,7 @@ impl LinkProfile {
         if self.queue_bytes < u64::from(self.mtu_bytes) {
             return wrong("queue-bytes", "must hold at least one frame of mtu-bytes");
         }
-        Ok(())
+        self.radio.iter().try_for_each(|radio| radio.check(self, place))
     }
 
     /// The slowest round trip without queues, seconds.
@@ -215,15 +229,31 @@ impl LinkProfile {
         }
     }
 
+    /// What a station on it knows of its channel and the longest key-up there; none on a line.
+    pub fn believed_radio(&self) -> Option<(ax25::Radio, Duration)> {
+        self.radio.as_ref().map(|radio| (radio.believed(self), radio.key_up_max()))
+    }
+
+    /// What of a frame may be payload, bytes: on a line, all but the headers of IP and TCP.
+    fn payload_max_bytes(&self) -> u32 {
+        match self.radio {
+            Some(_) => self.mtu_bytes,
+            None => self.mtu_bytes - limit::HEADER_BYTES,
+        }
+    }
+
     /// The hop forward as the limit sees it, with these outages.
     pub fn hop(&self, outages: Vec<(f64, f64)>) -> limit::Hop {
         let scheduled = self.delay_schedule.iter().map(|point| point.delay_ms);
         let soonest = scheduled.reduce(f64::min).unwrap_or(self.delay_ms);
+        let header_bytes = if self.radio.is_some() { limit::AX25_BYTES } else { limit::HEADER_BYTES };
         limit::Hop {
             rate_bps: self.rate_bps as f64,
             delay_s: soonest / 1e3,
             ber: self.mean_ber(),
-            mtu_bytes: self.mtu_bytes,
+            header_bytes,
+            payload_max_bytes: self.payload_max_bytes(),
+            keying: self.radio.as_ref().map(|radio| radio.keying(self)),
             outages,
         }
     }
@@ -306,6 +336,14 @@ mod tests {
             "delay-schedule = [{ at-s = -1, delay-ms = 1 }]",
             "bursts = { good-ber = 0, bad-ber = 2, good-bits = 10, bad-bits = 10 }",
             "bursts = { good-ber = 0, bad-ber = 0.1, good-bits = 0, bad-bits = 10 }",
+            "mtu-bytes = 256\ndelay-ms = 5\n[radio]",
+            "mtu-bytes = 256\nback-rate-bps = 1200\n[radio]",
+            "mtu-bytes = 256\nfcs = 'none'\n[radio]",
+            "mtu-bytes = 256\n[radio]\ntx-delay-ms = -1",
+            "mtu-bytes = 256\n[radio]\nturnaround-ms = nan",
+            "mtu-bytes = 256\n[radio]\nkey-up-max-s = 0",
+            "mtu-bytes = 4096\nqueue-bytes = 20000\n[radio]",
+            "mtu-bytes = 256\nrate-bps = 10\n[radio]",
         ] {
             let said: Table = toml::from_str(wrong).expect("TOML");
             LinkProfile::resolve(&said, Path::new(".")).expect_err(wrong);

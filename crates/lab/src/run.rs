@@ -19,8 +19,8 @@ use longwire_proto::rng::Rng;
 use longwire_proto::service::InterfaceId;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
-    ChannelConfig, ChannelId, ClockConfig, Delay, DelayPoint, Direction, DiskConfig, Errors, Fate, Fault,
-    Fcs, FrameRecord, GilbertElliott, LineConfig, NodeId, Pause, Simulation, Window,
+    Airtime, ChannelConfig, ChannelId, ClockConfig, Delay, DelayPoint, Direction, DiskConfig, Errors, Fate,
+    Fault, Fcs, FrameRecord, GilbertElliott, LineConfig, NodeId, Pause, Simulation, Window,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -106,7 +106,8 @@ impl std::fmt::Display for Missed {
 /// What one hop did in a run.
 #[derive(Clone, Debug)]
 pub struct Hop {
-    /// Where its time went until the end of the transfer, towards the destination and back.
+    /// Where its time went until the end of the transfer, towards the destination and back; on a shared channel twice that of
+    /// the channel.
     pub ledgers: [Ledger; 2],
     /// What its outages were: beginning and end, seconds.
     pub outages: Vec<(f64, f64)>,
@@ -227,7 +228,6 @@ impl Setup {
         let link = &self.links[hop];
         let forward = direction == Direction::Forward;
         let pick = |there: f64, back: Option<f64>| if forward { there } else { back.unwrap_or(there) };
-        let ber = pick(link.ber, link.back_ber);
         let outages = outages.iter().filter(|outage| outage.hop == hop + 1);
         let from_run = outages.clone().filter(|outage| outage.from == OutageFrom::Run);
         let mut windows: Vec<Window> = from_run
@@ -245,16 +245,7 @@ impl Setup {
             queue_bytes: link.queue_bytes,
             backpressure: !link.tail_drop,
             mtu_bytes: link.mtu_bytes,
-            errors: match link.bursts {
-                Some(bursts) => Errors::GilbertElliott(GilbertElliott {
-                    good_bits_mean: bursts.good_bits,
-                    bad_bits_mean: bursts.bad_bits,
-                    good_ber: bursts.good_ber,
-                    bad_ber: bursts.bad_ber,
-                }),
-                None if ber > 0.0 => Errors::Ber(ber),
-                None => Errors::None,
-            },
+            errors: errors(link, direction),
             fcs: match link.fcs {
                 FrameCheck::None => Fcs::None,
                 FrameCheck::Crc16 => Fcs::Crc16,
@@ -264,6 +255,21 @@ impl Setup {
             announced: outages.clone().any(|outage| outage.announced),
             ..LineConfig::default()
         }
+    }
+}
+
+/// The bit errors of a link in this direction.
+fn errors(link: &LinkProfile, direction: Direction) -> Errors {
+    let ber = if direction == Direction::Forward { link.ber } else { link.back_ber.unwrap_or(link.ber) };
+    match link.bursts {
+        Some(bursts) => Errors::GilbertElliott(GilbertElliott {
+            good_bits_mean: bursts.good_bits,
+            bad_bits_mean: bursts.bad_bits,
+            good_ber: bursts.good_ber,
+            bad_ber: bursts.bad_ber,
+        }),
+        None if ber > 0.0 => Errors::Ber(ber),
+        None => Errors::None,
     }
 }
 
@@ -299,7 +305,8 @@ impl Gathered {
             let end = record.received.or(record.left).unwrap_or(started);
             let (first, last) = hop.active.get_or_insert((started, end));
             (*first, *last) = ((*first).min(started), (*last).max(end));
-            if record.direction == Direction::Forward {
+            // On a shared channel direction says nothing.
+            if record.from.interface == ONWARD {
                 hop.note_forward(&record, started);
             }
         }
@@ -356,6 +363,7 @@ impl<'a> Stage<'a> {
                 position,
                 names: setup.scenario.nodes.clone(),
                 mtus: setup.links.iter().map(|link| link.mtu_bytes as u16).collect(),
+                radios: setup.links.iter().map(LinkProfile::believed_radio).collect(),
                 announced_outages: announced(&scheduled, position),
                 bundles: bundles.clone(),
                 tally: tally.clone(),
@@ -364,13 +372,8 @@ impl<'a> Stage<'a> {
             let factory = Box::new(move |boot| assembly.node(&place, boot));
             nodes.push(simulation.add_node(name, DiskConfig::default(), ClockConfig::default(), factory));
         }
-        let channel = |hop: usize| ChannelConfig {
-            forward: setup.line(hop, Direction::Forward, &scheduled),
-            backward: setup.line(hop, Direction::Backward, &scheduled),
-        };
-        let channels = (0..hops)
-            .map(|hop| simulation.add_channel((nodes[hop], ONWARD), (nodes[hop + 1], INWARD), channel(hop)))
-            .collect();
+        let channels =
+            (0..hops).map(|hop| add_channel(&mut simulation, setup, &scheduled, &nodes, hop)).collect();
         let frames = wanted.frames.then(Vec::new);
         let gathered = Arc::new(Mutex::new(Gathered { hops: vec![Watched::default(); hops], frames }));
         let sink = gathered.clone();
@@ -413,7 +416,14 @@ impl<'a> Stage<'a> {
             waiting.retain(|outage| {
                 let hop = outage.hop - 1;
                 let stream = !self.setup.assembly.carries_bundles;
-                if !data_has_begun(simulation, &bundles, stream, channels[hop], hop) {
+                let radio = self.setup.links[hop].radio.is_some();
+                // The payload of a plain stream is all file.
+                let begins = match (stream, radio) {
+                    (false, _) => bundles.lock().expect("nobody panics")[hop].first_piece.is_some(),
+                    (true, false) => simulation.airtime(channels[hop], Direction::Forward).payload > 0,
+                    (true, true) => simulation.radio_channel_airtime(channels[hop]).payload > 0,
+                };
+                if !begins {
                     return true;
                 }
                 let from = simulation.now() + Duration::from_secs_f64(outage.after_s);
@@ -459,19 +469,20 @@ impl<'a> Stage<'a> {
     /// Takes the ledgers of all channels, which have to account for every nanosecond.
     fn close_ledgers(&mut self) {
         let elapsed = self.simulation.now();
-        let way = |channel, direction, way| {
-            let airtime = self.simulation.airtime(channel, direction);
-            assert_eq!(
-                airtime.total(),
-                elapsed.as_nanos(),
-                "the ledger of {channel:?} {direction:?} does not close"
-            );
+        let closed = |channel: ChannelId, way, airtime: Airtime| {
+            let (total, elapsed) = (airtime.total(), elapsed.as_nanos());
+            assert_eq!(total, elapsed, "the ledger of {channel:?} {way:?} does not close");
             Ledger::of(way, &airtime)
         };
-        let both = |&channel: &ChannelId| {
-            [way(channel, Direction::Forward, Way::There), way(channel, Direction::Backward, Way::Back)]
+        let both = |(&channel, link): (&ChannelId, &LinkProfile)| {
+            if link.radio.is_some() {
+                let ledger = closed(channel, Way::Shared, self.simulation.radio_channel_airtime(channel));
+                return [ledger.clone(), ledger];
+            }
+            let line = |direction, way| closed(channel, way, self.simulation.airtime(channel, direction));
+            [line(Direction::Forward, Way::There), line(Direction::Backward, Way::Back)]
         };
-        self.ledgers = self.channels.iter().map(both).collect();
+        self.ledgers = self.channels.iter().zip(&self.setup.links).map(both).collect();
     }
 
     fn outcome(self, run: u32) -> Outcome {
@@ -510,6 +521,30 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// Adds the channel of a hop: two lines, or a radio channel that both ends share.
+fn add_channel(
+    simulation: &mut Simulation<Task>,
+    setup: &Setup,
+    scheduled: &[Outage],
+    nodes: &[NodeId],
+    hop: usize,
+) -> ChannelId {
+    let ends = [(nodes[hop], ONWARD), (nodes[hop + 1], INWARD)];
+    let link = &setup.links[hop];
+    let Some(radio) = &link.radio else {
+        let line = |direction| setup.line(hop, direction, scheduled);
+        let config = ChannelConfig { forward: line(Direction::Forward), backward: line(Direction::Backward) };
+        return simulation.add_channel(ends[0], ends[1], config);
+    };
+    let config = radio.channel(link, Direction::BOTH.map(|direction| errors(link, direction)));
+    let channel = simulation.add_radio(config, &ends);
+    for (begin, end) in on_schedule(scheduled.iter(), hop) {
+        simulation.fault_at(at(begin), Fault::Cut(channel));
+        simulation.fault_at(at(end), Fault::Heal(channel));
+    }
+    channel
+}
+
 /// The beginning and end of a hop's outages on a schedule, in order.
 fn on_schedule<'a>(outages: impl Iterator<Item = &'a Outage>, hop: usize) -> Vec<(f64, f64)> {
     let scheduled = outages.filter(|outage| outage.hop == hop + 1 && outage.from == OutageFrom::Run);
@@ -531,21 +566,6 @@ fn outages_of(outages: &[Outage], hop: usize, begun: &[(usize, Instant, Instant)
     spans.extend(begun.map(|(_, from, to)| (from.as_secs_f64(), to.as_secs_f64())));
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     spans
-}
-
-/// True once the first byte of a file has left on this hop: of a bundle, or of a plain stream, whose payload is all
-/// file.
-fn data_has_begun(
-    simulation: &Simulation<Task>,
-    bundles: &witness::Record,
-    stream: bool,
-    channel: ChannelId,
-    hop: usize,
-) -> bool {
-    match stream {
-        true => simulation.airtime(channel, Direction::Forward).payload > 0,
-        false => bundles.lock().expect("nobody panics")[hop].first_piece.is_some(),
-    }
 }
 
 fn hop_outcome(watched: &Watched, seen: Seen, outages: Vec<(f64, f64)>, ledgers: [Ledger; 2]) -> Hop {

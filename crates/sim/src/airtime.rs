@@ -23,6 +23,8 @@ pub struct Airtime {
     pub repair: u64,
     /// What the line itself adds to a frame: checks, flags, preambles, nanoseconds.
     pub framing: u64,
+    /// Bits put between the others so that they do not look like a flag, nanoseconds. On radio channels.
+    pub stuffing: u64,
     /// A transmitter was keyed and sent no frame: TXDELAY, TXTAIL, nanoseconds. On radio channels.
     pub keying: u64,
     /// Something waited for the channel to be clear and for its turn, nanoseconds. On radio channels.
@@ -48,6 +50,7 @@ impl Airtime {
             + self.control
             + self.repair
             + self.framing
+            + self.stuffing
     }
 
     /// Spreads the `nanos` that a frame took over what its bytes were for. Every boundary between two kinds is

@@ -279,6 +279,12 @@ impl<A: Service> Simulation<A> {
         self.radio(channel).airtime(end(of), self.ether.now)
     }
 
+    /// Where the time of a radio channel went, up to now, whoever sent: what several stations sent at once counts once. Sums
+    /// to the time elapsed.
+    pub fn radio_channel_airtime(&self, channel: ChannelId) -> Airtime {
+        self.radio(channel).channel_airtime(self.ether.now)
+    }
+
     /// What became of the frames of one station of a radio channel at another.
     pub fn radio_counters(
         &self,

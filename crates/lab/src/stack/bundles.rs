@@ -201,7 +201,7 @@ fn count(sessions: &Sessions, tally: &mut Tally) {
 
 impl Place {
     /// The node id of the node at a position.
-    fn node_id(&self, position: usize) -> String {
+    pub(super) fn node_id(&self, position: usize) -> String {
         format!("dtn://{}/", self.names[position])
     }
 

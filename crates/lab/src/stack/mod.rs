@@ -4,8 +4,10 @@
 //! put together ([`node`]). Settings are those of the engines themselves, so that what an experiment finds best is what
 //! a node is configured with.
 
+mod air;
 mod bundles;
 pub mod node;
+mod radio;
 mod udp;
 
 use crate::error::{Error, nearest};
@@ -13,6 +15,7 @@ use crate::link::LinkProfile;
 use crate::toml_text::{self, merge};
 use crate::witness;
 use crate::workload::Task;
+use longwire_proto::ax25;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::time::Duration;
 use longwire_sim::{Boot, NodeEngine};
@@ -28,6 +31,8 @@ pub struct Stack {
     pub about: &'static str,
     /// The settings worth trying; the first is meant where none is named.
     pub variants: &'static [Variant],
+    /// What its links have to be.
+    pub medium: Medium,
     /// The most hops that it spans.
     pub hops_max: usize,
     /// True if the source learns what has arrived, and sends the rest again.
@@ -39,9 +44,29 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// Its full names, one for each of its settings.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        self.variants.iter().map(move |variant| format!("{}/{}", self.name, variant.name))
+    }
+
     /// The settings where nothing is said.
     pub fn defaults(&self) -> Table {
         (self.defaults)()
+    }
+}
+
+/// What a link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A line each way, which carries IP packets.
+    Line,
+    /// A radio channel, which carries AX.25 frames.
+    Radio,
+}
+
+impl Medium {
+    fn of(link: &LinkProfile) -> Medium {
+        if link.radio.is_some() { Medium::Radio } else { Medium::Line }
     }
 }
 
@@ -82,6 +107,7 @@ pub const STACKS: &[Stack] = &[
                 settings: |links| node::stream_settings(tuned(links)),
             },
         ],
+        medium: Medium::Line,
         hops_max: 1,
         acknowledges: true,
         defaults: || node::stream_settings(Profile::default()),
@@ -103,6 +129,7 @@ pub const STACKS: &[Stack] = &[
                 settings: bundles::tuned_3,
             },
         ],
+        medium: Medium::Line,
         hops_max: HOPS_MAX,
         acknowledges: true,
         defaults: bundles::defaults,
@@ -124,6 +151,7 @@ pub const STACKS: &[Stack] = &[
                 settings: bundles::tuned_4,
             },
         ],
+        medium: Medium::Line,
         hops_max: HOPS_MAX,
         acknowledges: true,
         defaults: bundles::defaults,
@@ -137,10 +165,139 @@ pub const STACKS: &[Stack] = &[
             about: "at the rate of the slowest link, in datagrams as long as its packets",
             settings: udp::paced,
         }],
+        medium: Medium::Line,
         hops_max: HOPS_MAX,
         acknowledges: false,
         defaults: udp::defaults,
         assemble: udp::assemble,
+    },
+    Stack {
+        name: "ax25",
+        about: "each file over a connected AX.25 link and nothing else, begun anew when it breaks",
+        variants: &[
+            Variant {
+                name: "k7",
+                about: "version 2.0, seven frames on their way",
+                settings: radio::link::<7>,
+            },
+            Variant {
+                name: "k4",
+                about: "version 2.0, four frames on their way",
+                settings: radio::link::<4>,
+            },
+            Variant { name: "k1", about: "version 2.0, one frame on its way", settings: radio::link::<1> },
+            Variant {
+                name: "tuned",
+                about: "version 2.2: 32 frames on their way, lost ones asked for one by one",
+                settings: radio::link_extended,
+            },
+        ],
+        medium: Medium::Radio,
+        hops_max: 1,
+        acknowledges: true,
+        defaults: radio::link_defaults,
+        assemble: radio::assemble_link,
+    },
+    Stack {
+        name: "ax25cm",
+        about: "bundles over AX25CM-CL, TCPCL version 3 on a connected AX.25 link as DTN2 has it, stored at every node",
+        variants: &[
+            Variant {
+                name: "k7",
+                about: "seven frames on their way, a message of acknowledgement every eight segments",
+                settings: radio::segments::<7, 8>,
+            },
+            Variant {
+                name: "k7-ack-1",
+                about: "the same, every segment acknowledged",
+                settings: radio::segments::<7, 1>,
+            },
+            Variant {
+                name: "k7-ack-32",
+                about: "the same, every 32 segments acknowledged",
+                settings: radio::segments::<7, 32>,
+            },
+            Variant {
+                name: "k4",
+                about: "four frames on their way, a message of acknowledgement every eight segments",
+                settings: radio::segments::<4, 8>,
+            },
+            Variant {
+                name: "k1",
+                about: "one frame on its way, a message of acknowledgement every eight segments",
+                settings: radio::segments::<1, 8>,
+            },
+        ],
+        medium: Medium::Radio,
+        hops_max: HOPS_MAX,
+        acknowledges: true,
+        defaults: radio::segment_defaults,
+        assemble: radio::assemble_segments,
+    },
+    Stack {
+        name: "ax25cl",
+        about: "bundles over a connected AX.25 link with acknowledgements that ride on the link's own, stored at every node",
+        variants: &[
+            Variant {
+                name: "tuned",
+                about: "version 2.2: 32 frames on their way, lost ones asked for one by one",
+                settings: radio::own_extended,
+            },
+            Variant {
+                name: "k7",
+                about: "version 2.0, seven frames on their way",
+                settings: radio::own::<7>,
+            },
+            Variant { name: "k4", about: "version 2.0, four frames on their way", settings: radio::own::<4> },
+            Variant { name: "k1", about: "version 2.0, one frame on its way", settings: radio::own::<1> },
+        ],
+        medium: Medium::Radio,
+        hops_max: HOPS_MAX,
+        acknowledges: true,
+        defaults: radio::own_defaults,
+        assemble: radio::assemble_own,
+    },
+    Stack {
+        name: "tcp-ax25",
+        about: "a plain TCP connection for each file over IP over AX.25, begun anew when it breaks",
+        variants: &[
+            Variant {
+                name: "frames",
+                about: "over UI frames, a Linux of today as installed",
+                settings: radio::over_frames,
+            },
+            Variant {
+                name: "frames-tuned",
+                about: "over UI frames, 32 segments at once, no timestamps, a first timer that knows the channel",
+                settings: radio::over_frames_tuned,
+            },
+            Variant {
+                name: "link-k7",
+                about: "over a link of version 2.0 with seven frames on their way, a Linux of today as installed",
+                settings: radio::over_link::<7>,
+            },
+            Variant {
+                name: "link-k4",
+                about: "the same with four frames on their way",
+                settings: radio::over_link::<4>,
+            },
+            Variant {
+                name: "link-k1",
+                about: "the same with one frame on its way",
+                settings: radio::over_link::<1>,
+            },
+            Variant {
+                name: "link-tuned",
+                about: "over a link of version 2.2, 32 segments at once, no timestamps; TCP waits 60 s before it repeats what the \
+                        link repeats anyway",
+                settings: radio::over_link_tuned,
+            },
+        ],
+        medium: Medium::Radio,
+        hops_max: 1,
+        acknowledges: true,
+        defaults: radio::internet_defaults,
+        assemble: radio::assemble_internet,
     },
 ];
 
@@ -178,6 +335,8 @@ pub struct Place {
     pub names: Vec<String>,
     /// The MTU of each hop, bytes.
     pub mtus: Vec<u16>,
+    /// What is known of each hop's channel where it is a shared one, and the longest key-up there.
+    pub radios: Vec<Option<(ax25::Radio, Duration)>>,
     /// When its hop towards the destination is out and everybody knows it beforehand: beginning and end, seconds since
     /// the run began, in order.
     pub announced_outages: Vec<(f64, f64)>,
@@ -212,9 +371,23 @@ pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assem
         ))
         .hint("relays store bundles: choose a bundle stack, such as tcpcl4"));
     }
+    if let Some(other) = links.iter().map(Medium::of).find(|medium| *medium != stack.medium) {
+        return Err(wrong_medium(stack, other));
+    }
     let mut settings = (variant.settings)(links);
     merge(&mut settings, &toml_text::durations_read(over));
     (stack.assemble)(settings, links)
+}
+
+fn wrong_medium(stack: &Stack, link: Medium) -> Error {
+    let has = match link {
+        Medium::Line => "carries IP packets, and it needs a radio channel with AX.25",
+        Medium::Radio => "is a radio channel with AX.25, and it needs one that carries IP packets",
+    };
+    let fitting: Vec<&str> =
+        STACKS.iter().filter(|other| other.medium == link).map(|other| other.name).collect();
+    Error::new(format!("`{}` cannot run here: the link {has}", stack.name))
+        .hint(format!("stacks that run on it: {}", fitting.join(", ")))
 }
 
 /// The row and the settings that a name means.
@@ -242,9 +415,12 @@ pub fn find(name: &str) -> Result<(&'static Stack, &'static Variant), Error> {
 
 /// The full names of all stacks with all their settings.
 pub fn names() -> impl Iterator<Item = String> {
-    STACKS.iter().flat_map(|stack| {
-        stack.variants.iter().map(move |variant| format!("{}/{}", stack.name, variant.name))
-    })
+    STACKS.iter().flat_map(Stack::names)
+}
+
+/// The stacks that run on a link, and those that do not.
+pub fn fitting(link: &LinkProfile) -> (Vec<&'static Stack>, Vec<&'static Stack>) {
+    STACKS.iter().partition(|stack| stack.medium == Medium::of(link))
 }
 
 /// Linux of today without limits on its buffers: half of the largest receive buffer is window.
@@ -275,9 +451,13 @@ fn tuned(links: &[LinkProfile]) -> Profile {
     }
 }
 
-/// The round trip of a full packet and a full packet back, seconds: on a slow line the packets themselves are most of it.
+/// The round trip of a full packet and a full packet back, seconds: on a slow line the packets themselves are most of it, and
+/// on a radio channel each way is keyed.
 fn round_trip_s(link: &LinkProfile) -> f64 {
     let bits = f64::from(link.mtu_bytes) * 8.0;
+    if let Some((radio, _)) = link.believed_radio() {
+        return 2.0 * (radio.access().as_secs_f64() + bits / link.rate_bps as f64);
+    }
     let back = link.back_rate_bps.unwrap_or(link.rate_bps);
     link.round_trip_s() + bits / link.rate_bps as f64 + bits / back as f64
 }

@@ -41,7 +41,7 @@ use toml::Table;
 pub const ONWARD_LINK: LinkId = LinkId(1);
 
 /// The port of the plain file transfer.
-const FILE_PORT: u16 = 5001;
+pub(super) const FILE_PORT: u16 = 5001;
 
 /// The settings of a plain stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -116,10 +116,10 @@ pub(super) fn address(hop: usize, end: u8) -> Ipv4Addr {
 
 /// An engine that needs no disk, on a node that has one.
 #[derive(Debug)]
-struct Diskless<E, D>(E, PhantomData<fn() -> D>);
+pub(super) struct Diskless<E, D>(E, PhantomData<fn() -> D>);
 
 impl<E, D> Diskless<E, D> {
-    fn new(engine: E) -> Self {
+    pub(super) fn new(engine: E) -> Self {
         Diskless(engine, PhantomData)
     }
 }

@@ -301,6 +301,7 @@ mod tests {
             position: 0,
             names: vec!["tx".into(), "rx".into()],
             mtus: vec![1500],
+            radios: vec![None],
             announced_outages: Vec::new(),
             bundles: crate::witness::record(1),
             tally: Arc::new(Mutex::new(Tally::new())),

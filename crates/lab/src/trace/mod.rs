@@ -9,6 +9,7 @@ use crate::output::{self, file};
 use crate::record::Experiment;
 use crate::report::{Report, Section};
 use bytes::Bytes;
+use longwire_proto::ax25::{Frame, Modulo, pid};
 use longwire_proto::tcp::wire::{Ipv4Header, Segment};
 use longwire_proto::time::Instant;
 pub use longwire_sim::Fate;
@@ -127,10 +128,24 @@ fn page(title: &str, frames: &[CapturedFrame]) -> String {
     report.html(&experiment)
 }
 
+/// True for an IP packet, false for an AX.25 frame: its first letter is shifted by a bit and never looks like version 4.
+fn is_packet(frame: &[u8]) -> bool {
+    frame.first().is_none_or(|first| first >> 4 == 4)
+}
+
+/// The IP packet that a frame is, or that an AX.25 frame carries.
+fn packet(frame: &Bytes) -> Option<Bytes> {
+    if is_packet(frame) {
+        return Some(frame.clone());
+    }
+    let frame = Frame::decode(&mut frame.clone(), Modulo::Eight).ok()?;
+    (frame.pid == pid::INTERNET).then_some(frame.information)
+}
+
 /// The TCP segment in a frame, if it holds one with right checksums.
 fn tcp(frame: &Bytes) -> Option<(Ipv4Header, Segment)> {
     const TCP: u8 = 6;
-    let mut rest = frame.clone();
+    let mut rest = packet(frame)?;
     let header = Ipv4Header::decode(&mut rest).ok()?;
     if header.protocol != TCP || header.more_fragments || header.fragment_offset != 0 {
         return None;

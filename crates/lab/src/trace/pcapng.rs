@@ -2,13 +2,12 @@
 //!
 //! Every node's interface is an interface of the capture. A frame is there twice: where it left, with a comment
 //! if it never came, and where it came, with the bytes that came. Time stamps are nanoseconds of the run; the
-//! link type is raw IP.
-
+//! link type is raw IP, or AX.25 without flags and check sequence.
 //!
 //! The format is that of draft-ietf-opsawg-pcapng: a section header (4.1), a description of each interface (4.2)
 //! and an enhanced packet block (4.3) for every sight of a frame, all little-endian.
 
-use super::{CapturedFrame, Port, words};
+use super::{CapturedFrame, Port, is_packet, words};
 use bytes::Bytes;
 use longwire_proto::time::Instant;
 use std::collections::BTreeSet;
@@ -20,6 +19,8 @@ const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Packets begin with their IP header.
 const LINKTYPE_RAW: u16 = 101;
+/// Packets begin with their AX.25 addresses.
+const LINKTYPE_AX25: u16 = 3;
 /// Options of any block (3.5), of an interface (4.2) and of a packet (4.3).
 const COMMENT: u16 = 1;
 const USER_APPLICATION: u16 = 4;
@@ -47,7 +48,7 @@ pub fn write(mut out: impl Write, frames: &[CapturedFrame]) -> io::Result<()> {
         .write(&mut out)?;
     for port in &ports {
         Block::new(INTERFACE_DESCRIPTION)
-            .bytes(&LINKTYPE_RAW.to_le_bytes())
+            .bytes(&link_type(port, frames).to_le_bytes())
             .bytes(&[0; 6])
             .option(INTERFACE_NAME, format!("{}/{}", port.node, port.interface).as_bytes())
             .option(TIMESTAMP_RESOLUTION, &[NANOSECONDS])
@@ -70,6 +71,15 @@ pub fn write(mut out: impl Write, frames: &[CapturedFrame]) -> io::Result<()> {
         block.write(&mut out)?;
     }
     Ok(())
+}
+
+/// What the packets of a port begin with.
+fn link_type(port: &Port, frames: &[CapturedFrame]) -> u16 {
+    let of_port = |frame: &&CapturedFrame| frame.from == *port || frame.to == *port;
+    match frames.iter().find(of_port) {
+        Some(frame) if !is_packet(&frame.bytes) => LINKTYPE_AX25,
+        _ => LINKTYPE_RAW,
+    }
 }
 
 /// A block on its way: its type and body (3.1).

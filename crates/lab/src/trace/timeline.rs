@@ -7,8 +7,9 @@
 //!
 //! `>` is sent, `<` is heard. Sequence numbers count from the beginning of each connection.
 
-use super::{CapturedFrame, Fate, tcp, words};
+use super::{CapturedFrame, Fate, is_packet, tcp, words};
 use bytes::Bytes;
+use longwire_proto::ax25::{Control, Frame, Modulo};
 use longwire_proto::tcp::wire::{Flags, Segment};
 use longwire_proto::time::Instant;
 use std::collections::BTreeMap;
@@ -90,7 +91,10 @@ impl Words {
     fn what(&mut self, bytes: &Bytes) -> String {
         match tcp(bytes) {
             Some((ip, segment)) => self.segment(ip.source, ip.destination, &segment),
-            None => format!("{} bytes", bytes.len()),
+            None => match Frame::decode(&mut bytes.clone(), Modulo::Eight) {
+                Ok(frame) if !is_packet(bytes) => frame_in_words(&frame),
+                _ => format!("{} bytes", bytes.len()),
+            },
         }
     }
 
@@ -122,4 +126,19 @@ impl Words {
         let _ = write!(out, ", window {}", segment.window);
         out
     }
+}
+
+/// What a frame says. Numbers are read as those of modulo 8.
+fn frame_in_words(frame: &Frame) -> String {
+    let what = match frame.control {
+        Control::Information { send, receive, .. } => format!("I {send}, next {receive}"),
+        Control::Supervisory { function, receive, .. } => format!("{function:?}, next {receive}"),
+        Control::Unnumbered { function, .. } => format!("{function:?}"),
+    };
+    let poll = match (frame.control.poll_final(), frame.is_command()) {
+        (false, _) => "",
+        (true, true) => ", poll",
+        (true, false) => ", final",
+    };
+    format!("{what}{poll}, {} bytes", frame.information.len())
 }

@@ -8,6 +8,7 @@
 //! as transferred when its last byte has reached the receiving application, not when the sender has heard of it.
 
 pub mod bundles;
+pub mod packets;
 pub mod stream;
 
 use bytes::Bytes;

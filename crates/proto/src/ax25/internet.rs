@@ -10,15 +10,18 @@ use crate::service::{
     InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
 };
 use crate::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// A link that ended is opened again after so long.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// What carries an interface's packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Carriage {
     /// UI frames.
+    #[default]
     Unconnected,
     /// I frames of a link, which the first packet's sender opens.
     Connected,

@@ -69,6 +69,9 @@ pub(crate) struct Radio {
     /// By sender, then by hearer.
     paths: Vec<Path>,
     cut: bool,
+    /// Where the time of the channel went, and up to when that is known.
+    airtime: Airtime,
+    accounted: Instant,
     pub(crate) notes: VecDeque<Note>,
 }
 
@@ -92,7 +95,17 @@ impl Radio {
             Post::new(config.station(at), *end, rng.fork(&format!("radio access of {name}")))
         });
         let (posts, paths) = (posts.collect(), Path::all(&config, &names, rng));
-        Radio { channel, index, config, posts, paths, cut: false, notes: VecDeque::new() }
+        Radio {
+            channel,
+            index,
+            config,
+            posts,
+            paths,
+            cut: false,
+            airtime: Airtime::default(),
+            accounted: Instant::ZERO,
+            notes: VecDeque::new(),
+        }
     }
 
     // -----------------------------------------------------------------------------------------------------------
@@ -104,6 +117,7 @@ impl Radio {
 
     /// The user wants the channel.
     pub(crate) fn seize(&mut self, air: &mut Air<'_>, post: u16) {
+        self.account(air.now);
         let at = usize::from(post);
         if self.config.full_duplex || !self.posts[at].joined {
             return;
@@ -119,6 +133,7 @@ impl Radio {
     /// # Panics
     /// If the sender had no room for it, or says more about its bytes than it has.
     pub(crate) fn hand(&mut self, air: &mut Air<'_>, post: u16, frame: Handed, last: bool) -> bool {
+        self.account(air.now);
         let at = usize::from(post);
         let station = &mut self.posts[at];
         assert!(station.told > 0, "{:?} was sent a frame without room", station.end);
@@ -161,6 +176,7 @@ impl Radio {
 
     /// The sender has crashed: what waited is gone. The transmitter finishes what it has begun.
     pub(crate) fn abandon(&mut self, air: &mut Air<'_>, post: u16) {
+        self.account(air.now);
         let at = usize::from(post);
         let station = &mut self.posts[at];
         (station.joined, station.told, station.granted, station.wants) = (false, 0, 0, false);
@@ -179,6 +195,7 @@ impl Radio {
 
     /// A timer is over, if it still counts.
     pub(crate) fn due(&mut self, air: &mut Air<'_>, due: Due) {
+        self.account(air.now);
         let at = usize::from(due.post);
         let station = &mut self.posts[at];
         match due.timer {
@@ -224,6 +241,7 @@ impl Radio {
 
     /// The user has said what it had to say.
     pub(crate) fn go_on(&mut self, air: &mut Air<'_>, post: u16) {
+        self.account(air.now);
         let at = usize::from(post);
         match self.posts[at].state {
             State::Won if self.posts[at].queue.is_empty() => self.give_back(air, at),
@@ -313,6 +331,7 @@ impl Radio {
     /// The last bit of a frame leaves, and arrives.
     fn leave(&mut self, air: &mut Air<'_>, at: usize) {
         let sending = self.posts[at].leave(air.now);
+        sending.enter(sending.channel_nanos, &mut self.airtime);
         for hearer in self.others(at) {
             let listens = self.posts[hearer].joined;
             let path = self.path(at, hearer);
@@ -392,6 +411,7 @@ impl Radio {
 
     /// There is no channel, or there is one again. What is on the air is lost.
     pub(crate) fn set_cut(&mut self, air: &mut Air<'_>, cut: bool) {
+        self.account(air.now);
         self.cut = cut;
         for sender in 0..self.posts.len() {
             self.posts[sender].set_out(air.now, cut);
@@ -477,6 +497,51 @@ impl Radio {
     /// Where the time of a station went.
     pub(crate) fn airtime(&self, end: End, now: Instant) -> Airtime {
         self.posts[self.post(end)].airtime(now)
+    }
+
+    /// Where the time of the channel went: what any station sends counts, once where several do; then keying, then waiting.
+    pub(crate) fn channel_airtime(&self, now: Instant) -> Airtime {
+        let mut airtime = self.airtime;
+        let nanos = now.as_nanos() - self.accounted.as_nanos();
+        let on_air = self.spend(nanos, &mut airtime);
+        for (at, post) in self.posts.iter().enumerate() {
+            if let State::Sending(sending) = &post.state {
+                let more = if on_air == Some(at) { nanos } else { 0 };
+                sending.enter(sending.channel_nanos + more, &mut airtime);
+            }
+        }
+        assert_eq!(airtime.total(), now.as_nanos(), "the airtime sums to the time elapsed");
+        airtime
+    }
+
+    /// Writes the time since the last account to where it went. States have not changed since.
+    fn account(&mut self, now: Instant) {
+        let nanos = now.as_nanos() - self.accounted.as_nanos();
+        let mut airtime = self.airtime;
+        if let Some(at) = self.spend(nanos, &mut airtime)
+            && let State::Sending(sending) = &mut self.posts[at].state
+        {
+            sending.channel_nanos += nanos;
+        }
+        (self.airtime, self.accounted) = (airtime, now);
+    }
+
+    /// Enters time that no frame took; else whose frame it was.
+    fn spend(&self, nanos: u64, airtime: &mut Airtime) -> Option<usize> {
+        if self.cut {
+            airtime.outage += nanos;
+            return None;
+        }
+        let sends = |post: &Post| matches!(post.state, State::Sending(_));
+        let waits = |post: &Post| matches!(post.state, State::Waiting | State::Contending | State::Won);
+        let sender = self.posts.iter().position(sends);
+        match sender {
+            Some(_) => {}
+            None if self.posts.iter().any(Post::is_keyed) => airtime.keying += nanos,
+            None if self.posts.iter().any(waits) => airtime.access += nanos,
+            None => airtime.idle += nanos,
+        }
+        sender
     }
 
     /// What became of the frames of one station at another.

@@ -1,7 +1,7 @@
 //! One station of a radio channel: what it waits for, what it sends, and where its time goes.
 
 use super::config::{Access, StationConfig};
-use crate::airtime::Airtime;
+use crate::airtime::{Airtime, scale};
 use crate::line::Handed;
 use crate::trace::End;
 use longwire_proto::ax25::hdlc;
@@ -22,6 +22,20 @@ pub(super) struct Sending {
     pub(super) first_slot: u64,
     /// Nanoseconds of it in which there was a channel, so far.
     clear_nanos: u64,
+    /// The same for the account of the channel, which counts overlapping frames once.
+    pub(super) channel_nanos: u64,
+}
+
+impl Sending {
+    /// Enters so many nanoseconds of it.
+    pub(super) fn enter(&self, nanos: u64, airtime: &mut Airtime) {
+        let Handed { bytes, shares, .. } = &self.frame;
+        let (bits, length) = (hdlc::air_bits(bytes), bytes.len() as u32);
+        let stuffed = bits - 8 * (bytes.len() + hdlc::CHECK_BYTES) as u64;
+        let stuffing = scale(nanos, stuffed, bits + hdlc::FLAG_BITS);
+        airtime.stuffing += stuffing;
+        airtime.add_frame(nanos - stuffing, length, AROUND_BYTES, shares);
+    }
 }
 
 /// What a station is about.
@@ -143,7 +157,10 @@ impl Post {
         let slots = u128::from(self.began.as_nanos()) * u128::from(rate_bps) / u128::from(NANOS);
         let first_slot = slots as u64 + self.bits;
         self.bits += hdlc::air_bits(&frame.bytes) + hdlc::FLAG_BITS;
-        self.turn(now, State::Sending(Sending { frame, started: now, first_slot, clear_nanos: 0 }));
+        self.turn(
+            now,
+            State::Sending(Sending { frame, started: now, first_slot, clear_nanos: 0, channel_nanos: 0 }),
+        );
         // From the beginning of the key-up, so that frames behind each other do not drift by rounding.
         let nanos = (u128::from(self.bits) * u128::from(NANOS)).div_ceil(u128::from(rate_bps)) as u64;
         Some(self.began + Duration::from_nanos(nanos))
@@ -156,8 +173,7 @@ impl Post {
         let State::Sending(sending) = core::mem::replace(&mut self.state, State::Between) else {
             unreachable!("only what is on the air leaves")
         };
-        let Handed { bytes, shares, .. } = &sending.frame;
-        self.airtime.add_frame(sending.clear_nanos, bytes.len() as u32, AROUND_BYTES, shares);
+        sending.enter(sending.clear_nanos, &mut self.airtime);
         sending
     }
 
@@ -201,8 +217,7 @@ impl Post {
     pub(super) fn airtime(&self, now: Instant) -> Airtime {
         let (mut airtime, on_air) = self.spent(now);
         if let (State::Sending(sending), Some(nanos)) = (&self.state, on_air) {
-            let Handed { bytes, shares, .. } = &sending.frame;
-            airtime.add_frame(nanos, bytes.len() as u32, AROUND_BYTES, shares);
+            sending.enter(nanos, &mut airtime);
         }
         assert_eq!(airtime.total(), now.as_nanos(), "the airtime sums to the time elapsed");
         airtime

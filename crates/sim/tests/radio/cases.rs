@@ -55,6 +55,9 @@ fn a_key_up_takes_its_delay_its_exact_bits_and_its_tail() {
     assert_eq!((busy(true), busy(false)), (Some(Instant::from_secs(1)), Some(three + MS(30))));
     let airtime = world.radio_airtime(channel, (nodes[0], AT));
     assert_eq!(airtime.sent(), air_time(&frames).as_nanos() as u64);
+    let stuffed: u64 =
+        frames.iter().map(|frame| air_bits(&frame.bytes) - 8 * (frame.bytes.len() as u64 + 2)).sum();
+    assert_eq!((airtime.stuffing as f64 * 9600.0 / 1e9).round() as u64, stuffed);
     assert_eq!(airtime.keying, MS(130).as_nanos() as u64);
     assert_eq!(airtime.access, 0);
 }
@@ -94,10 +97,15 @@ fn persistence_has_its_mean_in_each_of_its_variants() {
 
 #[test]
 fn who_hears_another_waits_until_it_is_clear() {
-    let (mut world, nodes, _) = talkers(1, 2, channel_of(eager()));
+    let (mut world, nodes, channel) = talkers(1, 2, channel_of(eager()));
     world.request(nodes[0], say(1, 200));
     world.request_at(Instant::from_millis(50), nodes[1], say(2, 20));
     world.run_until(Instant::from_secs(5));
+    let together = world.radio_channel_airtime(channel);
+    let [first, second] = [0, 1].map(|at| world.radio_airtime(channel, (nodes[at], AT)));
+    assert_eq!(together.sent(), first.sent() + second.sent());
+    assert_eq!(together.keying, first.keying + second.keying);
+    assert_eq!((together.access, second.access > 0), (0, true), "while one sends, nobody's wait counts");
     let told = world.take_indications();
     let clear = Instant::ZERO + MS(130) + air_time(&[say(1, 200)]);
     assert_eq!(heard(&told, nodes[0]), [(clear + MS(100) + air_time(&[say(2, 20)]), 2)]);

@@ -125,6 +125,8 @@ fn frames_are_conserved_and_the_ledger_closes_at_every_moment() {
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     for seed in SEEDS {
         let end = run(seed, |world, nodes, channel| {
+            let together = world.radio_channel_airtime(channel);
+            assert_eq!(together.total(), world.now().as_nanos(), "seed {seed}");
             for from in nodes {
                 let airtime = world.radio_airtime(channel, (*from, AT));
                 assert_eq!(airtime.total(), world.now().as_nanos(), "seed {seed}");
@@ -240,10 +242,12 @@ fn no_share_is_lost_in_the_ledger() {
     let airtime = world.radio_airtime(channel, (nodes[0], AT));
     let StationConfig { tx_delay, tx_tail, .. } = StationConfig::default();
     assert_eq!(airtime.keying, (tx_delay + tx_tail).as_nanos() as u64);
-    let part = |nanos: u64| (nanos as f64 / airtime.sent() as f64 * 203.0).round() as u32;
+    let unstuffed = airtime.sent() - airtime.stuffing;
+    let part = |nanos: u64| (nanos as f64 / unstuffed as f64 * 203.0).round() as u32;
     let parts = [airtime.payload, airtime.repeated, airtime.acknowledgement, airtime.control, airtime.repair];
     assert_eq!(parts.map(part), [100, 30, 20, 10, 5]);
     assert_eq!(part(airtime.framing), 3);
     let other = world.radio_airtime(channel, (nodes[1], AT));
     assert_eq!(other.idle, 20_000_000_000);
+    assert_eq!(world.radio_channel_airtime(channel), airtime, "nobody else said a word");
 }

@@ -1,0 +1,154 @@
+//! A half-duplex radio channel that both ends share, as packet radio has it.
+
+use super::LinkProfile;
+use crate::error::Error;
+use crate::limit::Keying;
+use longwire_proto::ax25;
+use longwire_proto::time::Duration;
+use longwire_sim::{Access, Errors, PathConfig, RadioConfig, StationConfig};
+use serde::{Deserialize, Serialize};
+
+/// How the stations of a radio link get the channel. Both are alike; a link is a channel of its own, which nobody else uses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RadioChannel {
+    /// From keying the transmitter to the first frame (TXDELAY), milliseconds. Default 300.
+    pub tx_delay_ms: f64,
+    /// From the end of the last frame to unkeying (TXTAIL), milliseconds. Default 20.
+    pub tx_tail_ms: f64,
+    /// One slot of persistence, milliseconds. Default 100.
+    pub slot_time_ms: f64,
+    /// The chance to begin in a slot is (`persistence` + 1) / 256. Default 63, a quarter.
+    pub persistence: u8,
+    /// How chance and slot are used: `draw-then-wait` (KISS controllers), `wait-then-draw` (Dire Wolf), `uniform`. Default
+    /// `draw-then-wait`.
+    pub access: Access,
+    /// From the end of the other station's signal to being ready to send, milliseconds: the controller, its serial line,
+    /// the radio. Default 0.
+    pub turnaround_ms: f64,
+    /// The longest time that one key-up sends, seconds. Default 60.
+    pub key_up_max_s: f64,
+}
+
+impl Default for RadioChannel {
+    fn default() -> Self {
+        RadioChannel {
+            tx_delay_ms: 300.0,
+            tx_tail_ms: 20.0,
+            slot_time_ms: 100.0,
+            persistence: 63,
+            access: Access::DrawThenWait,
+            turnaround_ms: 0.0,
+            key_up_max_s: 60.0,
+        }
+    }
+}
+
+/// Keys of a link that mean nothing on a radio channel, with how to tell that one was given.
+type Alien = (&'static str, fn(&LinkProfile, &LinkProfile) -> bool);
+
+const ALIENS: [Alien; 7] = [
+    ("back-rate-bps", |link, plain| link.back_rate_bps != plain.back_rate_bps),
+    ("delay-ms", |link, plain| link.delay_ms != plain.delay_ms),
+    ("back-delay-ms", |link, plain| link.back_delay_ms != plain.back_delay_ms),
+    ("delay-schedule", |link, plain| link.delay_schedule != plain.delay_schedule),
+    ("queue-bytes", |link, plain| link.queue_bytes != plain.queue_bytes),
+    ("tail-drop", |link, plain| link.tail_drop != plain.tail_drop),
+    ("fcs", |link, plain| link.fcs != plain.fcs),
+];
+
+fn millis(millis: f64) -> Duration {
+    Duration::from_nanos((millis * 1e6) as u64)
+}
+
+impl RadioChannel {
+    /// Whether every value makes sense in this profile.
+    pub(super) fn check(&self, link: &LinkProfile, place: &str) -> Result<(), Error> {
+        let wrong = |key: &str, rule: &str| Err(Error::new(format!("{place}: `{key}` {rule}")));
+        let times = [
+            ("radio.tx-delay-ms", self.tx_delay_ms),
+            ("radio.tx-tail-ms", self.tx_tail_ms),
+            ("radio.slot-time-ms", self.slot_time_ms),
+            ("radio.turnaround-ms", self.turnaround_ms),
+        ];
+        if let Some((key, _)) = times.iter().find(|(_, millis)| !(0.0..=60_000.0).contains(millis)) {
+            return wrong(key, "must be from 0 to 60000");
+        }
+        if !(1.0..=3600.0).contains(&self.key_up_max_s) {
+            return wrong("radio.key-up-max-s", "must be from 1 to 3600");
+        }
+        if !(300..=10_000_000).contains(&link.rate_bps) {
+            return wrong("rate-bps", "must be from 300 to 10000000 on a radio channel");
+        }
+        if link.mtu_bytes > 2048 {
+            return wrong("mtu-bytes", "is the information field of a frame, up to 2048 on a radio channel");
+        }
+        let plain = LinkProfile::default();
+        match ALIENS.iter().find(|(_, given)| given(link, &plain)) {
+            Some((key, _)) => wrong(key, "means nothing on a radio channel: leave it away"),
+            None => Ok(()),
+        }
+    }
+
+    /// The channel in the simulator; the first station is the one towards the source.
+    pub fn channel(&self, link: &LinkProfile, errors: [Errors; 2]) -> RadioConfig {
+        let station = StationConfig {
+            tx_delay: millis(self.tx_delay_ms),
+            tx_tail: millis(self.tx_tail_ms),
+            slot_time: millis(self.slot_time_ms),
+            persistence: self.persistence,
+            access: self.access,
+            carrier_off: millis(self.turnaround_ms),
+            ..StationConfig::default()
+        };
+        let path = |from: u16, errors| PathConfig {
+            from,
+            to: 1 - from,
+            heard: true,
+            level_db: 0.0,
+            errors: Some(errors),
+        };
+        let [there, back] = errors;
+        RadioConfig {
+            rate_bps: link.rate_bps,
+            stations: vec![station],
+            paths: vec![path(0, there), path(1, back)],
+            ..RadioConfig::default()
+        }
+    }
+
+    /// What a station knows of the channel.
+    pub fn believed(&self, link: &LinkProfile) -> ax25::Radio {
+        ax25::Radio {
+            rate_bps: link.rate_bps as u32,
+            tx_delay: millis(self.tx_delay_ms),
+            tx_tail: millis(self.tx_tail_ms),
+            slot_time: millis(self.slot_time_ms),
+            persistence: self.persistence,
+            turnaround: millis(2.0 * self.turnaround_ms) + ax25::Radio::default().turnaround,
+            ..ax25::Radio::default()
+        }
+    }
+
+    /// TXDELAY, TXTAIL, slot time and persistence, for people.
+    pub fn in_words(&self) -> String {
+        let RadioChannel { tx_delay_ms, tx_tail_ms, slot_time_ms, persistence, .. } = self;
+        format!("{tx_delay_ms} ms, {tx_tail_ms} ms, {slot_time_ms} ms, {persistence}")
+    }
+
+    /// The longest key-up.
+    pub fn key_up_max(&self) -> Duration {
+        Duration::from_secs_f64(self.key_up_max_s)
+    }
+
+    /// What keying takes, as the limit sees it.
+    pub(super) fn keying(&self, link: &LinkProfile) -> Keying {
+        let station = self.channel(link, [Errors::None; 2]).stations.remove(0);
+        Keying {
+            before_s: station.access_mean().as_secs_f64() + station.tx_delay.as_secs_f64(),
+            after_s: station.tx_tail.as_secs_f64(),
+            burst_max_s: self.key_up_max_s,
+            frames_max: station.key_up_frames,
+        }
+    }
+}

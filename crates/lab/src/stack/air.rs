@@ -1,0 +1,196 @@
+//! The AX.25 stations of a simulated node: one on each of its channels.
+//!
+//! The station towards the destination calls, the one towards the source is called. Callsigns are `NODE-k` by the node's
+//! position: two on a channel are all that hear each other.
+
+use super::node::ONWARD_LINK;
+use super::{Place, Tally};
+use crate::run::{INWARD, ONWARD};
+use longwire_proto::ax25::{
+    self, Callsign, Carriage, Frame, InterfaceTo, Internet, LinkConfig, Modulo, Peer,
+};
+use longwire_proto::ax25::{Control, Station, pid};
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::service::{
+    Both, Datagrams, Frames, FramesRequest, InterfaceId, LinkId, Many, Packets, Port, Shares,
+};
+use longwire_proto::tcp::wire::{Flags, Ipv4Header, Segment};
+use longwire_proto::time::Instant;
+use std::collections::BTreeMap;
+
+/// The link of every node but the first towards the source.
+const INWARD_LINK: LinkId = LinkId(0);
+
+type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+
+/// See the [module](self).
+pub(super) struct Stations {
+    /// Towards the source, then towards the destination, as far as there is one.
+    stations: Vec<(InterfaceId, Station)>,
+    segments: Segments,
+}
+
+impl Stations {
+    /// Those of a node, whose links are like this.
+    pub(super) fn new(place: &Place, link: &LinkConfig) -> Stations {
+        let inward = (place.position > 0).then(|| (INWARD, place.position - 1));
+        let onward = (!place.is_destination()).then_some((ONWARD, place.position));
+        let station =
+            |(interface, hop): (InterfaceId, usize)| (interface, station(place, link, interface, hop));
+        let stations = inward.into_iter().chain(onward).map(station).collect();
+        Stations { stations, segments: Segments::default() }
+    }
+
+    /// Enters what they counted.
+    pub(super) fn count(&self, tally: &mut Tally) {
+        for (_, station) in &self.stations {
+            let (counters, drops) = (station.counters(), station.drops());
+            for (name, count) in [
+                ("ax25_frames", counters.information_sent),
+                ("ax25_repeated", counters.information_repeated),
+                ("ax25_acknowledgements", counters.acknowledgements_sent),
+                ("ax25_rejects", counters.rejects_sent),
+                ("ax25_timeouts", counters.timeouts),
+                ("ax25_dropped", drops.overflow),
+            ] {
+                *tally.entry(name).or_default() += count;
+            }
+        }
+    }
+
+    fn of_link(&mut self, link: LinkId) -> &mut Station {
+        let interface = if link == ONWARD_LINK { ONWARD } else { INWARD };
+        self.of_interface(interface)
+    }
+
+    fn of_interface(&mut self, interface: InterfaceId) -> &mut Station {
+        let known = self.stations.iter_mut().find(|(known, _)| *known == interface);
+        &mut known.expect("a node asks only for links that it has").1
+    }
+}
+
+fn callsign(position: usize) -> Callsign {
+    // Two digits and a letter before them make one of any position.
+    format!("N{:03}", position % 1000).parse().expect("a callsign")
+}
+
+fn station(place: &Place, link: &LinkConfig, interface: InterfaceId, hop: usize) -> Station {
+    let onward = interface == ONWARD;
+    let (radio, transmission_max) = place.radios[hop].clone().expect("a radio channel");
+    let other = if onward { place.position + 1 } else { place.position - 1 };
+    let peer = Peer { station: callsign(other), path: Vec::new(), link: link.clone() };
+    let id = if onward { ONWARD_LINK } else { INWARD_LINK };
+    let mut config = ax25::Config::new(callsign(place.position));
+    (config.radio, config.transmission_max) = (radio, transmission_max);
+    config.callers = (!onward).then(|| link.clone());
+    config.unconnected.insert(id, peer.clone());
+    if onward {
+        config.peers.insert(id, peer);
+    }
+    Station::new(config)
+}
+
+/// The interfaces of an IP host over these stations, each leading to the next node.
+pub(super) fn internet(place: &Place, carriage: Carriage) -> Internet {
+    let inward = (place.position > 0).then(|| (INWARD, INWARD_LINK, place.position - 1));
+    let onward = (!place.is_destination()).then(|| (ONWARD, ONWARD_LINK, place.position + 1));
+    let to = |(interface, link, other)| InterfaceTo { interface, link, peer: callsign(other), carriage };
+    Internet::new(inward.into_iter().chain(onward).map(to))
+}
+
+impl Engine for Stations {
+    type Above = Links;
+    type Below = Many<InterfaceId, Frames>;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Links>) {
+        let link = match &request {
+            Port::First((link, _)) => *link,
+            Port::Second((link, _)) => *link,
+        };
+        self.of_link(link).handle_request(now, request);
+    }
+
+    fn handle_indication(&mut self, now: Instant, (interface, said): Indication<Self::Below>) {
+        self.of_interface(interface).handle_indication(now, said);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.stations.iter_mut().for_each(|(_, station)| station.handle_timeout(now));
+    }
+
+    fn poll_indication(&mut self) -> Option<Indication<Links>> {
+        self.stations.iter_mut().find_map(|(_, station)| station.poll_indication())
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        let Stations { stations, segments } = self;
+        let ask = |(interface, station): &mut (InterfaceId, Station)| {
+            Some((*interface, segments.told(station.poll_request(now)?)))
+        };
+        stations.iter_mut().find_map(ask)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.stations.iter().filter_map(|(_, station)| station.poll_timeout()).min()
+    }
+}
+
+/// Tells what the bytes of a TCP segment are for, which AX.25 takes for its user's: headers, acknowledgements, data that
+/// were sent before.
+#[derive(Debug, Default)]
+struct Segments {
+    /// By ports: the highest number sent.
+    highest: BTreeMap<(u16, u16), u32>,
+}
+
+impl Segments {
+    fn told(&mut self, request: FramesRequest) -> FramesRequest {
+        match request {
+            FramesRequest::Frame { bytes, token, last, shares } if shares.payload > 0 => {
+                let shares = self.shares(&bytes).unwrap_or(shares);
+                FramesRequest::Frame { bytes, token, last, shares }
+            }
+            other => other,
+        }
+    }
+
+    /// None for what holds no TCP segment.
+    fn shares(&mut self, bytes: &bytes::Bytes) -> Option<Shares> {
+        // The protocol identifier is found the same way in frames of both kinds where the numbers are short.
+        let segment = [Modulo::Eight, Modulo::Extended].into_iter().find_map(|modulo| {
+            let frame = Frame::decode(&mut bytes.clone(), modulo).ok()?;
+            let carries = matches!(frame.control, Control::Information { .. } | Control::Unnumbered { .. });
+            (carries && frame.pid == pid::INTERNET).then_some(frame.information).and_then(segment_in)
+        })?;
+        let whole = bytes.len() as u32;
+        let length = segment.length();
+        if length == 0 {
+            return Some(Shares { acknowledgement: whole, ..Shares::default() });
+        }
+        let end = segment.sequence.wrapping_add(length);
+        let ports = (segment.source_port, segment.destination_port);
+        let opens = segment.flags.contains(Flags::SYN);
+        let fresh = match self.highest.get(&ports) {
+            Some(highest) if !opens => end.wrapping_sub(*highest).min(1 << 31) as i32 > 0,
+            _ => true,
+        };
+        if !fresh {
+            return Some(Shares { repeated: whole, ..Shares::default() });
+        }
+        self.highest.insert(ports, end);
+        Some(match segment.payload.len() as u32 {
+            0 => Shares { control: whole, ..Shares::default() },
+            payload => Shares { payload, ..Shares::default() },
+        })
+    }
+}
+
+fn segment_in(packet: bytes::Bytes) -> Option<Segment> {
+    const TCP: u8 = 6;
+    let mut rest = packet;
+    let header = Ipv4Header::decode(&mut rest).ok()?;
+    let mut payload = rest
+        .get(..usize::from(header.payload_bytes))
+        .map(|_| rest.slice(..usize::from(header.payload_bytes)))?;
+    (header.protocol == TCP).then(|| Segment::decode(&mut payload, header.source, header.destination).ok())?
+}

@@ -1,0 +1,297 @@
+//! Stacks for AX.25: the link alone, bundles on it, and TCP/IP on it.
+//!
+//! ```text
+//!   FilesOverStream       FilesOverBundles        FilesOverBundles       FilesOverStream
+//!         |                     |                       |                      |
+//!   StreamOverPackets         Agent                   Agent                tcp::Host
+//!         |                     |                       |                      |
+//!         |             Fan of PacketSession     ax25cl::Sessions         ax25::Internet
+//!         |                     |                       |                      |
+//!                              Stations: one a channel, over links or UI frames
+//! ```
+
+use super::air::{Stations, internet};
+use super::bundles::agent_over;
+use super::node::{Counted, Diskless, FILE_PORT, ONWARD_LINK, checked, counted_host};
+use super::{Assembly, Place, linux_6_as_installed, round_trip};
+use crate::error::Error;
+use crate::link::LinkProfile;
+use crate::toml_text;
+use crate::workload::Task;
+use crate::workload::packets::StreamOverPackets;
+use crate::workload::stream::{FilesOverStream, Retry};
+use longwire_proto::ax25::{Carriage, LinkConfig, Version, pid};
+use longwire_proto::ax25cl;
+use longwire_proto::bp::agent;
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::joint::{Fan, Origin, Stack};
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{Frames, InterfaceId, LinkId, Many, Packets, Port, Storage};
+use longwire_proto::tcp::config::Profile;
+use longwire_proto::tcpcl::{self, Packaging, PacketSession, Session};
+use longwire_proto::time::{Duration, Instant};
+use longwire_sim::{Boot, NodeEngine};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use toml::Table;
+
+/// A link of version 2.0 with this window, and frames as long as the path takes.
+fn window(links: &[LinkProfile], frames: u8) -> LinkConfig {
+    LinkConfig { version: Version::Plain, window_frames: frames, ..extended(links) }
+}
+
+/// A link of version 2.2: numbers modulo 128, lost frames asked for one by one.
+fn extended(links: &[LinkProfile]) -> LinkConfig {
+    let longest = links.iter().map(|link| link.mtu_bytes).min().unwrap_or(256);
+    LinkConfig { information_bytes_max: longest, ..LinkConfig::default() }
+}
+
+/// The settings of AX.25 alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct LinkSettings {
+    ax25: LinkConfig,
+}
+
+/// What is set without being said.
+pub(super) fn link_defaults() -> Table {
+    toml_text::to_table(&LinkSettings::default())
+}
+
+/// AX.25 alone with this window.
+pub(super) fn link<const K: u8>(links: &[LinkProfile]) -> Table {
+    toml_text::to_table(&LinkSettings { ax25: window(links, K) })
+}
+
+/// AX.25 alone, version 2.2.
+pub(super) fn link_extended(links: &[LinkProfile]) -> Table {
+    toml_text::to_table(&LinkSettings { ax25: extended(links) })
+}
+
+/// A file over AX.25 alone.
+pub(super) fn assemble_link(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
+    let parsed: LinkSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    checked(parsed.ax25.check(), "ax25")?;
+    let make = move |place: &Place, _: Boot| -> NodeEngine<Task> {
+        let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
+        let streams = Fan::new(|_: LinkId, _| Some(StreamOverPackets::default()));
+        let below = Stack::new(streams, links_of(place, &parsed.ax25));
+        Box::new(Diskless::<_, Storage>::new(Stack::new(files, below)))
+    };
+    Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
+}
+
+/// The settings of AX25CM-CL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct SegmentSettings {
+    agent: agent::Config,
+    tcpcl: tcpcl::Config,
+    ax25: LinkConfig,
+}
+
+impl Default for SegmentSettings {
+    fn default() -> Self {
+        let tcpcl = tcpcl::Config { connect_timeout: Some(NEVER), ..tcpcl::Config::ax25("") };
+        SegmentSettings { agent: agent::Config::default(), tcpcl, ax25: LinkConfig::default() }
+    }
+}
+
+/// A time that never comes. TOML has no word for it.
+const NEVER: Duration = Duration::from_secs(3650 * 86_400);
+
+/// What is set without being said.
+pub(super) fn segment_defaults() -> Table {
+    toml_text::to_table(&SegmentSettings::default())
+}
+
+/// AX25CM-CL with this window of frames and an acknowledgement every so many segments.
+pub(super) fn segments<const K: u8, const SEGMENTS: u32>(links: &[LinkProfile]) -> Table {
+    let plain = SegmentSettings::default();
+    let tcpcl = tcpcl::Config { ack_window: SEGMENTS, ..plain.tcpcl };
+    toml_text::to_table(&SegmentSettings { tcpcl, ax25: window(links, K), ..plain })
+}
+
+/// Bundles over AX25CM-CL.
+pub(super) fn assemble_segments(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
+    let parsed: SegmentSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    checked(parsed.agent.check(), "agent")?;
+    checked(parsed.tcpcl.check(), "tcpcl")?;
+    checked(parsed.ax25.check(), "ax25")?;
+    let make = move |place: &Place, boot: Boot| {
+        let sessions = packet_sessions(&parsed.tcpcl, place, boot.rng.fork("tcpcl"));
+        let below = Stack::new(sessions, links_of(place, &parsed.ax25));
+        agent_over(below, &parsed.agent, place, &boot)
+    };
+    Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions: Vec::new(), settings })
+}
+
+type PacketSessions =
+    Fan<LinkId, PacketSession, Box<dyn FnMut(LinkId, Origin) -> Option<PacketSession> + Send>>;
+
+fn packet_sessions(config: &tcpcl::Config, place: &Place, rng: Rng) -> PacketSessions {
+    let config = tcpcl::Config { node_id: place.node_id(place.position), ..config.clone() };
+    Fan::new(Box::new(move |link: LinkId, origin| {
+        let rng = rng.fork(&link.0.to_string());
+        let session = match origin {
+            Origin::Above => Session::active(config.clone(), rng),
+            Origin::Below => Session::passive(config.clone(), rng),
+        };
+        Some(Stack::new(session, Packaging::new()))
+    }))
+}
+
+/// The settings of our own convergence layer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct OwnSettings {
+    agent: agent::Config,
+    ax25cl: ax25cl::Config,
+    ax25: LinkConfig,
+}
+
+/// What is set without being said.
+pub(super) fn own_defaults() -> Table {
+    toml_text::to_table(&OwnSettings::default())
+}
+
+/// Our own with this window of frames.
+pub(super) fn own<const K: u8>(links: &[LinkProfile]) -> Table {
+    toml_text::to_table(&OwnSettings { ax25: window(links, K), ..OwnSettings::default() })
+}
+
+/// Our own over version 2.2.
+pub(super) fn own_extended(links: &[LinkProfile]) -> Table {
+    toml_text::to_table(&OwnSettings { ax25: extended(links), ..OwnSettings::default() })
+}
+
+/// Bundles over our own convergence layer.
+pub(super) fn assemble_own(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
+    let parsed: OwnSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    checked(parsed.agent.check(), "agent")?;
+    checked(parsed.ax25cl.check(), "ax25cl")?;
+    checked(parsed.ax25.check(), "ax25")?;
+    let make = move |place: &Place, boot: Boot| {
+        let node_id = place.node_id(place.position);
+        let next = (!place.is_destination()).then(|| place.node_id(place.position + 1));
+        let plain = ax25cl::Config { node_id, ..parsed.ax25cl.clone() };
+        let configure = move |link: LinkId| {
+            let peer_node_id = next.clone().filter(|_| link == ONWARD_LINK);
+            Some(ax25cl::Config { peer_node_id, ..plain.clone() })
+        };
+        let sessions = ax25cl::Sessions::new(Box::new(configure), boot.rng.fork("ax25cl"));
+        let below = Stack::new(sessions, links_of(place, &parsed.ax25));
+        agent_over(below, &parsed.agent, place, &boot)
+    };
+    Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions: Vec::new(), settings })
+}
+
+/// The settings of TCP/IP over AX.25.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct InternetSettings {
+    tcp: Profile,
+    carriage: Carriage,
+    ax25: LinkConfig,
+}
+
+/// What is set without being said.
+pub(super) fn internet_defaults() -> Table {
+    toml_text::to_table(&InternetSettings::default())
+}
+
+fn internet_settings(ax25: LinkConfig, carriage: Carriage, tcp: Profile) -> Table {
+    toml_text::to_table(&InternetSettings { tcp, carriage, ax25 })
+}
+
+/// TCP of a Linux of today, over UI frames.
+pub(super) fn over_frames(links: &[LinkProfile]) -> Table {
+    internet_settings(window(links, 7), Carriage::Unconnected, linux_6_as_installed())
+}
+
+/// The same over a link with this window.
+pub(super) fn over_link<const K: u8>(links: &[LinkProfile]) -> Table {
+    internet_settings(window(links, K), Carriage::Connected, linux_6_as_installed())
+}
+
+/// TCP that knows the channel, over UI frames.
+pub(super) fn over_frames_tuned(links: &[LinkProfile]) -> Table {
+    let waits = round_trip(links) * 3;
+    let tcp = Profile { rto_initial: waits, rto_maximum: waits * 8, ..in_one_flight(links) };
+    internet_settings(window(links, 7), Carriage::Unconnected, tcp)
+}
+
+/// The same over a link of version 2.2, which repeats what is lost: TCP waits until it has surely done so.
+pub(super) fn over_link_tuned(links: &[LinkProfile]) -> Table {
+    const PATIENT: Duration = Duration::from_secs(60);
+    let tcp = Profile {
+        rto_initial: PATIENT,
+        rto_minimum: PATIENT,
+        rto_maximum: PATIENT * 4,
+        ..in_one_flight(links)
+    };
+    internet_settings(extended(links), Carriage::Connected, tcp)
+}
+
+/// As many segments on their way as a key-up has, without timestamps, which are a twentieth of a short segment.
+fn in_one_flight(links: &[LinkProfile]) -> Profile {
+    const SEGMENTS: u32 = 32;
+    let longest = links.iter().map(|link| link.mtu_bytes).min().unwrap_or(256);
+    Profile {
+        receive_buffer_bytes: SEGMENTS * (longest - crate::limit::HEADER_BYTES),
+        initial_window_segments: SEGMENTS,
+        timestamps: false,
+        ..linux_6_as_installed()
+    }
+}
+
+/// Files over TCP/IP over AX.25.
+pub(super) fn assemble_internet(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
+    let parsed: InternetSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    checked(parsed.tcp.check(), "tcp")?;
+    checked(parsed.ax25.check(), "ax25")?;
+    let make = move |place: &Place, boot: Boot| -> NodeEngine<Task> {
+        let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
+        let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
+        let link = LinkConfig { protocol: pid::INTERNET, ..parsed.ax25.clone() };
+        let stations = Counted::new(Stations::new(place, &link), place.tally.clone(), Stations::count);
+        let below = Stack::new(internet(place, parsed.carriage), stations);
+        Box::new(Diskless::<_, Storage>::new(Stack::new(files, Stack::new(host, below))))
+    };
+    Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
+}
+
+fn links_of(place: &Place, link: &LinkConfig) -> LinksOf {
+    LinksOf(Counted::new(Stations::new(place, link), place.tally.clone(), Stations::count))
+}
+
+/// Stations of which only the links are used.
+struct LinksOf(Counted<Stations>);
+
+impl Engine for LinksOf {
+    type Above = Many<LinkId, Packets>;
+    type Below = Many<InterfaceId, Frames>;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
+        self.0.handle_request(now, Port::First(request));
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
+        self.0.handle_indication(now, indication);
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        loop {
+            if let Port::First(said) = self.0.poll_indication()? {
+                return Some(said);
+            }
+        }
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        self.0.poll_request(now)
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+}

@@ -1,0 +1,148 @@
+//! Stacks over AX.25 on simulated radio channels, as `compare` runs them.
+
+use longwire_lab::ledger::Way;
+use longwire_lab::run::{Outcome, Setup, Wanted};
+use longwire_lab::scenario::Scenario;
+use longwire_lab::stack::{self, Medium};
+use std::path::Path;
+
+fn setup(text: &str) -> Setup {
+    let scenario = Scenario::parse(text, "test").unwrap();
+    Setup::new(scenario, Path::new(".")).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn play(text: &str, run: u32) -> Outcome {
+    setup(text).run(run, Wanted::default())
+}
+
+fn on_radio() -> impl Iterator<Item = String> {
+    stack::STACKS.iter().filter(|stack| stack.medium == Medium::Radio).flat_map(stack::Stack::names)
+}
+
+fn mean(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
+    outcomes.iter().map(of).sum::<f64>() / outcomes.len() as f64
+}
+
+/// On good and on bad channels: every byte arrives, the ledger of the channel closes, and nobody beats the limit.
+#[test]
+fn every_stack_delivers_and_accounts_for_its_time() {
+    for (link, ber) in [("ax25-1200", "0"), ("ax25-9600", "0"), ("ax25-1200", "5e-5"), ("ax25-9600", "5e-5")]
+    {
+        for name in on_radio() {
+            let text = format!(
+                "stack = '{name}'\n[workload]\nbytes = 7182\n[[link]]\nprofile = '{link}'\nber = {ber}"
+            );
+            let setup = setup(&text);
+            let outcomes: Vec<Outcome> = (0..4).map(|run| setup.run(run, Wanted::default())).collect();
+            for outcome in &outcomes {
+                assert!(outcome.delivered, "{text}: {:?} {:?}", outcome.missed, outcome.failures);
+                let [ledger, _] = &outcome.hops[0].ledgers;
+                let elapsed = (outcome.transfer_s.unwrap() * 1e9).round() as u64;
+                assert_eq!((ledger.way, ledger.total()), (Way::Shared, elapsed), "{text}");
+                for entry in ["payload", "headers", "framing", "stuffing", "keying", "access"] {
+                    assert!(ledger.seconds(entry) > 0.0, "{text}: {entry}");
+                }
+                assert_eq!(ledger.seconds("outage"), 0.0, "{text}");
+            }
+            let ratio = mean(&outcomes, |outcome| outcome.transfer_s.unwrap() / outcome.limit.streaming_s);
+            assert!(ratio > 1.0, "{text}: {ratio} times the limit");
+            let repeated = mean(&outcomes, |outcome| outcome.hops[0].ledgers[0].seconds("repeated"));
+            assert!(ber == "0" || repeated > 0.0, "{text}: errors cost something");
+        }
+    }
+}
+
+/// What TCP puts into a frame is told apart: on a channel without errors its payload is the file, byte for byte.
+#[test]
+fn the_headers_and_acknowledgements_of_tcp_are_not_payload() {
+    let text = "stack = 'tcp-ax25/frames-tuned'\n[workload]\nbytes = 20000\n[[link]]\nprofile = 'ax25-9600'\nber = 0";
+    let outcome = play(text, 0);
+    let ledger = &outcome.hops[0].ledgers[0];
+    let file_s = (20_000.0 + 12.0) * 8.0 / 9600.0;
+    assert!((ledger.seconds("payload") / file_s - 1.0).abs() < 0.001, "{ledger:?}");
+    assert!(ledger.seconds("acknowledgements") > 0.0 && ledger.seconds("control") > 0.0, "{ledger:?}");
+    // AX.25, IP and TCP: 56 bytes for each 216, give or take the options.
+    let share = ledger.seconds("headers") / ledger.seconds("payload");
+    assert!((0.24..0.32).contains(&share), "{share}");
+}
+
+/// The channel is gone in the middle: what was acknowledged is not sent again, and the ledger says how long it was gone.
+#[test]
+fn an_outage_costs_no_acknowledged_byte() {
+    for name in ["ax25cl/k4", "ax25cm/k4"] {
+        let text = format!(
+            "stack = '{name}'\n[workload]\nbytes = 20000\n[[link]]\nprofile = 'ax25-1200'\n\
+             [[outage]]\nfrom = 'data'\nafter-s = 60\nlength-s = 300"
+        );
+        for run in 0..2 {
+            let outcome = play(&text, run);
+            assert!(outcome.delivered, "{name}: {:?} {:?}", outcome.missed, outcome.failures);
+            let hop = &outcome.hops[0];
+            assert_eq!(hop.acknowledged_again_bytes, 0, "{name}");
+            assert!((hop.ledgers[0].seconds("outage") - 300.0).abs() < 1e-6, "{name}");
+            assert!(outcome.transfer_s.unwrap() > outcome.limit.streaming_s, "{name}");
+        }
+    }
+    let scheduled = "stack = 'ax25cl'\n[[outage]]\nafter-s = 10\nlength-s = 50\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'";
+    assert!((play(scheduled, 0).hops[0].ledgers[0].seconds("outage") - 50.0).abs() < 1e-6);
+}
+
+#[test]
+fn relays_pass_bundles_on_over_two_channels() {
+    for name in ["ax25cl", "ax25cm"] {
+        let text = format!(
+            "stack = '{name}'\nnodes = ['tx', 'hill', 'rx']\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-9600'"
+        );
+        let outcome = play(&text, 0);
+        assert!(outcome.delivered, "{name}: {:?}", outcome.missed);
+        assert!(outcome.transfer_s.unwrap() > outcome.limit.streaming_s);
+        assert!(outcome.hops.iter().all(|hop| hop.frames > 0));
+    }
+}
+
+#[test]
+fn a_stack_on_a_link_that_does_not_suit_it_is_refused_with_those_that_do() {
+    for (stack, link, hint) in [
+        ("tcpcl4", "ax25-1200", "ax25, ax25cm, ax25cl, tcp-ax25"),
+        ("ax25cl", "lan", "tcp, tcpcl3, tcpcl4, udp"),
+    ] {
+        let text = format!("stack = '{stack}'\n[[link]]\nprofile = '{link}'");
+        let scenario = Scenario::parse(&text, "test").unwrap();
+        let error = Setup::new(scenario, Path::new(".")).err().unwrap().to_string();
+        assert!(error.contains("cannot run here") && error.contains(hint), "{error}");
+    }
+}
+
+#[test]
+fn the_same_run_gives_the_same_outcome_and_another_run_another() {
+    let text = "stack = 'ax25cl'\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'";
+    let [first, again, other] = [0, 0, 1].map(|run| play(text, run));
+    assert_eq!((first.transfer_s, &first.tally), (again.transfer_s, &again.tally));
+    assert_ne!(first.transfer_s, other.transfer_s);
+}
+
+/// Captures of a radio channel open as AX.25, and TCP inside the frames is found.
+#[test]
+fn traces_of_a_radio_channel_are_ax25() {
+    let frames = |name: &str| {
+        let text = format!("stack = '{name}'\n[workload]\nbytes = 2000\n[[link]]\nprofile = 'ax25-9600'");
+        setup(&text).run(0, Wanted { frames: true, linger_s: 0.0 }).frames
+    };
+    let written = |name: &str| {
+        let (mut capture, mut timeline) = (Vec::new(), Vec::new());
+        longwire_lab::trace::pcapng::write(&mut capture, &frames(name)).unwrap();
+        longwire_lab::trace::timeline::write(&mut timeline, &frames(name)).unwrap();
+        (capture, String::from_utf8(timeline).unwrap())
+    };
+    let (capture, timeline) = written("ax25/k4");
+    let mut reader = pcap_file::pcapng::PcapNgReader::new(&capture[..]).unwrap();
+    while let Some(block) = reader.next_block() {
+        if let pcap_file::pcapng::Block::InterfaceDescription(interface) = block.unwrap() {
+            assert_eq!(interface.linktype, pcap_file::DataLink::AX25);
+        }
+    }
+    for words in ["tx > rx  SetMode, poll", "I 0, next 0", "ReceiveReady, next 4, final"] {
+        assert!(timeline.contains(words), "{words}\n{timeline}");
+    }
+    assert!(written("tcp-ax25/frames").1.contains("> 5001 SYN 0"));
+}
