@@ -9,7 +9,7 @@ use longwire_proto::service::{
 };
 use longwire_proto::tcpcl::{Config, Packaging, PacketSession, Session};
 use longwire_proto::time::Duration;
-use longwire_sim::{ClockConfig, DiskConfig, Factory, NodeId, OnRadio, Simulation};
+use longwire_sim::{ClockConfig, DiskConfig, Factory, FrameSink, NodeId, OnRadio, Simulation, Tnc};
 
 type Sessions = Many<LinkId, Bundles>;
 type Make = Box<dyn FnMut(LinkId, Origin) -> Option<PacketSession> + Send>;
@@ -21,7 +21,18 @@ const WATCHED_S: u64 = 100_000;
 /// Seconds from the call to the acknowledgement of the whole bundle; none if it does not arrive as it was sent. What the
 /// receiver hears is safe at once: storage takes no time.
 pub fn bundle_seconds(transfer: &Transfer, bundle: &Bytes, seed: u64) -> Option<f64> {
+    bundle_seconds_with(transfer, bundle, seed, None)
+}
+
+/// The same, while somebody hears of every frame.
+pub fn bundle_seconds_with(
+    transfer: &Transfer,
+    bundle: &Bytes,
+    seed: u64,
+    trace: Option<FrameSink>,
+) -> Option<f64> {
     let mut stage = Stage::set(transfer, bundle.clone(), seed);
+    trace.into_iter().for_each(|sink| stage.world.set_trace(sink));
     stage.world.request(stage.sender, (LINK, BundlesRequest::Connect));
     let limit = stage.world.now() + Duration::from_secs(WATCHED_S);
     while !stage.sent {
@@ -65,10 +76,17 @@ impl Stage {
         let rng = Rng::new(seed).fork("sessions");
         let names = ["dtn://sender", "dtn://receiver"];
         let nodes = names.into_iter().zip(transfer.stations()).map(|(name, station)| {
-            let rng = rng.clone();
+            let (rng, tnc) = (rng.clone(), transfer.tnc.clone());
             let factory: Factory<Sessions> = Box::new(move |_| {
                 let link = PacketsOnly::new(station.clone());
-                Box::new(OnRadio(Stack::new(sessions(name, &rng), link)))
+                let sessions = sessions(name, &rng);
+                match &tnc {
+                    None => Box::new(OnRadio(Stack::new(sessions, link))),
+                    Some(tnc) => {
+                        let lower = Stack::new(link, Tnc::new(tnc.clone()));
+                        Box::new(OnRadio(Stack::new(sessions, lower)))
+                    }
+                }
             });
             world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
         });
@@ -131,7 +149,8 @@ mod tests {
     fn a_bundle_arrives_and_takes_longer_than_its_packets_alone() {
         let bundle = Bytes::from(vec![0x55; 2000]);
         let packets: Vec<Bytes> = (0..8).map(|at| bundle.slice(at * 250..(at + 1) * 250)).collect();
-        let transfer = Transfer { radio: RadioConfig::default(), window: 4, information_bytes: 255, packets };
+        let transfer =
+            Transfer { radio: RadioConfig::default(), tnc: None, window: 4, information_bytes: 255, packets };
         let (alone, with) = (transfer.seconds(1), bundle_seconds(&transfer, &bundle, 1));
         let (alone, with) = (alone.expect("it arrives"), with.expect("it arrives"));
         assert!(alone < with && with < 3.0 * alone, "{alone} s alone, {with} s as a bundle");

@@ -4,11 +4,14 @@ use crate::internet::station_radio;
 use bytes::Bytes;
 use longwire_proto::ax25::{self, Callsign, LinkConfig, Peer, Station, Version};
 use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::joint::Stack;
 use longwire_proto::service::{
     Both, Datagrams, Frames, InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
 };
 use longwire_proto::time::{Duration, Instant};
-use longwire_sim::{ClockConfig, DiskConfig, Factory, NodeId, OnRadio, RadioConfig, Simulation};
+use longwire_sim::{
+    ClockConfig, DiskConfig, Factory, NodeId, OnRadio, RadioConfig, Simulation, Tnc, TncConfig,
+};
 
 type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
@@ -24,6 +27,8 @@ const WATCHED_S: u64 = 100_000;
 pub struct Transfer {
     /// The channel; both stations are like its first one.
     pub radio: RadioConfig,
+    /// The controller between each station and the channel; none: an ideal one.
+    pub tnc: Option<TncConfig>,
     /// The window (k), 1 to 7 frames.
     pub window: u8,
     /// Information octets of an I frame at most (N1).
@@ -133,7 +138,14 @@ impl Stage {
     fn set(transfer: &Transfer, seed: u64) -> Stage {
         let mut world: Simulation<Links> = Simulation::new(seed);
         let nodes = ["sender", "receiver"].into_iter().zip(transfer.stations()).map(|(name, config)| {
-            let factory: Factory<Links> = Box::new(move |_| Box::new(OnRadio(Station::new(config.clone()))));
+            let tnc = transfer.tnc.clone();
+            let factory: Factory<Links> = Box::new(move |_| {
+                let station = Station::new(config.clone());
+                match &tnc {
+                    None => Box::new(OnRadio(station)),
+                    Some(tnc) => Box::new(OnRadio(Stack::new(station, Tnc::new(tnc.clone())))),
+                }
+            });
             world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
         });
         let ends: Vec<(NodeId, InterfaceId)> = nodes.map(|node| (node, AT)).collect();

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Instant;
-use longwire_sim::{ClockConfig, DiskConfig, Factory, NodeId, OnRadio, Simulation};
+use longwire_sim::{ClockConfig, DiskConfig, Factory, FrameSink, NodeId, OnRadio, Simulation};
 
 /// No session is watched longer than this, seconds.
 const WATCHED_S: u64 = 100_000;
@@ -56,7 +56,13 @@ impl Moments {
 impl Session {
     /// Plays it; none if it fails or the file does not arrive as it was sent.
     pub fn play(&self, seed: u64) -> Option<Moments> {
+        self.play_with(seed, None)
+    }
+
+    /// The same, while somebody hears of every frame.
+    pub fn play_with(&self, seed: u64, trace: Option<FrameSink>) -> Option<Moments> {
         let mut world: Simulation<Files> = Simulation::new(seed);
+        trace.into_iter().for_each(|sink| world.set_trace(sink));
         let ends = [0, 1].map(|at| (self.add_node(&mut world, at, seed), OnRadio::INTERFACE));
         world.add_radio(self.internet.radio.clone(), &ends);
         world.request(ends[0].0, FilesRequest::Store(self.file.clone()));

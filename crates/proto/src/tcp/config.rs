@@ -131,6 +131,9 @@ pub struct Profile {
     /// The receive window: the most bytes that wait for the user, and so the most ever announced. Above 65,535 it
     /// needs `window_scaling`. Default 65,535.
     pub receive_buffer_bytes: u32,
+    /// The most bytes that are ever announced, as the `window` of a Linux route has it, while the buffer takes what
+    /// the user has not fetched yet. None: as much as the buffer has room for. Default none.
+    pub announced_bytes_max: Option<u32>,
     /// Offer window scaling (RFC 7323 2). Default true.
     pub window_scaling: bool,
     /// Offer timestamps (RFC 7323 3). Default true.
@@ -263,6 +266,14 @@ impl Profile {
             "nothing could ever be written; 262144 is usual",
         )?;
         number("receive-buffer-bytes", self.receive_buffer_bytes, 1..=1 << 30, WINDOW)?;
+        if let Some(most) = self.announced_bytes_max {
+            at_least(
+                "announced-bytes-max",
+                most,
+                1,
+                "leave it out to announce what the buffer has room for",
+            )?;
+        }
         number("initial-window-segments", self.initial_window_segments, 1..=1 << 20, "10 is usual (RFC 6928)")
     }
 
@@ -312,6 +323,7 @@ impl Profile {
             maximum_segment_bytes: 1460,
             send_buffer_bytes: 262_144,
             receive_buffer_bytes: 65_535,
+            announced_bytes_max: None,
             window_scaling: true,
             timestamps: true,
             timestamp_tick: Duration::from_millis(1),
@@ -539,6 +551,7 @@ mod tests {
             (Profile { delayed_ack_maximum: Duration::ZERO, ..plain() }, "delayed-ack-maximum"),
             (Profile { receive_buffer_bytes: 0, ..plain() }, "receive-buffer-bytes"),
             (Profile { receive_buffer_bytes: u32::MAX, ..plain() }, "receive-buffer-bytes"),
+            (Profile { announced_bytes_max: Some(0), ..plain() }, "announced-bytes-max"),
             (Profile { send_buffer_bytes: 0, ..plain() }, "send-buffer-bytes"),
             (Profile { maximum_segment_bytes: 63, ..plain() }, "maximum-segment-bytes"),
             (Profile { rto_minimum: Duration::ZERO, ..plain() }, "rto-minimum"),

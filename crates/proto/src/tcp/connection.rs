@@ -257,7 +257,7 @@ impl Connection {
         Connection {
             congestion: Congestion::new(&profile, segment),
             rtt: RttEstimator::new(&profile),
-            receiver: Receiver::new(buffer, parts_max),
+            receiver: Receiver::new(buffer, profile.announced_bytes_max, parts_max),
             quick_acks: profile.quick_acks,
             ack_delay: profile.delayed_ack_minimum,
             answering: false,

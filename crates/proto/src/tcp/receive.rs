@@ -25,6 +25,8 @@ pub(super) struct Receiver {
     /// The right edge of the window as it was announced; it never moves left (RFC 9293 3.8.6).
     edge: u64,
     buffer_bytes: u64,
+    /// The most that is announced, whatever the buffer has room for.
+    announced_max: u64,
     /// Bytes that rose and are not released.
     held: u64,
     /// Data beyond a hole: not overlapping, by offset.
@@ -40,12 +42,15 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Before anything came. `parts_max` bounds how many segments wait beyond holes.
-    pub(super) fn new(buffer_bytes: u32, parts_max: usize) -> Self {
+    /// Before anything came. At most `announced_max` bytes are announced; `parts_max` bounds how many segments wait beyond
+    /// holes.
+    pub(super) fn new(buffer_bytes: u32, announced_max: Option<u32>, parts_max: usize) -> Self {
+        let buffer_bytes = u64::from(buffer_bytes);
         Receiver {
             next: 0,
             edge: 0,
-            buffer_bytes: u64::from(buffer_bytes),
+            buffer_bytes,
+            announced_max: announced_max.map_or(buffer_bytes, |most| buffer_bytes.min(u64::from(most))),
             held: 0,
             parts: BTreeMap::new(),
             parts_max,
@@ -78,7 +83,7 @@ impl Receiver {
     pub(super) fn begin(&mut self) {
         self.next = 1;
         // The window of a SYN is never scaled (RFC 7323 2.2).
-        self.edge = 1 + self.buffer_bytes.min(u64::from(u16::MAX));
+        self.edge = 1 + self.announced_max.min(u64::from(u16::MAX));
     }
 
     /// True if a segment touches the window (RFC 9293 3.10.7.4, the four cases).
@@ -219,8 +224,9 @@ impl Receiver {
         self.held -= bytes;
     }
 
+    /// What may be announced: RFC 9293 3.8.6 leaves it to the receiver, below what it has room for.
     fn free(&self) -> u64 {
-        self.buffer_bytes.saturating_sub(self.held)
+        self.buffer_bytes.saturating_sub(self.held).min(self.announced_max)
     }
 
     /// The window field of a SYN, which is never scaled (RFC 7323 2.2).
@@ -229,10 +235,10 @@ impl Receiver {
     }
 
     /// The window field to send, in units of `1 << shift` bytes; moves the edge. The edge moves by a segment or
-    /// half the buffer at least (RFC 9293 3.8.6.2.2).
+    /// half of the most it may be at least (RFC 9293 3.8.6.2.2).
     pub(super) fn announce(&mut self, shift: u8, segment_bytes: u64) -> u16 {
         let wanted = self.next + self.free();
-        let step = segment_bytes.min(self.buffer_bytes / 2);
+        let step = segment_bytes.min(self.announced_max / 2);
         let edge = if wanted >= self.edge + step { wanted } else { self.edge };
         let window = edge.saturating_sub(self.next);
         // Rounded up: rounding down would move the edge to the left.
@@ -242,9 +248,9 @@ impl Receiver {
     }
 
     /// True if the window has opened so far that the peer should hear of it without being asked: twice what it
-    /// knows of, and a segment or half the buffer at least.
+    /// knows of, and a segment or half of the most it may be at least.
     pub(super) fn wants_update(&self, segment_bytes: u64) -> bool {
-        let step = segment_bytes.min(self.buffer_bytes / 2);
+        let step = segment_bytes.min(self.announced_max / 2);
         let (announced, free) = (self.announced(), self.free());
         free >= announced + step && free >= 2 * announced
     }
@@ -256,7 +262,7 @@ mod tests {
     use crate::rng::Rng;
 
     fn receiver(buffer: u32) -> Receiver {
-        let mut receiver = Receiver::new(buffer, 64);
+        let mut receiver = Receiver::new(buffer, None, 64);
         receiver.begin();
         receiver
     }
@@ -294,11 +300,29 @@ mod tests {
         assert_eq!(receiver.announce(0, 50), 100);
     }
 
+    /// A window below what the buffer has room for stays open while the user has not fetched what came, so that nobody
+    /// needs to be told that it has opened again.
+    #[test]
+    fn a_window_below_the_buffer_does_not_close_on_what_is_held() {
+        let mut receiver = Receiver::new(60_000, Some(1280), 64);
+        receiver.begin();
+        assert_eq!((receiver.window_of_syn(), receiver.announced()), (1280, 1280));
+        for at in 0..40 {
+            receiver.take(1 + 640 * at, bytes(0, 640), |_| {});
+            assert_eq!(receiver.announce(0, 640), 1280, "segment {at}");
+            assert!(!receiver.wants_update(640));
+        }
+        // But never beyond the buffer.
+        let mut small = Receiver::new(1000, Some(1280), 64);
+        small.begin();
+        assert_eq!(small.window_of_syn(), 1000);
+    }
+
     #[test]
     fn any_order_any_overlap_any_repetition_gives_the_bytes_once() {
         for seed in 0..200 {
             let mut rng = Rng::new(seed);
-            let mut receiver = Receiver::new(4000, 4000);
+            let mut receiver = Receiver::new(4000, None, 4000);
             receiver.begin();
             let mut out = Vec::new();
             while out.len() < 3000 {

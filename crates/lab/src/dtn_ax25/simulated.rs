@@ -1,0 +1,252 @@
+//! What is played on a simulated channel: raw AX.25, the convergence layer and TCP/IP, in every row.
+
+use super::closed::closed_form;
+use super::tcpip::{self, Fit, NEAR, TCP};
+use super::{FILE_BYTES, Options, RUNS, Row, SAME, TIMES, is_fitted, params, said, table_of, time_s};
+use crate::convergence::bundle_seconds;
+use crate::model::ax25::Model;
+use crate::packets::Transfer;
+use crate::progress::Progress;
+use crate::record::{Kind, Record, Run};
+use crate::report::{Cell, Column, Table};
+use crate::spread::spread;
+use bytes::Bytes;
+use longwire_proto::rng::Rng;
+use longwire_proto::time::Duration;
+use longwire_sim::{Access, RadioConfig, StationConfig};
+
+/// The series of raw AX.25.
+pub(super) const RAW: &str = "raw AX.25, simulated";
+
+/// The series of the convergence layer.
+pub(super) const BUNDLES: &str = "AX.25-CL, simulated";
+
+/// What a bundle adds to its file in version 6 with short names, bytes: not published.
+pub(super) const BUNDLE_HEADER_BYTES: usize = 90;
+
+/// The channel of Table I with persistence as a KISS TNC has it; a station takes `turn_s` seconds to turn from hearing to
+/// sending.
+pub(super) fn channel(rate_bps: f64, turn_s: f64) -> RadioConfig {
+    let station = StationConfig {
+        tx_delay: Duration::from_millis(150),
+        tx_tail: Duration::from_millis(20),
+        slot_time: Duration::from_millis(20),
+        persistence: 63,
+        access: Access::DrawThenWait,
+        carrier_off: Duration::from_secs_f64(turn_s),
+        ..StationConfig::default()
+    };
+    RadioConfig { rate_bps: rate_bps as u64, stations: vec![station], ..RadioConfig::default() }
+}
+
+/// A row's runs, seconds.
+pub(super) struct Timed {
+    pub(super) series: &'static str,
+    pub(super) row: &'static Row,
+    pub(super) seeds: Vec<u64>,
+    pub(super) times_s: Vec<f64>,
+}
+
+/// What was simulated.
+pub(super) struct Simulated {
+    pub(super) raw: Vec<Timed>,
+    /// The closed form of the channel of each row, seconds.
+    pub(super) closed_s: Vec<f64>,
+    /// AX.25-CL, with that turn.
+    pub(super) bundles: Vec<Timed>,
+    /// TCP/IP, with that turn.
+    pub(super) tcp: Vec<Timed>,
+    /// How near the readings of what was timed come.
+    pub(super) fits: Vec<Fit>,
+    /// What a station takes to turn from hearing to sending, fitted on the first row, seconds.
+    pub(super) turn_s: f64,
+}
+
+/// The file and how its runs are drawn.
+pub(super) struct Plan<'a> {
+    pub(super) options: &'a Options,
+    pub(super) progress: &'a Progress,
+    pub(super) seeds: Vec<u64>,
+    pub(super) file: Bytes,
+    pub(super) bundle: Bytes,
+}
+
+impl Plan<'_> {
+    pub(super) fn transfer(&self, row: &Row, turn_s: f64) -> Transfer {
+        let information_bytes = Model::ronan_2011().information_bytes;
+        let (bytes, length) = (self.file.len(), information_bytes as usize);
+        Transfer {
+            radio: channel(row.rate_bps, turn_s),
+            tnc: None,
+            window: row.window as u8,
+            information_bytes,
+            packets: (0..bytes)
+                .step_by(length)
+                .map(|at| self.file.slice(at..bytes.min(at + length)))
+                .collect(),
+        }
+    }
+
+    /// All runs of these rows.
+    pub(super) fn play(
+        &self,
+        series: &'static str,
+        rows: &'static [Row],
+        run: impl Fn(&'static Row, u64) -> Option<f64> + Sync,
+    ) -> Vec<Timed> {
+        let runs = self.seeds.len();
+        self.progress.expect((rows.len() * runs) as u64);
+        let work = |job: usize| {
+            run(&rows[job / runs], self.seeds[job % runs]).expect("a channel without errors delivers")
+        };
+        let times = spread(rows.len() * runs, self.options.threads, work, |_| self.progress.advance(1));
+        let of_row = |(row, times): (&'static Row, &[f64])| Timed {
+            series,
+            row,
+            seeds: self.seeds.clone(),
+            times_s: times.to_vec(),
+        };
+        rows.iter().zip(times.chunks(runs)).map(of_row).collect()
+    }
+
+    pub(super) fn bundles(&self, rows: &'static [Row], turn_s: f64) -> Vec<Timed> {
+        self.play(BUNDLES, rows, |row, seed| bundle_seconds(&self.transfer(row, turn_s), &self.bundle, seed))
+    }
+
+    /// The turn that gives the first row its published time. Each turn takes what it takes, so the time is a straight
+    /// line of it but for the drawn waits, which are the same.
+    pub(super) fn fitted_turn_s(&self) -> f64 {
+        const TRIED_S: f64 = 0.5;
+        let mean = |turn_s: f64| self.bundles(&TIMES[..1], turn_s)[0].record().mean;
+        let (without, with) = (mean(0.0), mean(TRIED_S));
+        TRIED_S * (TIMES[0].convergence_s - without) / (with - without)
+    }
+}
+
+/// Raw AX.25 and the convergence layer in every row, the file of random bytes.
+pub(super) fn simulate(options: &Options, progress: &Progress) -> Simulated {
+    let rng = Rng::new(options.seed.unwrap_or(1));
+    let mut bundle = vec![0; FILE_BYTES as usize + BUNDLE_HEADER_BYTES];
+    rng.fork("file").fill(&mut bundle);
+    let bundle = Bytes::from(bundle);
+    let runs = options.runs.unwrap_or(RUNS).max(1);
+    let plan = Plan {
+        options,
+        progress,
+        seeds: (0..runs).map(|run| rng.fork(&format!("run {run}")).next_u64()).collect(),
+        file: bundle.slice(BUNDLE_HEADER_BYTES..),
+        bundle,
+    };
+    let turn_s = plan.fitted_turn_s();
+    let model = closed_form(&plan.file);
+    let tcp = |row: &Row, seed| tcpip::USED.seconds(&plan, row, turn_s, seed);
+    Simulated {
+        raw: plan.play(RAW, &TIMES, |row, seed| plan.transfer(row, 0.0).seconds(seed)),
+        closed_s: TIMES.iter().map(|row| time_s(&model, row)).collect(),
+        bundles: plan.bundles(&TIMES, turn_s),
+        tcp: plan.play(TCP, &TIMES, tcp),
+        fits: tcpip::readings().iter().map(|reading| Fit::of(reading, &plan, turn_s)).collect(),
+        turn_s,
+    }
+}
+
+impl Timed {
+    pub(super) fn record(&self) -> Record {
+        Record::of(self.series, params(self.row), "transfer_s", "s", &self.times_s)
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = Run> {
+        let runs = self.seeds.iter().zip(&self.times_s).zip(0..);
+        runs.map(|((seed, seconds), run)| Run {
+            series: self.series.into(),
+            params: params(self.row),
+            run,
+            seed: *seed,
+            values: vec![("transfer_s".into(), *seconds)],
+        })
+    }
+}
+
+impl Simulated {
+    /// How far a row of raw AX.25 is from the closed form, as a share.
+    pub(super) fn off(&self, index: usize) -> f64 {
+        self.raw[index].record().mean / self.closed_s[index] - 1.0
+    }
+
+    /// How far a row of the convergence layer is from the published time, as a share.
+    pub(super) fn error(&self, index: usize) -> f64 {
+        self.bundles[index].record().mean / TIMES[index].convergence_s - 1.0
+    }
+
+    pub(super) fn rows_within(&self, bound: f64) -> usize {
+        (1..TIMES.len()).filter(|index| self.error(*index).abs() <= bound).count()
+    }
+
+    /// How far a row of TCP/IP is from the published time, as a share.
+    pub(super) fn tcp_error(&self, index: usize) -> f64 {
+        self.tcp[index].record().mean / TIMES[index].tcp_s - 1.0
+    }
+
+    /// Whether TCP/IP is near its published time in a row.
+    pub(super) fn tcp_is_near(&self, index: usize) -> bool {
+        self.tcp_error(index).abs() <= NEAR
+    }
+
+    /// Whether a row has the published order: the model, AX.25-CL, TCP/IP.
+    pub(super) fn is_ordered(&self, index: usize) -> bool {
+        let bundles_s = self.bundles[index].record().mean;
+        time_s(&Model::ronan_2011(), &TIMES[index]) < bundles_s && bundles_s < self.tcp[index].record().mean
+    }
+
+    /// Rows of which something holds.
+    pub(super) fn rows(&self, holds: impl Fn(&Self, usize) -> bool) -> usize {
+        (0..TIMES.len()).filter(|index| holds(self, *index)).count()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Timed> {
+        self.raw.iter().chain(&self.bundles).chain(&self.tcp)
+    }
+
+    pub(super) fn records(&self) -> Vec<Record> {
+        let raw = self.raw.iter().map(|timed| {
+            timed.record().with_reference(timed.row.model_s, table_of(timed.row, "Table II", "Table III"))
+        });
+        let bundles = self.bundles.iter().map(|timed| {
+            let source = table_of(timed.row, "Table V, AX.25-CL", "Table VII, AX.25-CL");
+            let kind = if is_fitted(timed.row) { Kind::Calibrated } else { Kind::Predicted };
+            timed.record().with_reference(timed.row.convergence_s, source).with_kind(kind)
+        });
+        let tcp = self.tcp.iter().map(|timed| {
+            let source = table_of(timed.row, "Table V, TCP/IP", "Table VII, TCP/IP");
+            timed.record().with_reference(timed.row.tcp_s, source).with_kind(Kind::Predicted)
+        });
+        raw.chain(bundles).chain(tcp).collect()
+    }
+}
+
+pub(super) fn raw_table(simulated: &Simulated) -> Table {
+    let mut table = Table::new(
+        "Raw AX.25 on a simulated channel, from the wish to send to the last acknowledgement",
+        [
+            Column::number("rate", "bit/s"),
+            Column::number("k", ""),
+            Column::number("simulated", "s"),
+            Column::number("closed form, same channel", "s"),
+            Column::number("difference", ""),
+            Column::text("within 2 %"),
+            Column::number("Tables II and III", "s"),
+        ],
+    );
+    for (index, raw) in simulated.raw.iter().enumerate() {
+        table.row([
+            Cell::number(raw.row.rate_bps),
+            Cell::number(f64::from(raw.row.window)),
+            Cell::summary(&raw.record().summary()),
+            Cell::precise(simulated.closed_s[index], 2),
+            Cell::percent(simulated.off(index)),
+            said(simulated.off(index).abs() <= SAME, "yes", "NO"),
+            Cell::precise(raw.row.model_s, 1),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,94 @@
+use super::closed::readings;
+use super::simulated::BUNDLES;
+use super::tcpip::TCP;
+use super::*;
+use crate::record::{Kind, Record};
+
+#[test]
+fn every_figure_of_the_model_is_the_published_one() {
+    let of_model = |record: &&Record| !record.series.ends_with("with turns");
+    let (mut seen, records) = (0, records());
+    for record in records.iter().filter(of_model) {
+        let decimals = match record.metric.as_str() {
+            "cycles" => 0,
+            "difference_a_cycle_s" => 2,
+            _ => 1,
+        };
+        let published = record.reference.expect("each has one");
+        assert!(as_printed(record.mean, published, decimals), "{record:?}");
+        seen += 1;
+    }
+    assert_eq!(seen, 14 + 21);
+}
+
+#[test]
+fn one_reading_gives_all_entries_and_no_other_does() {
+    let found = readings().map(|(_, model)| entries(&model));
+    assert_eq!(found[0], 14);
+    assert!(found[1..].iter().all(|entries| *entries < 8), "{found:?}");
+}
+
+/// One constant of one row: twelve of the other thirteen within a tenth, all within 13 %.
+#[test]
+fn turns_explain_the_convergence_layer() {
+    let model = with_turnaround();
+    assert!((time_s(&model, &TIMES[0]) / TIMES[0].convergence_s - 1.0).abs() < 1e-9);
+    let errors: Vec<f64> =
+        predicted().map(|row| (time_s(&model, row) / row.convergence_s - 1.0).abs()).collect();
+    assert_eq!(errors.len(), 13);
+    assert!(errors.iter().filter(|error| **error <= MOST).count() >= 12, "{errors:?}");
+    assert!(errors.iter().all(|error| *error <= ALL), "{errors:?}");
+}
+
+/// TCP/IP has no constant of its own.
+#[test]
+fn tcp_takes_what_is_published_and_every_row_has_its_order() {
+    let simulated = few();
+    for (index, row) in TIMES.iter().enumerate() {
+        let error = simulated.tcp_error(index);
+        assert!(simulated.tcp_is_near(index), "{:?}: {error}", params(row));
+        assert!(simulated.is_ordered(index), "{:?}", params(row));
+    }
+    // The reading that is used comes first, and no other row of the table is better than it.
+    let near: Vec<usize> = simulated.fits.iter().map(|fit| fit.rows_near()).collect();
+    assert_eq!(near[0], TIMES.len());
+    assert!(near[1..].iter().filter(|rows| **rows < TIMES.len()).count() >= 4, "{near:?}");
+    let tcp = simulated.records().into_iter().filter(|record| record.series == TCP).collect::<Vec<_>>();
+    assert_eq!(tcp.len(), 14);
+    assert!(tcp.iter().all(|record| record.kind == Kind::Predicted && record.reference.is_some()));
+}
+
+#[test]
+fn raw_ax25_takes_what_the_closed_form_of_its_channel_says() {
+    let simulated = few();
+    assert_eq!(simulated.raw.len(), 14);
+    for (index, raw) in simulated.raw.iter().enumerate() {
+        let off = simulated.off(index);
+        assert!(off.abs() < SAME, "{} bit/s, k = {}: {off}", raw.row.rate_bps, raw.row.window);
+    }
+}
+
+fn few() -> Simulated {
+    simulate(&Options { runs: Some(20), seed: None, threads: 2 }, &Progress::new())
+}
+
+/// One constant of one row predicts the times of the convergence layer within a tenth, but for one row: 24.27 s at 9600
+/// bit/s and k = 4, beside 25.00 s at k = 3, is a miss that the page shows.
+#[test]
+fn the_convergence_layer_takes_what_is_published() {
+    let simulated = few();
+    let errors: Vec<f64> = (0..TIMES.len()).map(|index| simulated.error(index)).collect();
+    assert!(errors[0].abs() < 0.002, "the fit: {errors:?}");
+    assert!(simulated.rows_within(MOST) >= 12, "{errors:?}");
+    let missed: Vec<(f64, u32)> = TIMES
+        .iter()
+        .zip(&errors)
+        .filter(|(_, error)| error.abs() > ALL)
+        .map(|(row, _)| (row.rate_bps, row.window))
+        .collect();
+    assert_eq!(missed, [(9600.0, 4)], "{errors:?}");
+    for record in simulated.records() {
+        let fitted = record.series == BUNDLES && record.reference == Some(TIMES[0].convergence_s);
+        assert_eq!(record.kind == Kind::Calibrated, fitted, "{record:?}");
+    }
+}
