@@ -3,9 +3,11 @@
 mod common;
 
 use common::air::{Air, Trouble};
+use common::segments::Segments;
 use common::{App, DEADLINE, config, payload, start};
 use longwire_node::Node;
 use longwire_node::message::Options;
+use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Supervisory, Unnumbered};
 
 /// A channel on which nothing takes long, and links that are given up soon.
 fn tnc(air: &Air, at: usize, callsign: &str) -> String {
@@ -56,8 +58,9 @@ fn files_go_both_ways_over_one_link() {
     let (alice, bob) = (alice(&air, "ax25cl", ""), bob(&air));
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
     both_ways(&mut here, &mut there, 20_000, |_, _| {});
-    assert_eq!(air.again(), [0, 0]);
-    assert!(air.acknowledged().iter().all(|count| *count > 70), "{:?}", air.acknowledged());
+    assert_eq!(air.segments(Segments::again), [0, 0]);
+    let acknowledged = air.segments(Segments::acknowledged);
+    assert!(acknowledged.iter().all(|count| *count > 70), "{acknowledged:?}");
     let status = here.wait_status(|status| status["links"][0]["radio"]["state"] == "connected");
     let radio = &status["links"][0]["radio"];
     assert_eq!((&radio["callsign"], &radio["peer"]), (&"AL1CE-1".into(), &"B0B-2".into()));
@@ -111,7 +114,7 @@ fn a_tnc_that_ends_in_the_middle_costs_nothing_that_was_acknowledged() {
         assert!(status["bundles"].as_u64() >= Some(1), "it is kept");
         air.heal();
     });
-    assert_eq!(air.again(), [0, 0], "no acknowledged segment is sent again");
+    assert_eq!(air.segments(Segments::again), [0, 0], "no acknowledged segment is sent again");
     assert_eq!(here.status()["tncs"][0]["counters"]["connections"], 2);
 }
 
@@ -127,7 +130,7 @@ fn a_peer_that_is_not_heard_for_a_while_costs_nothing_that_was_acknowledged() {
             assert!(state.ends_with("of 4"), "{state}");
             air.heal();
         });
-        assert_eq!(air.again(), [0, 0], "no acknowledged segment is sent again");
+        assert_eq!(air.segments(Segments::again), [0, 0], "no acknowledged segment is sent again");
     }
 }
 
@@ -142,9 +145,32 @@ fn a_link_that_is_given_up_goes_on_over_the_next_one() {
         until_noticed(&air, here, |_, state| state.starts_with("the link is lost") || state == "calling");
         air.heal();
     });
-    assert_eq!(air.again(), [0, 0], "no acknowledged segment is sent again");
+    assert_eq!(air.segments(Segments::again), [0, 0], "no acknowledged segment is sent again");
     let status = here.status();
     let counters = &status["links"][0]["counters"];
     assert_eq!((&counters["sessions"], &counters["resumed"]), (&1.into(), &1.into()), "{counters:#}");
-    assert!(air.calls() > 1, "it was called again");
+    assert!(air.segments(Segments::calls) > 1, "it was called again");
+}
+
+/// What the stories above rest on: whoever listens sees it when an acknowledged segment is sent again.
+#[test]
+fn a_segment_that_is_sent_again_is_seen() {
+    let frame = |from: usize, control: Control, length: usize| {
+        let stations = ["AL1CE", "B0B"].map(|name| name.parse::<Callsign>().expect("a callsign"));
+        let address = Address::new(stations[from], stations[1 - from], Role::Command, &[]);
+        let information = payload(length, 1);
+        Frame { address, control, pid: 0xf0, information }.to_bytes(Modulo::Eight)
+    };
+    let call = Control::Unnumbered { function: Unnumbered::SetMode, poll_final: true };
+    let segment = Control::Information { send: 0, receive: 0, poll: true };
+    let ready = Control::Supervisory { function: Supervisory::ReceiveReady, receive: 1, poll_final: true };
+    let mut segments = Segments::default();
+    for (from, control, length) in [(0, call, 0), (0, segment, 200), (0, segment, 200)] {
+        segments.hear(from, &frame(from, control, length));
+    }
+    assert_eq!(segments.again(), [0, 0], "nobody had acknowledged it");
+    for (from, control, length) in [(1, ready, 0), (0, call, 0), (0, segment, 200)] {
+        segments.hear(from, &frame(from, control, length));
+    }
+    assert_eq!((segments.again(), segments.acknowledged(), segments.calls()), ([1, 0], [1, 0], 2));
 }

@@ -1,9 +1,8 @@
 //! Two TNCs in KISS mode and the air between them: frames go across at once, as long as the test lets them.
 
+use super::segments::Segments;
 use bytes::{Bytes, BytesMut};
-use longwire_proto::ax25::{Control, Modulo, Unnumbered, Watcher};
 use longwire_proto::kiss::{Body, Checksum, Deframer, Frame, enclose};
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
@@ -11,22 +10,6 @@ use std::thread::JoinHandle;
 
 /// Frames of one story; one that has more runs in circles.
 const FRAMES_MAX: usize = 20_000;
-/// Shorter packets are answers and greetings, which may be alike; segments of a bundle are longer, and all different.
-const SEGMENT_BYTES: usize = 64;
-
-/// What one side has sent over the link that stands.
-#[derive(Default)]
-struct Way {
-    /// By sequence number, what is not acknowledged.
-    sent: BTreeMap<u8, Bytes>,
-    /// Segments that the peer has acknowledged, over all links.
-    acknowledged: BTreeSet<Bytes>,
-    /// Of these, how many were sent once more.
-    again: usize,
-    /// I frames.
-    information: usize,
-}
-
 #[derive(Default)]
 struct State {
     lines: [Option<TcpStream>; 2],
@@ -36,10 +19,8 @@ struct State {
     unheard: [bool; 2],
     /// After so many I frames of both sides, this happens.
     plan: Option<(usize, Trouble)>,
-    watcher: Watcher,
-    ways: [Way; 2],
+    segments: Segments,
     frames: usize,
-    links: usize,
     over: bool,
 }
 
@@ -95,21 +76,9 @@ impl Air {
         state.gone.contains(&true) || state.unheard.contains(&true)
     }
 
-    /// Segments that were sent again though their acknowledgement had gone back, by side.
-    pub(crate) fn again(&self) -> [usize; 2] {
-        let state = self.shared.0.lock().unwrap();
-        [0, 1].map(|at: usize| state.ways[at].again)
-    }
-
-    /// Segments that were acknowledged, by side.
-    pub(crate) fn acknowledged(&self) -> [usize; 2] {
-        let state = self.shared.0.lock().unwrap();
-        [0, 1].map(|at: usize| state.ways[at].acknowledged.len())
-    }
-
-    /// Links that were asked for.
-    pub(crate) fn calls(&self) -> usize {
-        self.shared.0.lock().unwrap().links
+    /// What was heard on it so far.
+    pub(crate) fn segments<T>(&self, look: impl FnOnce(&Segments) -> T) -> T {
+        look(&self.shared.0.lock().unwrap().segments)
     }
 }
 
@@ -188,9 +157,9 @@ impl State {
         if self.gone[at] || self.gone[1 - at] || self.unheard[at] {
             return;
         }
-        self.watch(at, &bytes);
+        self.segments.hear(at, &bytes);
         self.say(1 - at, Body::Data(bytes));
-        let so_far = self.ways.iter().map(|way| way.information).sum::<usize>();
+        let so_far = self.segments.information();
         if let Some((_, trouble)) = self.plan.take_if(|(frames, _)| *frames <= so_far) {
             self.trouble(trouble);
         }
@@ -214,44 +183,6 @@ impl State {
                 }
             }
             Trouble::Unheard(at) => self.unheard[at] = true,
-        }
-    }
-
-    /// Notes what a frame that is heard carries, and what it acknowledges.
-    fn watch(&mut self, at: usize, bytes: &Bytes) {
-        let heard = self.watcher.hear(bytes.clone()).expect("nodes send frames of AX.25");
-        match heard.frame.control {
-            Control::Unnumbered { function: Unnumbered::SetMode | Unnumbered::SetModeExtended, .. } => {
-                self.links += 1;
-                self.ways.iter_mut().for_each(|way| way.sent.clear());
-            }
-            Control::Unnumbered { .. } => {}
-            Control::Supervisory { receive, .. } => self.ways[1 - at].acknowledge(receive, heard.modulo),
-            Control::Information { send, receive, .. } => {
-                self.ways[1 - at].acknowledge(receive, heard.modulo);
-                self.ways[at].carry(send, heard.frame.information);
-            }
-        }
-    }
-}
-
-impl Way {
-    fn carry(&mut self, number: u8, information: Bytes) {
-        self.information += 1;
-        self.again += usize::from(self.acknowledged.contains(&information));
-        self.sent.insert(number, information);
-    }
-
-    /// The peer waits for this number.
-    fn acknowledge(&mut self, awaited: u8, modulo: Modulo) {
-        let half = modulo.count() / 2;
-        let before = |number: &u8| (1..=half.max(7)).contains(&modulo.distance(*number, awaited));
-        let done: Vec<u8> = self.sent.keys().copied().filter(before).collect();
-        for number in done {
-            let information = self.sent.remove(&number).expect("just seen");
-            if information.len() >= SEGMENT_BYTES {
-                self.acknowledged.insert(information);
-            }
         }
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) mod air;
+pub(crate) mod segments;
 pub(crate) mod web;
 
 /// Nothing in these tests takes longer.

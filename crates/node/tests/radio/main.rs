@@ -5,6 +5,7 @@
 mod channel;
 mod direwolf;
 mod modem;
+mod nodes;
 mod ours;
 mod table;
 mod transfers;

@@ -1,0 +1,118 @@
+//! Bundles between two nodes, each over a Dire Wolf of its own; the channel is cut in the middle and comes back.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use crate::direwolf::{Air, Rig, is_installed};
+use common::segments::Segments;
+use common::{App, config, payload, start};
+use longwire_node::Node;
+use longwire_node::message::Options;
+use std::time::{Duration, Instant};
+
+const AIR: Air = Air { rate_bps: 9600, window: 7, destroyed_percent: 0, digipeater: false };
+
+/// Nodes over the two stations of a rig.
+struct Pair {
+    rig: Rig,
+    nodes: [Node; 2],
+    heard: Segments,
+}
+
+impl Pair {
+    /// `retries`: after so many without an answer a link is given up.
+    fn start(name: &str, retries: u8) -> Pair {
+        let rig = Rig::start(name, AIR);
+        let text = |at: usize, own: &str, callsign: &str| {
+            format!(
+                "node = 'dtn://{own}/'\n[storage]\nkind = 'memory'\n[ax25cl]\nretry-min = '1 s'\nretry-max = '2 s'\n\
+                 [[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = '{callsign}'\n[tnc.kiss]\nrate-bps = {}\n\
+                 tx-delay = '150 ms'\nslot-time = '20 ms'\n[tnc.ax25]\nversion = 'plain'\nretries = {retries}\n",
+                rig.kiss(at),
+                AIR.rate_bps
+            )
+        };
+        let link =
+            "[[link]]\nname = 'bob'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'BOB'\npeer = 'dtn://bob/'\n";
+        let alice = start(config(&format!("{}{link}", text(0, "alice", "ALICE"))));
+        let bob = start(config(&text(1, "bob", "BOB")));
+        Pair { rig, nodes: [alice, bob], heard: Segments::default() }
+    }
+
+    /// Notes what was said since it was last asked; from now on the channel is cut, or whole.
+    fn cut(&mut self, cut: bool) {
+        let noted = self.rig.channel.noted();
+        self.rig.channel.begin(if cut { 1.0 } else { 0.0 }, 1);
+        for said in noted.said.iter().filter(|said| !said.destroyed) {
+            self.heard.hear(said.station, &said.frame);
+        }
+    }
+}
+
+/// How the sender's link is.
+fn state(app: &mut App) -> String {
+    let status = app.status();
+    status["links"][0]["radio"]["state"].as_str().unwrap_or_default().to_owned()
+}
+
+fn until(app: &mut App, bound: Duration, wished: impl Fn(&str) -> bool) -> String {
+    let began = Instant::now();
+    let mut seen: Vec<String> = vec![];
+    loop {
+        let state = state(app);
+        if wished(&state) {
+            return state;
+        }
+        if seen.last() != Some(&state) {
+            seen.push(state);
+        }
+        assert!(began.elapsed() < bound, "not in time: {seen:?}");
+        // There is no event for it: it is asked again.
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A file of so many bytes; the channel is cut when so many frames of it have gone, until the link is given up.
+fn cut_in_the_middle(name: &str, retries: u8, length: usize, frames: u64, bound: Duration) {
+    let mut pair = Pair::start(name, retries);
+    let [mut here, mut there] = [0, 1].map(|at: usize| App::new(&pair.nodes[at]));
+    there.register("inbox", 1 << 20);
+    let file = payload(length, 7);
+    here.send("dtn://bob/inbox", &file, Options::default());
+    let gone =
+        |state: &str| -> Option<u64> { state.strip_prefix("sending ")?.split(' ').next()?.parse().ok() };
+    until(&mut here, bound, |state| gone(state).is_some_and(|gone| gone >= frames));
+    pair.cut(true);
+    let state = until(&mut here, bound, |state| state.contains("no answer, retry 2 of "));
+    assert!(state.ends_with(&retries.to_string()), "{state}");
+    until(&mut here, bound, |state| state.starts_with("the link is lost") || state.starts_with("calling"));
+    pair.cut(false);
+    // It comes whole, and its sender hears of that.
+    let (delivery, got) = there.receive();
+    assert!(got == file, "every byte is as it was sent");
+    there.take(delivery);
+    let status = here.wait_status(|status| status["bundles"] == 0);
+    pair.cut(false);
+    let counters = &status["links"][0]["counters"];
+    assert_eq!((&counters["sessions"], &counters["resumed"]), (&1.into(), &1.into()), "{counters:#}");
+    assert_eq!(pair.heard.again(), [0, 0], "no acknowledged segment is sent again");
+    let acknowledged = pair.heard.acknowledged()[0];
+    assert!(acknowledged >= length / 256 - 1, "the channel has heard what was acknowledged: {acknowledged}");
+    assert!(pair.heard.calls() > 1, "there was a second link");
+}
+
+#[test]
+fn a_file_between_two_nodes_outlives_its_link() {
+    if is_installed() {
+        cut_in_the_middle("nodes", 3, 7182, 8, Duration::from_secs(60));
+    }
+}
+
+/// The same with a longer file and links that are not given up so soon.
+#[test]
+#[ignore = "minutes of real time: ./test radio"]
+fn a_longer_file_between_two_nodes_outlives_its_link() {
+    if is_installed() {
+        cut_in_the_middle("nodes-long", 10, 40_000, 60, Duration::from_secs(240));
+    }
+}
