@@ -1,6 +1,5 @@
 //! Events as the engines' task meets them.
 
-use crate::operate::{down_words, radio_down_words};
 use crate::task::Task;
 use crate::view::{BundleName, Event, bundle_id};
 use longwire_proto::bp::ReasonCode;
@@ -57,14 +56,11 @@ impl Task {
     pub(crate) fn note_indication(&mut self, now: Instant, indication: &AppIndication) {
         match indication {
             AppIndication::Link { link, peer, down } => {
-                let words = match self.engines.lower.second.radios.owns(*link) {
-                    true => radio_down_words,
-                    false => down_words,
-                };
+                let down = down.map(|down| self.down_words(*link, down));
                 let (link, peer) = (self.link_name(*link), peer.clone());
                 self.note(
                     now,
-                    match down.map(words) {
+                    match down {
                         None => Event::LinkUp { link, peer },
                         Some((reason, why)) => {
                             Event::LinkDown { link, peer, reason: reason.to_owned(), why: why.to_owned() }

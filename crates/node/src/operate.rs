@@ -232,9 +232,17 @@ impl Task {
         let node = destination.node_id().to_string();
         let (id, seen) =
             self.seen.iter().find(|(_, seen)| !seen.up && seen.led_to.as_ref() == Some(&node))?;
-        let why = seen.down.map_or("", |down| down_words(down).1);
+        let why = seen.down.map_or("", |down| self.down_words(*id, down).1);
         let links = self.links.lock().expect("no thread panics while it has the links");
         Some(format!("link `{}` to {node} is down: {why}", links.name(*id)))
+    }
+
+    /// Why a link is down: in one word, and for a person.
+    pub(crate) fn down_words(&self, link: LinkId, reason: DownReason) -> (&'static str, &'static str) {
+        match self.engines.lower.second.radios.owns(link) {
+            true => radio_down_words(reason),
+            false => down_words(reason),
+        }
     }
 
     fn delete(&mut self, now: Instant, source: String, created: (u64, u64)) -> Reply {
@@ -257,8 +265,7 @@ impl Task {
             let layer = sessions.get(id);
             let session = layer.and_then(Layer::session);
             let address = self.address(id).map(str::to_owned);
-            let words = if radios.owns(id) { radio_down_words } else { down_words };
-            let down = seen.down.filter(|_| !seen.up).map(words);
+            let down = seen.down.filter(|_| !seen.up).map(|down| self.down_words(id, down));
             view::Link {
                 name: links.name(id),
                 address: address.or_else(|| {
@@ -466,7 +473,7 @@ fn no_link(config: &Config, name: &str) -> Reply {
 }
 
 /// Why a link is down: in one word, and for a person.
-pub(crate) fn down_words(reason: DownReason) -> (&'static str, &'static str) {
+fn down_words(reason: DownReason) -> (&'static str, &'static str) {
     match reason {
         DownReason::Closed => ("cut", "cut here"),
         DownReason::PeerClosed => ("peer_closed", "the peer ended the session"),
@@ -492,7 +499,7 @@ pub(crate) fn down_words(reason: DownReason) -> (&'static str, &'static str) {
 }
 
 /// The same of a link over a TNC.
-pub(crate) fn radio_down_words(reason: DownReason) -> (&'static str, &'static str) {
+fn radio_down_words(reason: DownReason) -> (&'static str, &'static str) {
     match reason {
         DownReason::Stream(CloseReason::Refused) => ("refused", "the station refuses the link"),
         DownReason::Stream(CloseReason::Limit) => {

@@ -207,7 +207,7 @@ impl Task {
         loop {
             let wakes = [self.engines.poll_timeout(), self.store.wakes_at()];
             let wake = wakes.into_iter().flatten().fold(clock_at, Instant::min);
-            let wake = self.started + Duration::from_nanos(wake.as_nanos());
+            let wake = self.started + since_start(wake);
             if sleep.deadline() != wake {
                 sleep.as_mut().reset(wake);
             }
@@ -243,26 +243,31 @@ impl Task {
         if at_once {
             return;
         }
-        let open: Vec<LinkId> = self.connections.keys().copied().collect();
+        let mut open: Vec<LinkId> = self.connections.keys().copied().collect();
+        open.extend(self.engines.lower.second.radios.busy());
         for link in open {
             self.engines.handle_request(now, AppRequest::CloseLink { link });
         }
         self.drain(now);
         let limit = tokio::time::sleep(Duration::from_secs(2));
         tokio::pin!(limit);
-        while !self.connections.is_empty() {
+        while !(self.connections.is_empty() && self.engines.lower.second.radios.busy().is_empty()) {
+            let wake =
+                self.engines.poll_timeout().map_or(limit.deadline(), |at| self.started + since_start(at));
             tokio::select! {
                 event = self.events.recv() => match event {
                     Some(Event::Stop { .. }) | None => return,
-                    Some(event) => {
-                        let now = self.now();
-                        self.hear(now, event);
-                        self.tell_rooms(now);
-                        self.drain(now);
-                    }
+                    Some(event) => self.hear(self.now(), event),
                 },
                 () = &mut limit => return,
+                () = tokio::time::sleep_until(wake) => {}
             }
+            let now = self.now();
+            self.tell_rooms(now);
+            if self.engines.poll_timeout().is_some_and(|at| at <= now) {
+                self.engines.handle_timeout(now);
+            }
+            self.drain(now);
         }
     }
 
@@ -675,6 +680,11 @@ impl Task {
             Err(error) => Reply::Error { what: error.what, hint: error.hint },
         }
     }
+}
+
+/// Engine time as the time since the node's start.
+fn since_start(at: Instant) -> Duration {
+    Duration::from_nanos(at.as_nanos())
 }
 
 /// What a peer calls itself, as it may be shown: no longer than a name is, and nothing that a terminal obeys.

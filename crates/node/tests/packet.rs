@@ -152,6 +152,41 @@ fn a_link_that_is_given_up_goes_on_over_the_next_one() {
     assert!(air.segments(Segments::calls) > 1, "it was called again");
 }
 
+#[test]
+fn a_node_that_ends_in_good_order_ends_its_links() {
+    let air = Air::new();
+    let (alice, bob) = (alice(&air, "ax25cl", ""), bob(&air));
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    both_ways(&mut here, &mut there, 1000, |_, _| {});
+    there.wait_status(|status| status["links"][0]["radio"]["state"] == "connected");
+    drop(here);
+    alice.stop();
+    there.wait_status(|status| status["links"].as_array().is_some_and(Vec::is_empty));
+}
+
+/// Others speak on the channel: people at keyboards, beacons, programs that are no nodes.
+#[test]
+fn callers_that_are_no_nodes_are_hung_up_on() {
+    let air = Air::new();
+    let bob = bob(&air);
+    let mut there = App::new(&bob);
+    there.wait_status(|status| status["tncs"][0]["up"] == true);
+    let mut guest = air.guest(0);
+    let stations = ["GUEST", "B0B-2"].map(|name| name.parse::<Callsign>().expect("a callsign"));
+    let mut say = |control: Control, information: &[u8]| {
+        let address = Address::new(stations[0], stations[1], Role::Command, &[]);
+        let frame = Frame { address, control, pid: 0xf0, information: information.to_vec().into() };
+        guest.say(&frame.to_bytes(Modulo::Eight));
+    };
+    say(Control::Unnumbered { function: Unnumbered::Information, poll_final: false }, b"beacon");
+    say(Control::Unnumbered { function: Unnumbered::SetMode, poll_final: true }, b"");
+    say(Control::Information { send: 0, receive: 0, poll: true }, b"hello, is anybody there?\r");
+    let hangs_up = Control::Unnumbered { function: Unnumbered::Disconnect, poll_final: true };
+    guest.hears(|frame| frame.control == hangs_up);
+    let status = there.status();
+    assert_eq!(status["links"].as_array().map(Vec::len), Some(0), "{status:#}");
+}
+
 /// What the stories above rest on: whoever listens sees it when an acknowledged segment is sent again.
 #[test]
 fn a_segment_that_is_sent_again_is_seen() {

@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// How long a caller may take to say something.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
+/// Sessions over one TNC; callers beyond are turned away. A session whose link is lost counts as long as it may go on.
+const SESSIONS_MAX: usize = 256;
 /// What begins a contact header of TCPCL 3 (RFC 7242 4.1).
 const MAGIC: &[u8] = b"dtn!";
 
@@ -41,6 +43,8 @@ pub(super) struct Convergence {
     pub(super) cm: Fan<LinkId, Packaged, Make>,
     held: BTreeMap<LinkId, Held>,
     down: VecDeque<(LinkId, PacketsRequest)>,
+    /// Callers for whom there was no place.
+    pub(super) turned_away: u64,
 }
 
 impl Convergence {
@@ -77,6 +81,7 @@ impl Convergence {
             cm: Fan::new(make),
             held: BTreeMap::new(),
             down: VecDeque::new(),
+            turned_away: 0,
         }
     }
 
@@ -94,6 +99,11 @@ impl Convergence {
 
     /// The first packet of a caller says whom it is for.
     fn settle(&mut self, now: Instant, id: LinkId, held: Held, packet: PacketsIndication) {
+        if self.ours.count() + self.cm.iter().count() >= SESSIONS_MAX {
+            self.turned_away += 1;
+            self.held.insert(id, Held { ending: true, ..held });
+            return self.down.push_back((id, PacketsRequest::Abort));
+        }
         let is_cm = matches!(&packet, PacketsIndication::Packet(bytes) if bytes.starts_with(MAGIC));
         for said in [held.connected, PacketsIndication::Room(held.room), packet] {
             match is_cm {
@@ -114,11 +124,11 @@ impl Convergence {
                     held.room = room;
                 }
             }
-            PacketsIndication::Packet(_) => {
-                if let Some(held) = self.held.remove(&id).filter(|held| !held.ending) {
-                    self.settle(now, id, held, said);
-                }
-            }
+            PacketsIndication::Packet(_) => match self.held.remove(&id) {
+                Some(held) if held.ending => drop(self.held.insert(id, held)),
+                Some(held) => self.settle(now, id, held, said),
+                None => {}
+            },
             PacketsIndication::Acknowledged(_) => {}
             PacketsIndication::Closed(_) => drop(self.held.remove(&id)),
         }

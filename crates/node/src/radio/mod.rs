@@ -139,6 +139,16 @@ impl Radios {
         self.owners.contains_key(&id)
     }
 
+    /// Links that stand, are called, or are being ended.
+    pub(crate) fn busy(&self) -> Vec<LinkId> {
+        let stands = |(_, (TncId(at), own)): &(&LinkId, &(TncId, LinkId))| {
+            let tower = &self.radios[*at].tower;
+            let link = tower.upper.ours.link_of(*own).unwrap_or(*own);
+            tower.lower.lower.is_open() && tower.lower.upper.0.standing(link).is_some()
+        };
+        self.owners.iter().filter(stands).map(|(id, _)| *id).collect()
+    }
+
     fn wake(&mut self, TncId(at): TncId) {
         self.radios[at].ready = true;
     }

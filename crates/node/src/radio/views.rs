@@ -85,6 +85,7 @@ impl Radios {
             counters.extend(view::counts(&station.counters()));
             let drops = view::counts(&station.drops());
             counters.extend(drops.into_iter().map(|(name, count)| (format!("dropped_{name}"), count)));
+            counters.insert("callers_turned_away".into(), radio.tower.upper.turned_away);
             view::Tnc {
                 name: tnc.name.clone(),
                 address: lines(TncId(at)),

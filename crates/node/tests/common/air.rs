@@ -2,6 +2,7 @@
 
 use super::segments::Segments;
 use bytes::{Bytes, BytesMut};
+use longwire_proto::ax25;
 use longwire_proto::kiss::{Body, Checksum, Deframer, Frame, enclose};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -58,6 +59,13 @@ impl Air {
         self.places[at]
     }
 
+    /// Somebody else at this TNC.
+    pub(crate) fn guest(&self, at: usize) -> Guest {
+        let line = TcpStream::connect(self.places[at]).expect("the TNC takes programs");
+        line.set_read_timeout(Some(super::DEADLINE)).expect("it may");
+        Guest { line, deframer: Deframer::new(), rest: Bytes::new() }
+    }
+
     /// After so many I frames of both sides, counted from the beginning, this happens.
     pub(crate) fn plan(&self, frames: usize, trouble: Trouble) {
         self.shared.0.lock().unwrap().plan = Some((frames, trouble));
@@ -79,6 +87,38 @@ impl Air {
     /// What was heard on it so far.
     pub(crate) fn segments<T>(&self, look: impl FnOnce(&Segments) -> T) -> T {
         look(&self.shared.0.lock().unwrap().segments)
+    }
+}
+
+/// A program that is no node, at a TNC.
+pub(crate) struct Guest {
+    line: TcpStream,
+    deframer: Deframer,
+    rest: Bytes,
+}
+
+impl Guest {
+    pub(crate) fn say(&mut self, bytes: &Bytes) {
+        let mut line = BytesMut::new();
+        enclose(&Frame::data(0, bytes.clone()), Checksum::None, &mut line);
+        self.line.write_all(&line).expect("the TNC listens");
+    }
+
+    /// Waits until it hears such a frame.
+    pub(crate) fn hears(&mut self, wished: impl Fn(&ax25::Frame) -> bool) {
+        let mut watcher = ax25::Watcher::new();
+        loop {
+            while let Some(mut content) = self.deframer.next(&mut self.rest) {
+                let Ok(Frame { body: Body::Data(bytes), .. }) = Frame::decode(&mut content) else { continue };
+                if watcher.hear(bytes).is_ok_and(|heard| wished(&heard.frame)) {
+                    return;
+                }
+            }
+            let mut buffer = vec![0; 4096];
+            let length = self.line.read(&mut buffer).expect("something is heard in time");
+            assert!(length > 0, "the TNC has ended");
+            self.rest = Bytes::copy_from_slice(&buffer[..length]);
+        }
     }
 }
 

@@ -65,6 +65,11 @@ impl Sessions {
         self.places.get(&id).map(|place| &place.session)
     }
 
+    /// Sessions that there are.
+    pub fn count(&self) -> usize {
+        self.places.len()
+    }
+
     /// Who has called; none: this node calls, or there is no such session.
     pub fn caller(&self, id: LinkId) -> Option<&str> {
         self.places.get(&id).map(|place| place.caller.as_str()).filter(|caller| !caller.is_empty())
