@@ -48,7 +48,12 @@ impl Paper {
                 self.measure.carry_out(|progress| Ok(dtn_ax25::reproduce(&options, progress)))
             }
             Name::Ax25Throughput => {
-                self.measure.carry_out(|_| Ok(ax25_throughput::reproduce(self.measure.seed.unwrap_or(1))))
+                let options = ax25_throughput::Options {
+                    runs: self.measure.runs(),
+                    seed: self.measure.seed,
+                    threads: self.measure.threads(),
+                };
+                self.measure.carry_out(|progress| Ok(ax25_throughput::reproduce(&options, progress)))
             }
         }
     }

@@ -1,0 +1,264 @@
+//! The controllers and the firmwares.
+
+use super::transfer::{Side, Transfer};
+use longwire_proto::time::Duration;
+use longwire_sim::{ControllerConfig, Firmware};
+
+/// A controller, as Tables 1 and 2 have it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Machine {
+    pub(super) name: &'static str,
+    pub(super) clock_mhz: f64,
+    pub(super) processor: &'static str,
+    /// The smaller of what it comes with.
+    pub(super) ram_kib: u32,
+    /// The serial line's highest rate, bit/s.
+    pub(super) serial_bps: u32,
+    /// The firmware that it is delivered with.
+    pub(super) delivered: &'static str,
+}
+
+const fn machine(
+    name: &'static str,
+    clock_mhz: f64,
+    processor: &'static str,
+    ram_kib: u32,
+    serial_bps: u32,
+    delivered: &'static str,
+) -> Machine {
+    Machine { name, clock_mhz, processor, ram_kib, serial_bps, delivered }
+}
+
+/// Those of which the text says something. A TNC2 with 16 KB is taken to have 32: with all Z80 firmwares it is one of those
+/// that were exchanged for each other.
+pub(super) const MACHINES: [Machine; 9] = [
+    machine("TNC2", 2.4576, "Z80", 32, 9600, "MFJ"),
+    machine("TNC2D", 4.9152, "Z80", 32, 19_200, "MFJ"),
+    machine("TNC2H", 9.8304, "Z80", 32, 38_400, "MFJ"),
+    machine("Spirit-2 Std.", 9.8304, "Z80", 32, 57_600, "Spirit"),
+    machine("Spirit-2 H.S.", 19.6608, "Z80", 32, 57_600, "Spirit"),
+    machine("KPC-9612+", 16.0, "68HC11", 128, 38_400, "Kantronics"),
+    machine("TNC3S", 14.7456, "68302", 64, 115_200, "TF of TNC3"),
+    machine("TNC7multi", 58.9824, "LPC2106", 64, 115_200, "TF of TNC3"),
+    machine("DLC7", 49.152, "S3C4530", 32_768, 115_200, "TF of TNC3"),
+];
+
+/// What a processor does in one of its clock's cycles, in cycles of a Z80: from Dhrystones a second and MHz, version 1.1.
+/// The published list has 91 for a Z80 of 2.5 MHz, and 360, 625, 837 and 835 for a 68000 of 6, 7.7, 10 and 12.5 MHz; an
+/// ARM7TDMI has 0.9 times 1757 for each MHz. Of a 68HC11 nothing is known.
+pub(super) const SPEEDS: [(&str, f64); 5] =
+    [("Z80", 1.0), ("68HC11", 1.0), ("68302", 2.0), ("LPC2106", 43.0), ("S3C4530", 43.0)];
+
+/// A firmware: its constants, and what is said of its ways.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    /// The first constant: to make frames of what came from the host, thousands of a Z80's cycles an octet.
+    pub(super) octet_kilocycles: f64,
+    /// The second: for each turn, millions of a Z80's cycles.
+    pub(super) turn_megacycles: f64,
+    /// The cap: octets of the host's that it keeps; none: all the memory there is.
+    pub(super) memory_bytes: Option<u32>,
+    /// It asks for an answer with the last frame of what it sends at a time (P).
+    pub(super) polls: bool,
+    /// It waits T2 where nobody asked.
+    pub(super) waits: bool,
+    /// Its window begins with one frame and grows.
+    pub(super) grows: bool,
+}
+
+const PLAIN: Program = Program {
+    name: "",
+    octet_kilocycles: 0.0,
+    turn_megacycles: 0.0,
+    memory_bytes: None,
+    polls: true,
+    waits: true,
+    grows: false,
+};
+
+/// The five that were exchanged for each other. Their numbers are what [`super::calibrate`] finds.
+pub(super) const EXCHANGED: [Program; 5] = [
+    Program {
+        name: "MFJ",
+        octet_kilocycles: 16.0,
+        turn_megacycles: 4.0,
+        memory_bytes: Some(2048),
+        waits: false,
+        ..PLAIN
+    },
+    Program {
+        name: "Spirit",
+        octet_kilocycles: 16.0,
+        turn_megacycles: 3.25,
+        memory_bytes: Some(2048),
+        waits: false,
+        ..PLAIN
+    },
+    Program { name: "TF 2.1", octet_kilocycles: 67.0, turn_megacycles: 3.5, ..PLAIN },
+    Program { name: "TF 2.3", octet_kilocycles: 40.0, turn_megacycles: 3.5, ..PLAIN },
+    Program { name: "TF 2.7", octet_kilocycles: 23.0, turn_megacycles: 6.25, ..PLAIN },
+];
+
+/// The firmware of this name. The last two have no constants of their own: Kantronics' is based on MFJ's, and that of TNC3 and
+/// its successors is a TF.
+pub(super) fn program(name: &str) -> Program {
+    let exchanged = |name: &str| EXCHANGED.into_iter().find(|program| program.name == name);
+    match name {
+        "Kantronics" => Program {
+            name: "Kantronics",
+            memory_bytes: None,
+            waits: true,
+            grows: true,
+            ..exchanged("MFJ").expect("it is one of them")
+        },
+        "TF of TNC3" => {
+            Program { name: "TF of TNC3", polls: false, ..exchanged("TF 2.7").expect("it is one of them") }
+        }
+        _ => exchanged(name).unwrap_or_else(|| panic!("no firmware is called {name}")),
+    }
+}
+
+/// The controller of this name.
+pub(super) fn find(name: &str) -> &'static Machine {
+    let found = MACHINES.iter().find(|machine| machine.name == name);
+    found.unwrap_or_else(|| panic!("no controller is called {name}"))
+}
+
+impl Machine {
+    pub(super) fn megacycles_per_s(&self) -> f64 {
+        let speed = SPEEDS.iter().find(|(processor, _)| *processor == self.processor);
+        self.clock_mhz * speed.expect("every processor has one").1
+    }
+
+    /// As one end of a transfer.
+    fn side(&self, program: &Program, case: &Case, serial_bps: u32) -> Side {
+        let firmware = Firmware {
+            octet_kilocycles: program.octet_kilocycles,
+            turn_megacycles: program.turn_megacycles,
+            acknowledge_delay: program.waits.then(|| case.t2()),
+            window_grows: program.grows,
+        };
+        let memory_bytes = program.memory_bytes.unwrap_or(1024 * self.ram_kib);
+        let megacycles_per_s = self.megacycles_per_s();
+        Side {
+            controller: ControllerConfig { serial_bps, megacycles_per_s, memory_bytes, firmware },
+            polls: program.polls,
+        }
+    }
+}
+
+/// The rates between the controllers, bit/s.
+pub(super) const SLOW_BPS: u64 = 1200;
+pub(super) const FAST_BPS: u64 = 9600;
+pub(super) const FASTEST_BPS: u64 = 38_400;
+/// The controllers in which firmwares were exchanged, the slower first, at 1200 bit/s and at 9600.
+pub(super) const SLOW: [&str; 2] = ["TNC2", "TNC2D"];
+pub(super) const FAST: [&str; 2] = ["Spirit-2 Std.", "Spirit-2 H.S."];
+/// The other controller where firmwares are compared: TNC3 or TNC7, the paper says.
+pub(super) const PARTNER: &str = "TNC7multi";
+/// T103.
+pub(super) const TX_DELAY: Duration = Duration::from_millis(300);
+
+/// What a controller is in a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Role {
+    /// Both are alike (section 3.1).
+    Both,
+    /// It sends to a TNC7 (section 3.2).
+    Sender,
+    /// It receives from a TNC7.
+    Recipient,
+}
+
+impl Role {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Role::Both => "both",
+            Role::Sender => "sender",
+            Role::Recipient => "recipient",
+        }
+    }
+}
+
+/// A transfer that is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Case {
+    pub(super) role: Role,
+    pub(super) machine: &'static str,
+    pub(super) program: &'static str,
+    pub(super) rate_bps: u64,
+    /// k.
+    pub(super) window: u8,
+    /// N1.
+    pub(super) information_bytes: u32,
+    pub(super) file_kib: u32,
+}
+
+impl Case {
+    /// A file of 8 KB with the largest window and frames of 256 octets, between two controllers as they are delivered.
+    pub(super) fn delivered(machine: &'static str, rate_bps: u64) -> Case {
+        let program = find(machine).delivered;
+        Case { role: Role::Both, machine, program, rate_bps, window: 7, information_bytes: 256, file_kib: 8 }
+    }
+
+    /// The same between one controller with this firmware and a TNC7, at the rate of its configuration.
+    pub(super) fn exchanged(role: Role, program: &'static str, machine: &'static str) -> Case {
+        let rate_bps = if SLOW.contains(&machine) { SLOW_BPS } else { FAST_BPS };
+        Case { role, program, ..Case::delivered(machine, rate_bps) }
+    }
+
+    pub(super) fn with_window(self, window: u8) -> Case {
+        Case { window, ..self }
+    }
+
+    /// With the file that windows are counted on.
+    pub(super) fn long(self) -> Case {
+        Case { file_kib: 64, ..self }
+    }
+
+    pub(super) fn with_information(self, information_bytes: u32) -> Case {
+        Case { information_bytes, ..self }
+    }
+
+    fn t2(&self) -> Duration {
+        Duration::from_secs_f64(Case::t2_s(self.rate_bps as f64, self.information_bytes))
+    }
+
+    /// T2 as it is reckoned: the longest frame and 200 ms.
+    pub(super) fn t2_s(rate_bps: f64, information_bytes: u32) -> f64 {
+        f64::from(160 + 8 * information_bytes) * 63.0 / 62.0 / rate_bps + 0.2
+    }
+
+    /// The transfer with other constants than the table's.
+    pub(super) fn with_program(&self, program: &Program) -> Transfer {
+        let own = find(self.machine);
+        let (serial_bps, partner) = match (self.role, self.rate_bps) {
+            (Role::Both, SLOW_BPS) => (19_200, own.side(program, self, 19_200)),
+            (Role::Both, _) => (own.serial_bps, own.side(program, self, own.serial_bps)),
+            (_, rate_bps) => {
+                let serial_bps = if rate_bps == SLOW_BPS { 9600 } else { 57_600 };
+                let partner = find(PARTNER);
+                (serial_bps, partner.side(&self::program(partner.delivered), self, serial_bps))
+            }
+        };
+        let side = own.side(program, self, serial_bps);
+        let (sender, recipient) = match self.role {
+            Role::Recipient => (partner, side),
+            Role::Both | Role::Sender => (side, partner),
+        };
+        Transfer {
+            rate_bps: self.rate_bps,
+            window: self.window,
+            information_bytes: self.information_bytes,
+            file_bytes: 1024 * u64::from(self.file_kib),
+            tx_delay: TX_DELAY,
+            sender,
+            recipient,
+        }
+    }
+
+    pub(super) fn transfer(&self) -> Transfer {
+        self.with_program(&program(self.program))
+    }
+}

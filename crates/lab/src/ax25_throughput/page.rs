@@ -1,0 +1,455 @@
+//! The simulated controllers on the page: tables and plots.
+
+use super::bench::{BY_LENGTH, Bench, LENGTHS};
+use super::calibrate::{ROWS, What, misfit};
+use super::fleet::{
+    Case, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, MACHINES, Role, SLOW, SLOW_BPS, SPEEDS, find, program,
+};
+use super::published::{Claim, Measured, Used, measured, slow, used};
+use super::said;
+use super::statements::{Statement, statements};
+use super::theory::{theory, with_t2};
+use crate::model::ax25::{Model, WINDOW_MAX};
+use crate::record::{Kind, Params, Record};
+use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table, figure};
+
+/// How near a throughput has to come.
+const WITHIN: f64 = 0.25;
+/// How near a window has to come, frames.
+const WITHIN_FRAMES: f64 = 1.0;
+
+/// A published throughput beside the simulated one.
+pub(super) struct Compared {
+    pub(super) row: Measured,
+    /// From and to, bit/s.
+    ours_bps: (f64, f64),
+    samples: Vec<f64>,
+    pub(super) kind: Kind,
+}
+
+impl Compared {
+    pub(super) fn holds(&self) -> bool {
+        let (from, to) = self.row.effective_bps;
+        self.ours_bps.0 >= (1.0 - WITHIN) * from && self.ours_bps.1 <= (1.0 + WITHIN) * to
+    }
+
+    fn record(&self) -> Record {
+        let params = Params::new().with("rate_bps", self.row.rate_bps as f64).with("window", 7u32);
+        let series = format!("{}, {}", self.row.who, self.row.role.word());
+        Record::of(series, params, "throughput_bit_per_s", "bit/s", &self.samples)
+            .with_reference(self.row.middle_bps(), self.row.place)
+            .with_kind(self.kind)
+    }
+}
+
+pub(super) fn compared(bench: &Bench) -> Vec<Compared> {
+    let one = |row: Measured| {
+        let all: Vec<f64> = row.cases.iter().map(|case| bench.throughput(*case)).collect();
+        let most = all.iter().copied().fold(f64::MIN, f64::max);
+        let samples = if row.best { vec![most] } else { all };
+        let least = samples.iter().copied().fold(f64::MAX, f64::min);
+        let fitted = row.cases.iter().all(|case| super::bench::kind(case, false) == Kind::Calibrated);
+        let kind = if fitted { Kind::Calibrated } else { Kind::Predicted };
+        Compared { ours_bps: (least, most), samples, kind, row }
+    };
+    measured().into_iter().map(one).collect()
+}
+
+fn range((from, to): (f64, f64)) -> String {
+    if from.round() == to.round() {
+        figure(from.round())
+    } else {
+        format!("{} to {}", figure(from.round()), figure(to.round()))
+    }
+}
+
+pub(super) fn measured_table(bench: &Bench) -> Table {
+    let mut table = Table::new(
+        "Throughput at k = 7 and 256 information octets, published and simulated",
+        [
+            Column::number("rate", "bit/s"),
+            Column::text("controller or firmware"),
+            Column::text("role"),
+            Column::text("published (bit/s)"),
+            Column::text("simulated (bit/s)"),
+            Column::text("kind"),
+            Column::text("within 25 %"),
+            Column::number("theory", "bit/s"),
+        ],
+    );
+    for compared in compared(bench) {
+        let row = &compared.row;
+        table.row([
+            Cell::number(row.rate_bps as f64),
+            Cell::text(row.who),
+            Cell::text(row.role.word()),
+            Cell::text(range(row.effective_bps)),
+            Cell::text(range(compared.ours_bps)),
+            Cell::text(compared.kind.to_string()),
+            said(compared.holds()),
+            Cell::precise(theory().throughput_bps(row.rate_bps as f64, WINDOW_MAX), 0),
+        ]);
+    }
+    table
+}
+
+/// A published window beside the simulated one.
+pub(super) struct Seen {
+    pub(super) row: Used,
+    pub(super) mean: f64,
+    shares: [f64; 7],
+    pub(super) holds: bool,
+    pub(super) kind: Kind,
+}
+
+pub(super) fn seen(bench: &Bench) -> Vec<Seen> {
+    let one = |row: Used| {
+        let mean = bench.window(row.case);
+        let holds = match row.claim {
+            Claim::About(from, to) => mean >= from - WITHIN_FRAMES && mean <= to + WITHIN_FRAMES,
+            Claim::LargerThanSlow => mean > bench.window(slow(&row.case)),
+        };
+        let kind = super::bench::kind(&row.case.long(), true);
+        Seen { mean, shares: bench.shares(row.case), holds, kind, row }
+    };
+    used().into_iter().map(one).collect()
+}
+
+pub(super) fn window_table(bench: &Bench) -> Table {
+    let head = [
+        Column::text("firmware or controller"),
+        Column::text("clock (MHz)"),
+        Column::number("rate", "bit/s"),
+        Column::text("published (frames)"),
+        Column::number("simulated", "frames"),
+        Column::text("kind"),
+        Column::text("within 1"),
+    ];
+    let shares = (1..=7).map(|window| Column::number(format!("of {window}"), ""));
+    let mut table = Table::new(
+        "Windows really used with k = 7 and 256 information octets: mean, and the share of each size in 64 KB",
+        head.into_iter().chain(shares),
+    );
+    for seen in seen(bench) {
+        let row = &seen.row;
+        let share = |share: f64| match share {
+            0.0 => Cell::empty(),
+            share => Cell { text: format!("{:.0} %", 100.0 * share), value: Some(share), ..Cell::empty() },
+        };
+        let head = [
+            Cell::text(row.who),
+            Cell::text(row.clock),
+            Cell::number(row.case.rate_bps as f64),
+            Cell::text(row.words),
+            Cell::precise(seen.mean, 1),
+            Cell::text(seen.kind.to_string()),
+            said(seen.holds),
+        ];
+        table.row(head.into_iter().chain(seen.shares.map(share)));
+    }
+    table
+}
+
+pub(super) fn statement_table(bench: &Bench) -> Table {
+    let columns = ["the paper says", "taken to mean", "kind", "simulated so", "in numbers (bit/s, frames)"];
+    let mut table =
+        Table::new("What the paper states of controllers and firmwares", columns.map(Column::text));
+    for Statement { words, meaning, kind, holds, detail } in statements(bench) {
+        let kind = Cell::text(kind.to_string());
+        table.row([Cell::text(words), Cell::text(meaning), kind, said(holds), Cell::text(detail)]);
+    }
+    table
+}
+
+pub(super) fn firmware_table() -> Table {
+    let mut table = Table::new(
+        "Firmwares: two constants and one cap each, fitted; the rest is what the paper says of them, P of those for a Z80 is assumed",
+        [
+            Column::text("firmware"),
+            Column::number("makes frames", "1000 cycles an octet"),
+            Column::number("turn", "million cycles"),
+            Column::text("keeps at most (octets)"),
+            Column::text("asks with P"),
+            Column::text("without P"),
+            Column::text("window"),
+            Column::number("off", "sum of squares"),
+        ],
+    );
+    let others = ["Kantronics", "TF of TNC3"].map(program);
+    for program in EXCHANGED.into_iter().chain(others) {
+        let memory = program.memory_bytes.map_or("its memory".into(), |bytes| figure(f64::from(bytes)));
+        let word = |yes: bool, word: &str, other: &str| Cell::text(if yes { word } else { other });
+        let name = match program.name {
+            "Kantronics" => "Kantronics, constants of MFJ",
+            "TF of TNC3" => "TF of TNC3, TNC7 and DLC7, constants of TF 2.7",
+            name => name,
+        };
+        table.row([
+            Cell::text(name),
+            Cell::number(program.octet_kilocycles),
+            Cell::number(program.turn_megacycles),
+            Cell::text(memory),
+            word(program.polls, "yes", "no"),
+            word(program.waits, "waits T2, or for 7 frames", "acknowledges at once"),
+            word(program.grows, "grows from 1", "as set"),
+            if name == program.name { Cell::precise(misfit(&program), 4) } else { Cell::empty() },
+        ]);
+    }
+    table
+}
+
+pub(super) fn machine_table() -> Table {
+    let mut table = Table::new(
+        "Controllers, from Tables 1 and 2",
+        [
+            Column::text("controller"),
+            Column::text("processor"),
+            Column::number("clock", "MHz"),
+            Column::number("work a cycle", "of a Z80's"),
+            Column::number("memory", "KB"),
+            Column::number("serial line", "bit/s"),
+            Column::text("delivered with"),
+        ],
+    );
+    for machine in &MACHINES {
+        let speed = SPEEDS.iter().find(|(name, _)| *name == machine.processor).map(|(_, speed)| *speed);
+        table.row([
+            Cell::text(machine.name),
+            Cell::text(machine.processor),
+            Cell::precise(machine.clock_mhz, 4),
+            Cell::number(speed.unwrap_or(1.0)),
+            Cell::number(f64::from(machine.ram_kib)),
+            Cell::number(f64::from(machine.serial_bps)),
+            Cell::text(machine.delivered),
+        ]);
+    }
+    table
+}
+
+/// What the constants were fitted to, with the seeds of the fit.
+pub(super) fn fit_table() -> Table {
+    let columns = [
+        Column::text("firmware"),
+        Column::text("controller"),
+        Column::text("what"),
+        Column::text("published"),
+        Column::number("from", ""),
+        Column::number("to", ""),
+        Column::number("simulated", ""),
+        Column::number("outside by", ""),
+    ];
+    let mut table = Table::new("The statements on 1200 bit/s that the constants are fitted to", columns);
+    for row in &ROWS {
+        let what = match row.what {
+            What::Window => "window (frames)",
+            What::Sending => "sender (bit/s)",
+            What::Receiving => "recipient (bit/s)",
+            What::Gain => "sender, k = 7 over k = 1",
+        };
+        let value = row.simulated(&program(row.program));
+        table.row([
+            Cell::text(row.program),
+            Cell::text(row.machine),
+            Cell::text(what),
+            Cell::text(row.words),
+            Cell::number(row.said.0),
+            Cell::number(row.said.1),
+            Cell::precise(value, if value > 100.0 { 0 } else { 2 }),
+            Cell::percent(row.off(value)),
+        ]);
+    }
+    table
+}
+
+/// Throughput by window, of controllers or firmwares.
+fn curves(bench: &Bench, title: String, rate_bps: u64, named: &[(String, Case)]) -> Plot {
+    let formula = |model: Model| {
+        let point =
+            |window: u32| Point::new(f64::from(window), model.throughput_bps(rate_bps as f64, window));
+        (1..=WINDOW_MAX).map(point).collect::<Vec<Point>>()
+    };
+    let of = |case: Case| {
+        let point = |window: u8| Point::of(f64::from(window), &bench.record(case.with_window(window)));
+        (1..=7).map(point).collect::<Vec<Point>>()
+    };
+    let plot =
+        Plot::new(title, Axis::new("window k", "frames"), Axis::new("throughput", "bit/s").from_zero())
+            .with(PlotSeries::new("theory, no T2", formula(theory())).styled(0))
+            .with(PlotSeries::new("theory, T2", formula(with_t2(rate_bps as f64))).styled(1));
+    named.iter().zip(2..).fold(plot, |plot, ((name, case), style)| {
+        plot.with(PlotSeries::new(name.clone(), of(*case)).styled(style))
+    })
+}
+
+/// Figures 4 to 6.
+pub(super) fn machine_plots(bench: &Bench) -> Vec<Plot> {
+    let shown: [(u64, &[&'static str]); 3] = [
+        (SLOW_BPS, &["TNC2", "TNC2D", "KPC-9612+", "TNC3S", "TNC7multi"]),
+        (FAST_BPS, &["TNC2D", "Spirit-2 H.S.", "KPC-9612+", "TNC3S", "DLC7"]),
+        (FASTEST_BPS, &["Spirit-2 H.S.", "KPC-9612+", "TNC3S", "TNC7multi", "DLC7"]),
+    ];
+    let plot = |((rate_bps, names), number): ((u64, &[&'static str]), u32)| {
+        let named: Vec<(String, Case)> = names
+            .iter()
+            .map(|name| (format!("{name}, simulated"), Case::delivered(name, rate_bps)))
+            .collect();
+        let title = format!("Figure {number}: two controllers alike, {} bit/s", figure(rate_bps as f64));
+        let plot = curves(bench, title, rate_bps, &named);
+        let stated = measured().into_iter().filter(|row| row.role == Role::Both && row.rate_bps == rate_bps);
+        stated.fold(plot, |plot, row| {
+            let own = named.iter().position(|(_, case)| row.cases.contains(case));
+            let points = vec![Point::new(f64::from(WINDOW_MAX), row.middle_bps())];
+            let series = PlotSeries::new(format!("{}, published", row.who), points).published();
+            plot.with(series.styled(own.map_or(0, |own| own + 2)))
+        })
+    };
+    shown.into_iter().zip(4..).map(plot).collect()
+}
+
+/// Figures 10 to 13.
+pub(super) fn firmware_plots(bench: &Bench) -> Vec<Plot> {
+    let plot = |(role, machine, number): (Role, &'static str, u32)| {
+        let named: Vec<(String, Case)> = EXCHANGED
+            .iter()
+            .map(|of| (format!("{}, simulated", of.name), Case::exchanged(role, of.name, machine)))
+            .collect();
+        let clock = figure(find(machine).clock_mhz);
+        let title = format!("Figure {number}: {machine}, {clock} MHz, as {}", role.word());
+        curves(bench, title, named[0].1.rate_bps, &named)
+    };
+    let of = |(role, machines, number): (Role, [&'static str; 2], u32)| {
+        machines.map(|machine| plot((role, machine, number)))
+    };
+    let figures = [
+        (Role::Sender, SLOW, 10),
+        (Role::Recipient, SLOW, 11),
+        (Role::Sender, FAST, 12),
+        (Role::Recipient, FAST, 13),
+    ];
+    figures.into_iter().flat_map(of).collect()
+}
+
+/// Figures 14 and 15.
+pub(super) fn histograms(bench: &Bench) -> Vec<Plot> {
+    let shown: [(&str, &[(&'static str, &'static str)]); 2] = [
+        (
+            "Figure 14: windows of senders at 1200 bit/s",
+            &[
+                ("MFJ", "TNC2"),
+                ("MFJ", "TNC2D"),
+                ("TF 2.1", "TNC2"),
+                ("TF 2.3", "TNC2"),
+                ("TF 2.3", "TNC2D"),
+                ("TF 2.7", "TNC2"),
+                ("TF 2.7", "TNC2D"),
+            ],
+        ),
+        (
+            "Figure 15: windows of senders at 9600 bit/s",
+            &[
+                ("MFJ", "Spirit-2 Std."),
+                ("MFJ", "Spirit-2 H.S."),
+                ("TF 2.1", "Spirit-2 H.S."),
+                ("TF 2.3", "Spirit-2 Std."),
+                ("TF 2.3", "Spirit-2 H.S."),
+                ("TF 2.7", "Spirit-2 Std."),
+                ("TF 2.7", "Spirit-2 H.S."),
+            ],
+        ),
+    ];
+    shown
+        .into_iter()
+        .map(|(title, named)| {
+            let plot = Plot::new(
+                title,
+                Axis::new("window really used", "frames"),
+                Axis::new("share of windows", "%").from_zero(),
+            );
+            histogram(bench, plot, named)
+        })
+        .collect()
+}
+
+/// Bars side by side, and a table with a row for each size.
+fn histogram(bench: &Bench, plot: Plot, named: &[(&'static str, &'static str)]) -> Plot {
+    /// From one bar to the next, frames.
+    const APART: f64 = 0.11;
+    let shares: Vec<(String, [f64; 7])> = named
+        .iter()
+        .map(|(program, machine)| {
+            let name = format!("{program}, {} MHz", figure(find(machine).clock_mhz));
+            (name, bench.shares(Case::exchanged(Role::Sender, program, machine)))
+        })
+        .collect();
+    let columns = shares.iter().map(|(name, _)| Column::number(name.clone(), "%"));
+    let mut table =
+        Table::new(plot.title.clone(), [Column::number("window", "frames")].into_iter().chain(columns));
+    for window in 1..=7 {
+        let share = |(_, shares): &(String, [f64; 7])| Cell::precise(100.0 * shares[window - 1], 1);
+        table.row([Cell::number(window as f64)].into_iter().chain(shares.iter().map(share)));
+    }
+    let middle = (shares.len() - 1) as f64 / 2.0;
+    let bars = shares.into_iter().enumerate().fold(plot, |plot, (index, (name, shares))| {
+        let aside = APART * (index as f64 - middle);
+        let point = |(window, share): (u32, f64)| Point::new(f64::from(window) + aside, 100.0 * share);
+        let points = (1..=7).zip(shares).filter(|(_, share)| *share > 0.0).map(point).collect();
+        plot.with(PlotSeries::new(name, points).shaped(Shape::Bars))
+    });
+    Plot { table: Some(table), ..bars }
+}
+
+/// Figures 7 to 9: windows by the length of frames.
+pub(super) fn window_length_plot(bench: &Bench) -> Plot {
+    let plot = Plot::new(
+        "Figures 7 to 9: mean window really used at k = 7 by the length of frames",
+        Axis::new("information", "octets"),
+        Axis::new("window", "frames").from_zero(),
+    );
+    BY_LENGTH.into_iter().fold(plot, |plot, (machine, rate_bps)| {
+        let case = Case::delivered(machine, rate_bps);
+        let point = |bytes: u32| Point::new(f64::from(bytes), bench.window(case.with_information(bytes)));
+        let name = format!("{machine}, {} bit/s", figure(rate_bps as f64));
+        plot.with(PlotSeries::new(name, LENGTHS.map(point).to_vec()))
+    })
+}
+
+/// Throughput by the length of frames.
+pub(super) fn length_plot(bench: &Bench) -> Plot {
+    let plot = Plot::new(
+        "Throughput by the length of frames at k = 7",
+        Axis::new("information", "octets"),
+        Axis::new("share of the line rate", "%").from_zero(),
+    );
+    let plot = super::theory::RATES_BPS.into_iter().enumerate().fold(plot, |plot, (index, rate)| {
+        let point = |information_bytes: u32| {
+            let model = Model { information_bytes, ..theory() };
+            let share = model.throughput_bps(rate, WINDOW_MAX) / rate;
+            Point::new(f64::from(information_bytes), 100.0 * share)
+        };
+        let points = (1..=8).map(|eighth| point(32 * eighth)).collect();
+        plot.with(PlotSeries::new(format!("theory, {} bit/s", figure(rate)), points).styled(index))
+    });
+    ["TNC3S", "TNC7multi"].into_iter().zip(3..).fold(plot, |plot, (machine, style)| {
+        let case = Case::delivered(machine, FAST_BPS);
+        let share = |bytes: u32| 100.0 * bench.throughput(case.with_information(bytes)) / FAST_BPS as f64;
+        let points = LENGTHS.map(|bytes| Point::new(f64::from(bytes), share(bytes))).to_vec();
+        plot.with(PlotSeries::new(format!("{machine}, 9600 bit/s, simulated"), points).styled(style))
+    })
+}
+
+/// The published figures with ours, one record each.
+pub(super) fn records(bench: &Bench) -> Vec<Record> {
+    let throughputs = compared(bench).iter().map(Compared::record).collect::<Vec<Record>>();
+    let windows = seen(bench).into_iter().filter_map(|seen| match seen.row.claim {
+        Claim::About(from, to) => {
+            let params = Params::new()
+                .with("rate_bps", seen.row.case.rate_bps as f64)
+                .with("clock_mhz", find(seen.row.case.machine).clock_mhz);
+            let record = Record::of(seen.row.who, params, "window_frames", "frames", &[seen.mean]);
+            let place = if seen.row.case.rate_bps == SLOW_BPS { "Fig. 14" } else { "Fig. 15" };
+            Some(record.with_reference((from + to) / 2.0, place).with_kind(seen.kind))
+        }
+        Claim::LargerThanSlow => None,
+    });
+    throughputs.into_iter().chain(windows).collect()
+}

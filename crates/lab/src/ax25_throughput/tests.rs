@@ -1,0 +1,87 @@
+//! What of the paper comes out, and that it comes out the same.
+
+use super::*;
+use crate::record::Kind;
+
+fn options(threads: usize) -> Options {
+    Options { runs: Some(4), seed: None, threads }
+}
+
+fn few() -> Bench {
+    Bench::play(&options(2), &Progress::new())
+}
+
+#[test]
+fn the_statements_on_theory_hold() {
+    for (rate, stated, ..) in published::THEORY {
+        assert!(theory::is_about(rate, stated), "{rate}: {stated}");
+    }
+    for (text, holds, detail) in theory::claims() {
+        assert!(holds, "{text} {detail}");
+    }
+}
+
+#[test]
+fn the_serial_lines_take_what_equation_5_says() {
+    let times = theory::serial_times().map(|(_, seconds)| format!("{seconds:.3}"));
+    assert_eq!(times, ["0.533", "0.267", "0.089", "0.044"]);
+}
+
+/// What misses, named: whatever else is on the page holds.
+#[test]
+fn what_is_published_comes_out_but_for_these() {
+    let bench = few();
+    let throughputs: Vec<String> = page::compared(&bench)
+        .iter()
+        .filter(|compared| !compared.holds())
+        .map(|compared| format!("{} at {}", compared.row.who, compared.row.rate_bps))
+        .collect();
+    let windows: Vec<String> = page::seen(&bench)
+        .iter()
+        .filter(|seen| !seen.holds)
+        .map(|seen| format!("{} at {} MHz", seen.row.who, seen.row.clock))
+        .collect();
+    let statements: Vec<&str> = statements::statements(&bench)
+        .iter()
+        .filter(|statement| !statement.holds)
+        .map(|statement| statement.words)
+        .collect();
+    assert_eq!(
+        (&throughputs[..], &windows[..], &statements[..]),
+        (
+            &["TNC2D, the slowest at 9600"].map(String::from)[..],
+            &["TF 2.1 at 10 MHz", "TF 2.3 at 10 MHz"].map(String::from)[..],
+            &[
+                "They never send more than 5 frames of full length in a row.",
+                "Surprisingly, TF 2.7 receives better at the slower clock.",
+                "TNC3 and TNC7 behave worse than the others for k < 7.",
+                "At 9600 the slowest is TNC2D, the fastest DLC7.",
+                "At 38,400 Spirit-2 and KPC-9612+ are limited alike; TNC3 is above them, then TNC7, then DLC7.",
+                "TNC3 and TNC7 use the whole window, and less of it only from 150 kbit/s on.",
+            ][..]
+        )
+    );
+}
+
+#[test]
+fn constants_are_fitted_at_1200_bit_per_s_alone() {
+    let finding = reproduce(&options(2), &Progress::new());
+    let mut kinds = std::collections::BTreeSet::new();
+    for record in &finding.experiment.records {
+        let at = record.params.get("rate_bps").map(ToString::to_string);
+        assert!(record.kind != Kind::Calibrated || at.as_deref() == Some("1200"), "{record:?}");
+        kinds.insert(record.kind.to_string());
+    }
+    assert_eq!(kinds.into_iter().collect::<Vec<String>>(), ["calibrated", "closed-form", "predicted"]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_page_on_any_number_of_threads() {
+    let page = |threads| {
+        let finding = reproduce(&options(threads), &Progress::new());
+        (finding.report.html(&finding.experiment), finding.experiment)
+    };
+    let one = page(1);
+    assert!(one == page(3));
+    assert!(one.0.contains("Figure 15") && !one.0.contains("NaN"));
+}

@@ -1,0 +1,192 @@
+//! The model of the paper, and what the paper says of it.
+
+use super::fleet::Case;
+use super::published::THEORY;
+use super::said;
+use crate::model::ax25::{Csma, Duplex, Model, WINDOW_MAX};
+use crate::record::{Kind, Params, Record};
+use crate::report::{Assumption, Cell, Column, Table, figure};
+
+/// The rates on the wire between the controllers, bit/s.
+pub(super) const RATES_BPS: [f64; 3] = [1200.0, 9600.0, 38_400.0];
+/// How near `about 1000 bit/s` has to come.
+pub(super) const ABOUT: f64 = 0.05;
+
+/// Equations 1 to 4.
+pub(super) fn theory() -> Model {
+    Model::zielinski()
+}
+
+/// The same with the T2 of the simulated controllers.
+pub(super) fn with_t2(rate_bps: f64) -> Model {
+    Model { t2_s: Case::t2_s(rate_bps, theory().information_bytes), ..theory() }
+}
+
+pub(super) fn is_about(rate_bps: f64, stated_bps: f64) -> bool {
+    (theory().throughput_bps(rate_bps, WINDOW_MAX) / stated_bps - 1.0).abs() <= ABOUT
+}
+
+pub(super) fn theory_table() -> Table {
+    let mut table = Table::new(
+        "Theory at the largest window",
+        [
+            Column::number("rate", "bit/s"),
+            Column::text("the paper says"),
+            Column::text("where"),
+            Column::number("ours", "bit/s"),
+            Column::number("ratio", ""),
+            Column::text("within 5 %"),
+        ],
+    );
+    for (rate, stated, words, place) in THEORY {
+        let ours = theory().throughput_bps(rate, WINDOW_MAX);
+        table.row([
+            Cell::number(rate),
+            Cell::text(words),
+            Cell::text(place),
+            Cell::precise(ours, 0),
+            Cell::precise(ours / stated, 3),
+            said(is_about(rate, stated)),
+        ]);
+    }
+    table
+}
+
+/// A statement on what the model does, whether it does, and its numbers.
+type Claim = (&'static str, bool, String);
+
+pub(super) fn claims() -> Vec<Claim> {
+    let at = |model: Model, rate: f64, window: u32| model.throughput_bps(rate, window);
+    let windows = || RATES_BPS.into_iter().flat_map(|rate| (1..WINDOW_MAX).map(move |window| (rate, window)));
+    let grows = |model: &dyn Fn(f64) -> Model| {
+        windows().all(|(rate, window)| at(model(rate), rate, window) < at(model(rate), rate, window + 1))
+    };
+    let step = |model: Model, rate: f64, to: u32| at(model, rate, to) - at(model, rate, to - 1);
+    let full = Model { duplex: Duplex::Full, ..theory() };
+    let alike =
+        RATES_BPS.into_iter().all(|rate| (2..=WINDOW_MAX).all(|k| at(full, rate, k) == at(full, rate, 1)));
+    let steps = |rate: f64| {
+        let model = with_t2(rate);
+        format!("{:+.0} after {:+.0} at {}", step(model, rate, 7), step(model, rate, 6), figure(rate))
+    };
+    vec![
+        (
+            "Decreasing the window always increases the overhead.",
+            grows(&|_| theory()) && grows(&with_t2),
+            "throughput grows with every frame of the window, at all three rates, with T2 and without".into(),
+        ),
+        (
+            "With T2, throughput jumps from k = 6 to 7: at the largest window the recipient does not wait.",
+            RATES_BPS
+                .into_iter()
+                .all(|rate| step(with_t2(rate), rate, 7) > 2.0 * step(with_t2(rate), rate, 6)),
+            format!("from 6 to 7 frames, and before that from 5 to 6: {}", RATES_BPS.map(steps).join(", ")),
+        ),
+        (
+            "In full duplex the window is not important.",
+            alike,
+            format!(
+                "{:.0} and {:.0} bit/s at 1200 and 9600, whatever k",
+                at(full, 1200.0, 7),
+                at(full, 9600.0, 7)
+            ),
+        ),
+    ]
+}
+
+pub(super) fn claims_table() -> Table {
+    let columns = [Column::text("the paper says"), Column::text("by formula"), Column::text("in numbers")];
+    let mut table = Table::new("The paper's statements on the exchange of frames", columns);
+    for (text, holds, detail) in claims() {
+        table.row([Cell::text(text), said(holds), Cell::text(detail)]);
+    }
+    table
+}
+
+pub(super) fn serial_table() -> Table {
+    let columns = [Column::number("serial rate", "bit/s"), Column::number("first and last frame", "s")];
+    let mut table = Table::new("What the serial lines add to a transfer", columns);
+    for (rate, seconds) in serial_times() {
+        table.row([Cell::number(rate), Cell::precise(seconds, 3)]);
+    }
+    table
+}
+
+pub(super) fn serial_times() -> [(f64, f64); 4] {
+    [9600.0, 19_200.0, 57_600.0, 115_200.0].map(|rate| {
+        let model = Model { serial_bps: Some(rate), ..theory() };
+        (rate, model.transfer(RATES_BPS[0], WINDOW_MAX, 8192).serial_s)
+    })
+}
+
+pub(super) fn records() -> Vec<Record> {
+    let metric = "throughput_without_end_bit_per_s";
+    let closed = |series: &str, params: Params, metric: &str, unit: &str, value: f64| {
+        Record::of(series, params, metric, unit, &[value]).with_kind(Kind::ClosedForm)
+    };
+    let at = |rate: f64, window: u32| Params::new().with("rate_bps", rate).with("window", window);
+    let stated = THEORY.iter().map(|(rate, stated, _, place)| {
+        let ours = theory().throughput_bps(*rate, WINDOW_MAX);
+        closed("theory", at(*rate, WINDOW_MAX), metric, "bit/s", ours).with_reference(*stated, *place)
+    });
+    type Of = fn(f64) -> Model;
+    let series: [(&str, Of); 3] = [
+        ("theory", |_| theory()),
+        ("theory, T2", with_t2),
+        ("theory, full duplex", |_| Model { duplex: Duplex::Full, ..theory() }),
+    ];
+    let curves = series.into_iter().flat_map(|(name, model)| {
+        let points =
+            RATES_BPS.into_iter().flat_map(|rate| (1..=WINDOW_MAX).map(move |window| (rate, window)));
+        points.map(move |(rate, window)| {
+            closed(name, at(rate, window), metric, "bit/s", model(rate).throughput_bps(rate, window))
+        })
+    });
+    let serial = serial_times().into_iter().map(|(rate, seconds)| {
+        closed("theory", Params::new().with("serial_bps", rate), "serial_s", "s", seconds)
+    });
+    stated.chain(curves).chain(serial).collect()
+}
+
+pub(super) fn assumptions() -> Vec<Assumption> {
+    let at_7 = |model: Model| {
+        let values = RATES_BPS.map(|rate| format!("{:.0}", model.throughput_bps(rate, WINDOW_MAX)));
+        format!("theory: {} bit/s at k = 7 instead", values.join(", "))
+    };
+    let assumed = |text: &str, basis: &str, effect: String| Assumption {
+        text: text.into(),
+        basis: basis.into(),
+        effect: Some(effect),
+        moves_result: true,
+    };
+    vec![
+        assumed(
+            "T103 is 0.3 s.",
+            "a TNC 2's default; the paper names none",
+            format!("with 0.25 s, {}", at_7(Model { txdelay_s: 0.25, ..theory() })),
+        ),
+        assumed(
+            "T102 is 0.1 s and the persistence 64/256.",
+            "a TNC 2's defaults; the paper names neither",
+            format!(
+                "with a slot before each draw, as in Dire Wolf, {}",
+                at_7(Model { csma: Csma::WaitThenDraw, ..theory() })
+            ),
+        ),
+        assumed(
+            "T2 is the time of the longest frame and 0.2 s.",
+            "the paper names none, and says of TNC3 that it reckons its own",
+            format!(
+                "with 1 s, theory with T2 at k = 6: {} bit/s",
+                RATES_BPS
+                    .map(|rate| format!("{:.0}", Model { t2_s: 1.0, ..theory() }.throughput_bps(rate, 6)))
+                    .join(", ")
+            ),
+        ),
+        assumed(
+            "An acknowledgement is of 20 octets.",
+            "equation 4; with two flags it has 19",
+            at_7(Model { acknowledgement_bytes: 19, ..theory() }),
+        ),
+    ]
+}
