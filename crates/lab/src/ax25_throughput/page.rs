@@ -373,7 +373,7 @@ pub(super) fn histograms(bench: &Bench) -> Vec<Plot> {
 /// Bars side by side, and a table with a row for each size.
 fn histogram(bench: &Bench, plot: Plot, named: &[(&'static str, &'static str)]) -> Plot {
     /// From one bar to the next, frames.
-    const APART: f64 = 0.11;
+    const APART: f64 = 0.13;
     let shares: Vec<(String, [f64; 7])> = named
         .iter()
         .map(|(program, machine)| {
@@ -395,7 +395,7 @@ fn histogram(bench: &Bench, plot: Plot, named: &[(&'static str, &'static str)]) 
         let points = (1..=7).zip(shares).filter(|(_, share)| *share > 0.0).map(point).collect();
         plot.with(PlotSeries::new(name, points).shaped(Shape::Bars))
     });
-    Plot { table: Some(table), ..bars }
+    Plot { table: Some(table), ..bars }.captioned("Bars stand in the order of the names.")
 }
 
 /// Figures 7 to 9: windows by the length of frames.
