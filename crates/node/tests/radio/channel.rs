@@ -47,7 +47,7 @@ pub(crate) struct Noted {
     pub(crate) said: Vec<Said>,
     /// Ticks in which more than one station talked.
     pub(crate) collided: Duration,
-    pub(crate) ticks: u64,
+    ticks: u64,
     /// The longest that the channel was behind the clock.
     pub(crate) late: Duration,
     /// The most sound that a station had not heard yet.
@@ -101,16 +101,15 @@ impl Channel {
 
     /// Waits until all stations hear what there is to hear; false: one does not.
     pub(crate) fn all_listen(&self) -> bool {
-        let ticks = Duration::from_secs(30).as_millis() / TICK.as_millis();
-        for _ in 0..ticks {
+        /// So many ticks, and less than a fifth of them unheard.
+        const TICKS: u64 = 25;
+        (0..120).any(|_| {
             self.begin(0.0, 0);
-            std::thread::sleep(4 * TICK);
-            let noted = self.noted();
-            if noted.ticks > 1 && noted.unheard < 4 * TICK {
-                return true;
+            while self.noted().ticks < TICKS {
+                std::thread::sleep(TICK);
             }
-        }
-        false
+            self.noted().unheard < 5 * TICK
+        })
     }
 
     pub(crate) fn noted(&self) -> Noted {

@@ -162,12 +162,13 @@ fn configuration(air: Air, own: &str, kiss: u16, agw: u16) -> String {
         true => String::new(),
         false => format!("V20 {OURS}\nV20 {THEIRS}\n"),
     };
+    // What is destroyed stays so (FIX_BITS): to try each bit takes it a tenth of a second, in which it does not listen.
     // What its users are called, nobody has to answer to but they.
     let (own, repeats) = if own == BETWEEN { (own, "CDIGIPEAT 0 0\n") } else { ("NOCALL", "") };
     format!(
         "ADEVICE stdin radio\nARATE {SAMPLES_HZ}\nACHANNELS 1\nCHANNEL 0\nMYCALL {own}\nMODEM {rate_bps}\n\
          DWAIT 0\nSLOTTIME 2\nPERSIST 63\nTXDELAY 15\nTXTAIL 2\n\
-         FRACK 3\nRETRY 10\nPACLEN 256\nMAXFRAME {}\nEMAXFRAME {}\n{versions}{repeats}\
+         FRACK 3\nRETRY 10\nPACLEN 256\nMAXFRAME {}\nEMAXFRAME {}\n{versions}{repeats}FIX_BITS 0\n\
          AGWPORT {agw}\nKISSPORT {kiss}\n",
         window.min(7),
         window.max(8),

@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
 /// Calls without an answer before the next rung of the ladder is tried.
-const CALLS_A_RUNG: u8 = 2;
+const CALLS_A_RUNG: u8 = 3;
 /// T1 is begun anew by frames that the peer is heard to send, so often at most between two answers.
 const EXTENSIONS_MAX: u8 = 128;
 /// The longest T1 after many timeouts.
@@ -28,6 +28,10 @@ pub(super) enum Timer {
     Acknowledge,
     /// T3: nothing was heard for long.
     Idle,
+    /// The peer was asked for what is missing, and is silent.
+    Ask,
+    /// The peer may ask for more.
+    Gather,
 }
 
 /// With what a call is tried.
@@ -99,7 +103,7 @@ pub(super) struct Link {
     state: State,
     pub(super) agreed: Agreed,
     pub(super) known: Option<Known>,
-    pub(super) timers: Timers<3>,
+    pub(super) timers: Timers<5>,
     /// Tries without an answer (RC).
     tries: u8,
     extensions: u8,
@@ -233,6 +237,14 @@ impl Link {
     /// It stands, and has carried nothing yet.
     fn is_fresh(&self) -> bool {
         self.is_connected() && self.sender.is_fresh() && self.receiver.is_fresh()
+    }
+
+    /// It is fresh, nothing waits to be sent, and all is as it is before anything is agreed.
+    fn is_blank(&self) -> bool {
+        self.is_fresh()
+            && self.sender.is_done()
+            && self.state == State::Connected
+            && self.agreed == defaults(&self.config, self.agreed.modulo)
     }
 
     fn connected(&mut self) {
@@ -382,6 +394,8 @@ impl Link {
             self.extensions += 1;
             self.timers.set(Timer::Answer as usize, now + self.answer_time());
         }
+        // Silence begins anew.
+        self.timers.stop(Timer::Ask as usize);
     }
 
     pub(super) fn close(&mut self, reason: CloseReason) {
@@ -428,6 +442,14 @@ impl Link {
         if self.closing && self.state == State::Connected && self.sender.is_done() {
             self.closing = false;
             self.release();
+        }
+        let asks_again = self.is_connected()
+            && self.receiver.awaits_more()
+            && self.receiver.asked_again() < self.agreed.retries;
+        if !asks_again {
+            self.timers.stop(Timer::Ask as usize);
+        } else if self.timers.get(Timer::Ask as usize).is_none() {
+            self.timers.set(Timer::Ask as usize, now + self.radio.access() + self.answer_time());
         }
     }
 
@@ -540,6 +562,11 @@ impl Link {
             State::Connected | State::Identifying if self.is_fresh() && self.agreed.modulo == modulo => {
                 self.control(false, Unnumbered::Acknowledge, poll);
             }
+            // It came down to less before anything was carried or agreed.
+            State::Connected | State::Identifying if self.is_blank() => {
+                self.agreed = defaults(&self.config, modulo);
+                self.control(false, Unnumbered::Acknowledge, poll);
+            }
             // The peer has begun anew, and knows nothing of what was. The station opens its new link.
             State::Connected | State::Identifying => {
                 self.counters.resets += 1;
@@ -615,7 +642,12 @@ impl Link {
 
     pub(super) fn handle_timeout(&mut self, now: Instant, busy: bool) {
         if self.timers.expire(Timer::Acknowledge as usize, now) {
-            self.receiver.acknowledge_now();
+            self.receiver.peer_waits();
+        }
+        // What has been gathered is sent.
+        self.timers.expire(Timer::Gather as usize, now);
+        if self.timers.expire(Timer::Ask as usize, now) && !busy {
+            self.receiver.ask_again();
         }
         if self.timers.expire(Timer::Idle as usize, now)
             && self.state == State::Connected

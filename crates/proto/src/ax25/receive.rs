@@ -7,10 +7,13 @@ use super::xid::Recovery;
 use crate::service::PacketsIndication;
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Numbers that one SREJ names at most: its information is never longer than a short frame.
 const MISSING_MAX: usize = 32;
+
+/// How long the acknowledgement of what seems to end what the peer has to say waits for its user's answer.
+const ANSWER_WAIT: Duration = Duration::from_millis(50);
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -19,20 +22,29 @@ pub(super) struct Receiver {
     expected: u64,
     /// What came before what it follows.
     early: BTreeMap<u64, (u8, Bytes)>,
-    /// What was asked for by SREJ since the peer was last heard to end what it sends.
-    asked: BTreeSet<u64>,
+    /// What was asked for by SREJ and has not come, and in which order: the peer sends it in this order.
+    asked: BTreeMap<u64, u64>,
+    asked_so_far: u64,
     /// REJ is to be sent.
     reject: bool,
     /// REJ was sent, and what it asks for has not come.
     rejected: bool,
+    /// How far ahead the last frame was that came instead of the next one.
+    ahead: u8,
+    /// Times that the peer was asked again after it had been silent, since it last got further.
+    asked_again: u8,
     /// An answer with F is owed.
     final_owed: bool,
     /// An acknowledgement is to go as soon as it can.
     now: bool,
-    /// I frames since this side last said how far it is.
+    /// I frames since this side last said how far it is, but for those that came too early.
     pending: u32,
-    /// The longest run of I frames for which the peer has waited: its window, or what it had to send.
+    /// Something was lost since then.
+    disturbed: bool,
+    /// The run of I frames after which the peer has waited: its window, or what it had to send.
     run: u32,
+    /// Of the last I frame in order, bytes.
+    length: usize,
     assembler: Assembler,
     unreleased: u64,
     /// The peer was told to wait.
@@ -65,7 +77,32 @@ impl Receiver {
     }
 
     pub(super) fn acknowledge_now(&mut self) {
-        self.now |= self.pending > 0 || self.reject || !self.early.is_empty();
+        self.now |= self.pending > 0;
+    }
+
+    /// The peer has sent what it sends at a time, and waits.
+    pub(super) fn peer_waits(&mut self) {
+        if !self.disturbed {
+            self.run = self.pending;
+        }
+        self.acknowledge_now();
+    }
+
+    /// Something is missing that the peer was asked for.
+    pub(super) fn awaits_more(&self) -> bool {
+        self.rejected || !self.asked.is_empty()
+    }
+
+    /// The peer is silent: it has not heard what it was asked for, or was not heard.
+    pub(super) fn ask_again(&mut self) {
+        self.asked_again = self.asked_again.saturating_add(1);
+        self.reject |= core::mem::take(&mut self.rejected);
+        self.asked.clear();
+        self.now = true;
+    }
+
+    pub(super) fn asked_again(&self) -> u8 {
+        self.asked_again
     }
 
     /// The numbers of all frames on their way say how far this side is.
@@ -78,10 +115,10 @@ impl Receiver {
 
     /// An answer goes.
     pub(super) fn answered(&mut self, told_busy: bool) {
-        self.run = self.pending.max(1);
         self.rejected |= self.reject;
         self.told_busy = told_busy;
         (self.pending, self.now, self.final_owed, self.reject) = (0, false, false, false);
+        self.disturbed = !self.early.is_empty() || self.rejected;
     }
 
     /// What is missing and has not been asked for; at the end of what the peer sends, all of it. Without SREJ for several
@@ -93,8 +130,9 @@ impl Receiver {
         let Some(last) = self.early.last_key_value().map(|(number, _)| *number) else { return Vec::new() };
         let holes = (self.expected..last).filter(|number| !self.early.contains_key(number));
         let most = if recovery == Recovery::MultiSelectiveReject { MISSING_MAX } else { 1 };
-        let missing: Vec<u64> = holes.filter(|number| !self.asked.contains(number)).take(most).collect();
-        self.asked.extend(&missing);
+        let missing: Vec<u64> = holes.filter(|number| !self.asked.contains_key(number)).take(most).collect();
+        self.asked.extend(missing.iter().copied().zip(self.asked_so_far..));
+        self.asked_so_far += missing.len() as u64;
         missing
     }
 
@@ -102,7 +140,21 @@ impl Receiver {
     pub(super) fn ask_for_more(&mut self) {
         let last = self.early.last_key_value().map_or(self.expected, |(number, _)| *number);
         let mut holes = (self.expected..last).filter(|number| !self.early.contains_key(number));
-        self.now |= holes.any(|number| !self.asked.contains(&number));
+        self.now |= holes.any(|number| !self.asked.contains_key(&number));
+    }
+
+    /// This one has come. What was asked for before it has been lost again, or was never heard of.
+    fn has_come(&mut self, number: u64) {
+        if let Some(order) = self.asked.remove(&number) {
+            self.asked.retain(|_, other| *other > order);
+        }
+    }
+
+    /// Instead of the next frame this one has come. After REJ, a peer that has gone back has sent that one, and it is lost
+    /// again.
+    fn wants_reject(&mut self, ahead: u8) -> bool {
+        let back = ahead <= core::mem::replace(&mut self.ahead, ahead);
+        back || !self.rejected
     }
 
     /// The user has dealt with packets.
@@ -140,17 +192,26 @@ impl Link {
         let modulo = self.agreed.modulo;
         let window = self.config.window(modulo, self.agreed.recovery);
         let steps = modulo.distance(self.expected_on_air(), send);
-        self.receiver.pending += 1;
         match (steps, self.agreed.recovery) {
             (0, _) => {
+                let shorter = frame.information.len() < self.receiver.length;
+                self.receiver.length = frame.information.len();
+                self.receiver.pending += 1;
+                let filled = !self.receiver.early.is_empty();
                 self.deliver(frame.pid, frame.information.clone());
                 while let Some((pid, information)) = self.receiver.early.remove(&self.receiver.expected) {
                     self.deliver(pid, information);
                 }
+                self.receiver.ask_for_more();
+                self.receiver.now |= filled && self.receiver.early.is_empty();
+                self.plan_acknowledgement(now, shorter);
             }
             (_, Recovery::Reject) => {
                 self.counters.out_of_order += 1;
-                self.receiver.reject |= !self.receiver.rejected;
+                self.receiver.disturbed = true;
+                // 6.4.4.1: one at a time, until the peer has done what it asks for.
+                self.receiver.reject |= self.receiver.wants_reject(steps);
+                self.receiver.now |= self.receiver.reject;
             }
             (steps, _) if steps < window => {
                 self.counters.out_of_order += 1;
@@ -159,32 +220,42 @@ impl Link {
                 if self.receiver.early.insert(number, field).is_some() {
                     self.counters.duplicates += 1;
                 }
+                self.receiver.disturbed = true;
+                self.receiver.has_come(number);
+                self.receiver.ask_for_more();
             }
-            _ => self.counters.duplicates += 1,
+            _ => {
+                self.counters.duplicates += 1;
+                self.receiver.disturbed = true;
+                self.receiver.pending += 1;
+                self.plan_acknowledgement(now, false);
+            }
         }
-        self.plan_acknowledgement(now, poll);
     }
 
-    /// At once when it is asked for, or when the peer has sent as much as it does at a time; else after T2.
-    fn plan_acknowledgement(&mut self, now: Instant, poll: bool) {
+    /// At once when it is asked for, or when the peer has sent as much as it does at a time; else after T2. A frame shorter
+    /// than the one before it probably ends what the peer has to send.
+    fn plan_acknowledgement(&mut self, now: Instant, shorter: bool) {
         let window = u32::from(self.config.window(self.agreed.modulo, self.agreed.recovery));
         // 6.7.1.2: on full-duplex channels half a window.
         let enough = if self.radio.full_duplex { (window / 2).max(1) } else { window };
         let delay = self.acknowledge_delay();
         let run_over = self.receiver.run > 1 && self.receiver.pending >= self.receiver.run;
-        if poll || delay == Duration::ZERO || self.receiver.pending >= enough || run_over {
-            self.receiver.now = true;
+        self.receiver.now |= delay == Duration::ZERO || self.receiver.pending >= enough || run_over;
+        if self.receiver.owes_now() {
             self.timers.stop(Timer::Acknowledge as usize);
         } else {
+            let delay = if shorter { delay.min(ANSWER_WAIT) } else { delay };
             self.timers.set(Timer::Acknowledge as usize, now + delay);
         }
     }
 
     fn deliver(&mut self, pid: u8, information: Bytes) {
         self.counters.information_received += 1;
-        self.receiver.asked.remove(&self.receiver.expected);
+        self.receiver.has_come(self.receiver.expected);
         self.receiver.expected += 1;
-        self.receiver.rejected = false;
+        (self.receiver.reject, self.receiver.rejected) = (false, false);
+        (self.receiver.ahead, self.receiver.asked_again) = (0, 0);
         match self.receiver.assembler.hear(pid, information) {
             Ok(None) => {}
             Ok(Some((protocol, packet))) if protocol == self.config.protocol => {

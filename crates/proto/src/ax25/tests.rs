@@ -3,5 +3,6 @@
 mod channel;
 mod hostile;
 mod links;
+mod manners;
 mod monitor;
 mod wire;

@@ -1,11 +1,11 @@
 //! The sending side of a link: the window, what is sent again, and who is asked for an answer (6.4.1, 6.4.6 to 6.4.11).
 
 use super::frame::{Control, Frame, Supervisory};
-use super::link::{Link, Out};
+use super::link::{Link, Out, Timer};
 use super::segment;
 use super::xid::Recovery;
 use crate::service::{PacketsIndication, Shares};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -28,6 +28,8 @@ struct Sent {
     serial: u64,
     /// It is to be sent again.
     again: bool,
+    /// It has been.
+    repeated: bool,
 }
 
 /// An answer that was asked for with P.
@@ -37,6 +39,8 @@ struct Poll {
     next: u64,
     /// The last I frame that had been sent.
     serial: u64,
+    /// By RR or RNR: who answers it says what is missing.
+    enquiry: bool,
 }
 
 /// See the [module](self). Numbers count from the beginning of the link and are cut to the modulo on the air.
@@ -123,7 +127,8 @@ impl Link {
 
     /// I frames may go now. On a half-duplex channel who asked for an answer leaves the channel to it.
     fn may_inform(&self) -> bool {
-        let waits = self.sender.poll.is_some() && !self.radio.full_duplex;
+        let gathers = self.timers.get(Timer::Gather as usize).is_some();
+        let waits = (self.sender.poll.is_some() || gathers) && !self.radio.full_duplex;
         !waits && !self.sender.probing && self.sender.has_information(self.agreed.window)
     }
 
@@ -150,7 +155,8 @@ impl Link {
 
     /// RR or RNR with P.
     fn enquiry(&mut self) -> Out {
-        self.sender.poll = Some(Poll { next: self.sender.next(), serial: self.sender.serial });
+        let (next, serial) = (self.sender.next(), self.sender.serial);
+        self.sender.poll = Some(Poll { next, serial, enquiry: true });
         self.counters.acknowledgements_sent += 1;
         self.receiver.acknowledged();
         let function = if self.own_busy() { Supervisory::ReceiveNotReady } else { Supervisory::ReceiveReady };
@@ -173,11 +179,19 @@ impl Link {
         let at = again.unwrap_or_else(|| {
             let Unsent { pid, information, ends } =
                 self.sender.queue.pop_front().expect("may_inform found one");
-            self.sender.sent.push_back(Sent { pid, information, ends, serial, again: false });
+            self.sender.sent.push_back(Sent {
+                pid,
+                information,
+                ends,
+                serial,
+                again: false,
+                repeated: false,
+            });
             self.sender.sent.len() - 1
         });
         let sent = &mut self.sender.sent[at];
         (sent.serial, sent.again) = (serial, false);
+        sent.repeated = again.is_some();
         let (pid, information) = (sent.pid, sent.information.clone());
         let number = self.sender.acknowledged + at as u64;
         let length = information.len() as u32;
@@ -192,14 +206,27 @@ impl Link {
             }
         };
         let last = !(self.sender.has_information(self.agreed.window) && more(u64::from(length)));
-        let poll = last && self.config.poll_last && self.sender.poll.is_none();
+        let asks = last && self.config.poll_last && self.sender.poll.is_none();
+        // Some answer P on a frame that fills a hole with RR, whatever else is missing; an enquiry they answer with SREJ.
+        let behind = asks && self.is_repairing() && more(0);
+        self.sender.probing |= behind;
+        let poll = asks && !behind;
         if poll {
-            self.sender.poll = Some(Poll { next: self.sender.next(), serial });
+            self.sender.poll = Some(Poll { next: self.sender.next(), serial, enquiry: false });
         }
         self.receiver.acknowledged();
         let control =
             Control::Information { send: self.on_air(number), receive: self.expected_on_air(), poll };
-        Out { command: true, control, pid, information, shares, awaits: last }
+        Out { command: true, control, pid, information, shares, awaits: last && !behind }
+    }
+
+    fn is_selective(&self) -> bool {
+        self.agreed.recovery != Recovery::Reject
+    }
+
+    /// Single frames were sent again, and the peer has not said that it has them.
+    fn is_repairing(&self) -> bool {
+        self.is_selective() && self.sender.sent.iter().any(|sent| sent.repeated)
     }
 
     fn header_bytes(&self) -> u32 {
@@ -263,19 +290,37 @@ impl Link {
             self.counters.rejects_received += 1;
         }
         match function {
-            Supervisory::SelectiveReject => self.send_again_selected(number, &frame.information, polled),
-            Supervisory::Reject => self.send_again_from(number, polled),
-            // All that had been sent when the peer was asked has come, or never will by itself.
-            Supervisory::ReceiveReady => {
-                if polled.is_some() {
-                    self.send_again_from(number, polled);
-                }
+            Supervisory::SelectiveReject => {
+                self.send_again_selected(number, &frame.information, polled);
+                self.timers.set(Timer::Gather as usize, now + self.gather_time());
             }
+            Supervisory::Reject => self.send_again_from(number, polled),
+            Supervisory::ReceiveReady => match polled {
+                // P on a frame in order: what else is missing this does not say.
+                Some(Poll { enquiry: false, .. }) if self.is_selective() => self.enquire_after_the_rest(),
+                // All that had been sent when the peer was asked has come, or never will by itself.
+                Some(_) => self.send_again_from(number, polled),
+                None => {}
+            },
             Supervisory::ReceiveNotReady => {}
         }
         if polled.is_some() {
             self.progressed(now, true);
         }
+    }
+
+    fn enquire_after_the_rest(&mut self) {
+        let nothing_again = !self.sender.sent.iter().any(|sent| sent.again);
+        if nothing_again && !self.sender.sent.is_empty() {
+            self.sender.probe();
+        }
+    }
+
+    /// Who misses several frames asks with a frame for each, and any of them may have F: all of them are waited for.
+    fn gather_time(&self) -> Duration {
+        /// SREJ, and what it takes to be handed on.
+        const BYTES: u64 = 20;
+        self.radio.air_time(1, BYTES) + Duration::from_millis(40)
     }
 
     /// From this number on, as far as it was sent before the peer was asked.

@@ -196,7 +196,7 @@ fn nobody_there_is_said_after_all_tries() {
     assert_eq!(channel.nodes[A].user.closed, [(OWN, CloseReason::TimedOut)]);
     use Unnumbered::{SetMode, SetModeExtended};
     let calls = called_with(&channel);
-    assert_eq!(calls[..3], [SetModeExtended, SetModeExtended, SetMode]);
+    assert_eq!(calls[..4], [SetModeExtended, SetModeExtended, SetModeExtended, SetMode]);
     assert_eq!(calls.iter().filter(|call| **call == SetMode).count(), 11);
 }
 

@@ -1,0 +1,342 @@
+//! What stations on the air do, frame by frame: answers that say less than they could, and answers that are lost.
+
+use super::channel::station;
+use crate::ax25::{
+    Address, Config, Control, Counters, Frame, LinkConfig, Modulo, Role, Station, Supervisory, Unnumbered,
+    Version,
+};
+use crate::engine::{Engine, drain};
+use crate::service::{
+    CloseReason, FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port,
+};
+use crate::time::{Duration, Instant};
+use crate::wrap::Lawful;
+use bytes::Bytes;
+
+const OWN: LinkId = LinkId(0);
+
+/// Station A over a controller that takes what it is given at any time; its peer B is played by hand.
+struct Bench {
+    station: Lawful<Station>,
+    now: Instant,
+    modulo: Modulo,
+    link: LinkId,
+    room: u64,
+    heard: Vec<Bytes>,
+    closed: Vec<CloseReason>,
+    said: Vec<Frame>,
+}
+
+impl Bench {
+    fn new(modulo: Modulo, change: impl Fn(&mut LinkConfig)) -> Bench {
+        let mut config: Config = station("A", &["B"]);
+        let change = |link: &mut LinkConfig| {
+            link.version = if modulo == Modulo::Eight { Version::Plain } else { Version::Extended };
+            change(link);
+        };
+        config.peers.values_mut().for_each(|peer| change(&mut peer.link));
+        config.callers.iter_mut().for_each(change);
+        let mut station = Lawful::new("station", Station::new(config));
+        let (now, link) = (Instant::ZERO, OWN);
+        // It joins its channel.
+        drain(&mut station, now, |_| {}, |_| {});
+        let mut bench =
+            Bench { station, now, modulo, link, room: 0, heard: vec![], closed: vec![], said: vec![] };
+        bench.drain();
+        bench
+    }
+
+    /// B has called, and A has answered.
+    fn called(modulo: Modulo) -> Bench {
+        let mut bench = Bench::new(modulo, |_| ());
+        bench.call(modulo);
+        bench
+    }
+
+    fn call(&mut self, modulo: Modulo) {
+        let function =
+            if modulo == Modulo::Eight { Unnumbered::SetMode } else { Unnumbered::SetModeExtended };
+        self.modulo = modulo;
+        self.hear(Role::Command, Control::Unnumbered { function, poll_final: true }, &[]);
+        let said = self.said();
+        assert_eq!(
+            said[0].control,
+            Control::Unnumbered { function: Unnumbered::Acknowledge, poll_final: true }
+        );
+    }
+
+    /// A has called B, which counts to 128 and knows no XID.
+    fn calls() -> Bench {
+        let mut bench = Bench::new(Modulo::Extended, |_| ());
+        bench.station.handle_request(bench.now, Port::First((OWN, PacketsRequest::Connect)));
+        bench.drain();
+        for function in [Unnumbered::Acknowledge, Unnumbered::FrameReject] {
+            bench.hear(Role::Response, Control::Unnumbered { function, poll_final: true }, &[]);
+        }
+        bench.said();
+        assert!(bench.room > 0, "the link stands");
+        bench
+    }
+
+    /// A packet of one octet for each of these.
+    fn send(&mut self, packets: core::ops::Range<u8>) {
+        for packet in packets {
+            assert!(self.room > 0);
+            self.room -= 1;
+            let packet = PacketsRequest::Packet(Bytes::from(vec![packet; 256]));
+            self.station.handle_request(self.now, Port::First((self.link, packet)));
+        }
+        self.drain();
+    }
+
+    fn hear(&mut self, role: Role, control: Control, information: &[u8]) {
+        let address = Address::new("B".parse().unwrap(), "A".parse().unwrap(), role, &[]);
+        let information = Bytes::copy_from_slice(information);
+        let frame = Frame { address, control, pid: 0xf0, information };
+        let bytes = frame.to_bytes(self.modulo);
+        self.station.handle_indication(self.now, FramesIndication::Frame(bytes));
+        self.drain();
+    }
+
+    /// An I frame of so many bytes, without P.
+    fn hear_data(&mut self, send: u8, bytes: usize) {
+        let control = Control::Information { send, receive: 0, poll: false };
+        self.hear(Role::Command, control, &vec![send; bytes]);
+    }
+
+    /// A response.
+    fn hear_answer(&mut self, function: Supervisory, receive: u8, poll_final: bool) {
+        self.hear(Role::Response, Control::Supervisory { function, receive, poll_final }, &[]);
+    }
+
+    /// Everybody says everything; what is sent has left at once.
+    fn drain(&mut self) {
+        loop {
+            self.station.handle_indication(self.now, FramesIndication::Room(64));
+            let (mut tokens, mut released) = (vec![], 0);
+            let (modulo, now) = (self.modulo, self.now);
+            let Bench { station, said, room, heard, closed, link, .. } = self;
+            drain(
+                station,
+                now,
+                |indication| {
+                    let Port::First((id, indication)) = indication else { return };
+                    *link = id;
+                    match indication {
+                        PacketsIndication::Room(packets) => *room = packets,
+                        PacketsIndication::Packet(packet) => {
+                            heard.push(packet);
+                            released += 1;
+                        }
+                        PacketsIndication::Closed(reason) => closed.push(reason),
+                        _ => {}
+                    }
+                },
+                |request| {
+                    if let FramesRequest::Frame { bytes, token, .. } = request {
+                        said.push(Frame::decode(&mut bytes.clone(), modulo).unwrap());
+                        tokens.extend(token);
+                    }
+                },
+            );
+            if tokens.is_empty() && released == 0 {
+                return;
+            }
+            for token in tokens {
+                self.station.handle_indication(self.now, FramesIndication::Transmitted(token));
+            }
+            if released > 0 {
+                let release = PacketsRequest::Release(released);
+                self.station.handle_request(self.now, Port::First((self.link, release)));
+            }
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(at) = self.station.poll_timeout().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.station.handle_timeout(self.now);
+            self.drain();
+        }
+        self.now = until;
+    }
+
+    /// What A has said since it was last asked.
+    fn said(&mut self) -> Vec<Frame> {
+        core::mem::take(&mut self.said)
+    }
+
+    /// The numbers of the I frames among it, and whether an enquiry ends it.
+    fn sent(&mut self) -> (Vec<u8>, bool) {
+        let said = self.said();
+        let numbers = said.iter().filter_map(|frame| match frame.control {
+            Control::Information { send, .. } => Some(send),
+            _ => None,
+        });
+        let enquires = said.last().is_some_and(|frame| {
+            frame.is_command() && matches!(frame.control, Control::Supervisory { poll_final: true, .. })
+        });
+        (numbers.collect(), enquires)
+    }
+
+    /// The answers among it: what they are, and for which number.
+    fn answers(&mut self) -> Vec<(Supervisory, u8)> {
+        let answer = |frame: Frame| match frame.control {
+            Control::Supervisory { function, receive, .. } => Some((function, receive)),
+            _ => None,
+        };
+        self.said().into_iter().filter_map(answer).collect()
+    }
+
+    fn counters(&self) -> Counters {
+        self.station.engine.counters()
+    }
+}
+
+/// A frame takes this long at 9,600 bit/s, 256 bytes of information in it.
+const FRAME: Duration = Duration::from_millis(235);
+
+#[test]
+fn what_is_missing_is_asked_for_at_once() {
+    let mut bench = Bench::called(Modulo::Eight);
+    bench.hear_data(1, 256);
+    assert_eq!(bench.answers(), [(Supervisory::Reject, 0)]);
+    // The rest of what the peer had sent already.
+    bench.hear_data(2, 256);
+    bench.hear_data(3, 256);
+    assert_eq!(bench.answers(), []);
+
+    let mut bench = Bench::called(Modulo::Extended);
+    bench.hear_data(0, 256);
+    bench.hear_data(2, 256);
+    bench.hear_data(4, 256);
+    assert_eq!(bench.answers(), [(Supervisory::SelectiveReject, 1), (Supervisory::SelectiveReject, 3)]);
+    bench.hear_data(1, 256);
+    assert_eq!(bench.answers(), []);
+    // All is here: the peer, which may have nothing else to send, is told at once.
+    bench.hear_data(3, 256);
+    assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 5)]);
+}
+
+#[test]
+fn what_is_lost_again_is_asked_for_again() {
+    let mut bench = Bench::called(Modulo::Eight);
+    [1, 2, 3].into_iter().for_each(|number| bench.hear_data(number, 256));
+    assert_eq!(bench.answers(), [(Supervisory::Reject, 0)]);
+    // The peer has gone back, and its 0 is lost once more.
+    bench.hear_data(1, 256);
+    assert_eq!(bench.answers(), [(Supervisory::Reject, 0)]);
+    [2, 3].into_iter().for_each(|number| bench.hear_data(number, 256));
+    assert_eq!(bench.answers(), []);
+
+    let mut bench = Bench::called(Modulo::Extended);
+    [2, 4, 6].into_iter().for_each(|number| bench.hear_data(number, 256));
+    bench.said();
+    // Asked for were 0, 1, 3 and 5; the peer sends them in this order.
+    bench.hear_data(1, 256);
+    assert_eq!(bench.answers(), [(Supervisory::SelectiveReject, 0)]);
+    bench.hear_data(5, 256);
+    assert_eq!(bench.answers(), [(Supervisory::SelectiveReject, 3)]);
+}
+
+#[test]
+fn a_peer_that_does_not_hear_what_it_is_asked_for_is_asked_again() {
+    for (modulo, asks) in
+        [(Modulo::Eight, Supervisory::Reject), (Modulo::Extended, Supervisory::SelectiveReject)]
+    {
+        let mut bench = Bench::called(modulo);
+        bench.hear_data(1, 256);
+        assert_eq!(bench.answers(), [(asks, 0)]);
+        // Not while it may be sending: every frame of its begins the silence anew.
+        for number in 2..6 {
+            bench.pass(3 * FRAME);
+            bench.hear_data(number, 256);
+        }
+        assert_eq!(bench.answers(), []);
+        // Two ways to the channel of 1.5 s at most, a frame, and half a second for whatever is between.
+        bench.pass(Duration::from_secs(4));
+        assert_eq!(bench.answers(), [(asks, 0)], "{modulo:?}");
+        // A peer that is gone is not called for ever.
+        bench.pass(Duration::from_secs(250));
+        let again = bench.answers().len();
+        assert!((5..=10).contains(&again), "{again} times");
+    }
+}
+
+#[test]
+fn a_shorter_frame_is_answered_without_waiting_for_another() {
+    let mut bench = Bench::called(Modulo::Eight);
+    bench.hear_data(0, 256);
+    bench.pass(FRAME);
+    bench.hear_data(1, 14);
+    bench.pass(Duration::from_millis(60));
+    assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 2)]);
+    // One as long as the one before it is not the end of anything.
+    bench.hear_data(2, 14);
+    bench.pass(Duration::from_millis(60));
+    assert_eq!(bench.answers(), []);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 3)]);
+}
+
+#[test]
+fn all_requests_of_a_peer_are_served_in_one_go() {
+    let mut bench = Bench::calls();
+    bench.send(0..12);
+    let (numbers, _) = bench.sent();
+    assert_eq!(numbers.len(), 12);
+    // As Dire Wolf does: a frame for each, and F on the first, which says that all before it has come.
+    bench.hear_answer(Supervisory::SelectiveReject, 1, true);
+    bench.pass(Duration::from_millis(20));
+    bench.hear_answer(Supervisory::SelectiveReject, 4, false);
+    bench.pass(Duration::from_millis(20));
+    bench.hear_answer(Supervisory::SelectiveReject, 9, false);
+    assert_eq!(bench.sent().0, []);
+    bench.pass(Duration::from_millis(200));
+    assert_eq!(bench.sent(), (vec![1, 4, 9], true));
+}
+
+#[test]
+fn an_answer_to_a_frame_that_filled_one_hole_repeats_nothing_else() {
+    let mut bench = Bench::calls();
+    bench.send(0..12);
+    bench.sent();
+    bench.hear_answer(Supervisory::SelectiveReject, 0, true);
+    bench.pass(Duration::from_millis(200));
+    // What fills a hole is followed by an enquiry.
+    assert_eq!(bench.sent(), (vec![0], true));
+    bench.hear_answer(Supervisory::SelectiveReject, 4, true);
+    bench.pass(Duration::from_millis(200));
+    assert_eq!(bench.sent(), (vec![4], true));
+    bench.hear_answer(Supervisory::ReceiveReady, 12, true);
+    assert_eq!(bench.counters().information_repeated, 2);
+
+    // To P on a frame in order some answer RR whatever else they miss: that is found out by an enquiry.
+    bench.send(12..16);
+    assert_eq!(bench.sent(), (vec![12, 13, 14, 15], false));
+    bench.hear_answer(Supervisory::ReceiveReady, 14, true);
+    assert_eq!(bench.sent(), (vec![], true));
+    bench.hear_answer(Supervisory::SelectiveReject, 14, true);
+    bench.pass(Duration::from_millis(200));
+    assert_eq!(bench.sent(), (vec![14], true));
+    assert_eq!(bench.counters().information_repeated, 3);
+}
+
+#[test]
+fn a_caller_that_comes_down_to_less_loses_nothing() {
+    let mut bench = Bench::new(Modulo::Extended, |link| link.version = Version::Best);
+    // Our answers are lost, and it tries the older version.
+    bench.call(Modulo::Extended);
+    bench.call(Modulo::Extended);
+    bench.call(Modulo::Eight);
+    assert_eq!(bench.closed, []);
+    bench.hear_data(0, 256);
+    bench.hear_data(1, 14);
+    assert_eq!(bench.heard.len(), 2);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 2)]);
+    // Once something was carried, who begins anew has lost it.
+    bench.call(Modulo::Extended);
+    assert_eq!(bench.closed, [CloseReason::Reset]);
+}
