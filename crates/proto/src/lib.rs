@@ -23,4 +23,5 @@ pub mod tcp;
 pub mod tcpcl;
 pub mod time;
 pub mod udpcl;
+pub mod uicl;
 pub mod wrap;

@@ -6,11 +6,13 @@ use crate::ax25cl::wire as ax25cl;
 use crate::bp::generate::Generator;
 use crate::bp::v6;
 use crate::bp::{AdminRecord, BlockType, Bundle, Content, CrcType, Eid, PayloadCrc, Policy, decode_head};
+use crate::codec::crc::crc32c;
 use crate::codec::{DecodeError, cbor, sdnv};
 use crate::rng::Rng;
 use crate::tcp::wire::{Flags, Ipv4Header, OPTION_BYTES_MAX, Options, Packet, Segment, internet_checksum};
 use crate::tcpcl::v3::wire as v3;
 use crate::tcpcl::v4::wire as v4;
+use crate::uicl::wire as uicl;
 use bytes::{Bytes, BytesMut};
 use core::fmt::Debug;
 use core::net::Ipv4Addr;
@@ -87,6 +89,11 @@ pub const CODECS: &[Codec] = &[
         name: "ax25cl packet",
         check: |bytes| is_stable(bytes, ax25cl::Packet::decode, ax25cl::Packet::encode),
         valid: |mut rng| encoded(|out| ax25cl_packet(&mut rng).encode(out)),
+    },
+    Codec {
+        name: "uicl packet",
+        check: |bytes| is_identity(&with_uicl_checksum(bytes), uicl::Packet::decode, uicl::Packet::encode),
+        valid: |mut rng| uicl_packet(&mut rng).to_bytes(),
     },
     Codec { name: "tcpcl 4 extension items", check: check_items, valid: |mut rng| tcpcl4_items(&mut rng) },
     Codec { name: "kiss frame", check: radio::check_kiss, valid: radio::valid_kiss },
@@ -170,6 +177,40 @@ pub(super) fn ax25cl_packet(rng: &mut Rng) -> ax25cl::Packet {
     };
     let messages = (0..2).map(&mut message).collect();
     ax25cl::Packet { hello, messages }
+}
+
+fn with_uicl_checksum(bytes: &Bytes) -> Bytes {
+    let Some(length) = bytes.len().checked_sub(4) else { return bytes.clone() };
+    [&bytes[..length], &crc32c(&bytes[..length]).to_be_bytes()].concat().into()
+}
+
+/// A packet to a group, about one of a few bundles of few segments.
+pub(super) fn uicl_packet(rng: &mut Rng) -> uicl::Packet {
+    let (transfer, member) = (rng.below(3) as u32, uicl::name("dtn://here/"));
+    let count = 1 + rng.below(4) as u16;
+    match rng.below(8) {
+        0 => uicl::Packet::Query {
+            transfer,
+            count,
+            round: rng.below(4) as u8,
+            slot_ms: rng.below(3000) as u16,
+            members: (0..rng.below(3)).map(|_| if rng.chance(0.5) { member } else { 7 }).collect(),
+        },
+        1 => {
+            let bitmap = vec![rng.below(256) as u8; rng.below(4) as usize].into();
+            uicl::Packet::Request { transfer, member, first: rng.below(3) as u16, bitmap }
+        }
+        2 => uicl::Packet::Confirm { transfer, member },
+        3 => {
+            let reason = crate::service::RefuseReason::NoResources;
+            uicl::Packet::Refuse { transfer, member, reason }
+        }
+        4 => uicl::Packet::Cancel { transfer },
+        _ => {
+            let index = rng.below(count.into()) as u16;
+            uicl::Packet::Segment { transfer, index, count, data: vec![7; 1 + rng.below(40) as usize].into() }
+        }
+    }
 }
 
 fn endpoint(rng: Rng) -> Eid {

@@ -25,6 +25,7 @@
 //! last n lines of a broken run. Seeds that failed once are in `seeds.txt`, and are always run.
 
 mod agents;
+mod air;
 mod apps;
 mod bundles;
 mod calls;
@@ -38,6 +39,7 @@ mod stack;
 mod tcp;
 mod toy;
 
+pub(crate) use air::Air;
 pub(crate) use bundles::{BundleUsers, Manners};
 pub(crate) use packets::{PacketLinks, Weather as PacketWeather};
 pub(crate) use seeds::{Replay, catches, catches_also, sweep};

@@ -3,15 +3,14 @@
 use super::{Config, Link};
 use crate::engine::{Engine, drain};
 use crate::joint::{Fan, Origin};
-use crate::laws::{BundleUsers, Crash, Draw, Ground, Idle, Manners, Plan, Replay, Trace, World, sweep};
+use crate::laws::{Air, BundleUsers, Crash, Draw, Idle, Manners, Plan, Replay, Trace, World, sweep};
 use crate::rng::Rng;
 use crate::service::{
-    BundlesIndication, BundlesRequest, CloseReason, Datagrams, DatagramsIndication, DatagramsRequest,
-    DownReason, LinkId, Many, Priority, RefuseReason, TransferFailure, TransferId,
+    BundlesIndication, BundlesRequest, CloseReason, DatagramsIndication, DatagramsRequest, DownReason,
+    LinkId, Priority, RefuseReason, TransferFailure, TransferId,
 };
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -205,122 +204,6 @@ fn a_socket_that_listens_never_sends_and_ends_with_its_socket() {
 
 const LINK: LinkId = LinkId(1);
 
-/// What happens in the air.
-#[derive(Debug)]
-enum Event {
-    Joined(usize, u64),
-    Left(usize, u64),
-    Arrives(usize, Bytes),
-    Room(usize, u64),
-}
-
-/// Datagrams between two nodes: late, in any order, or not at all.
-struct Air {
-    rng: Rng,
-    loss: f64,
-    delay: Duration,
-    stormy: bool,
-    /// Counts how often each node has joined: what was under way to an older socket is gone.
-    joined: [u64; 2],
-    open: [bool; 2],
-    room: [u64; 2],
-    events: BTreeMap<(Instant, u64), Event>,
-    count: u64,
-    carried: u64,
-    up: VecDeque<(usize, (LinkId, DatagramsIndication))>,
-}
-
-impl Air {
-    fn later(&mut self, now: Instant, event: Event) {
-        self.count += 1;
-        let delay = self.rng.span(Duration::ZERO, self.delay);
-        self.events.insert((now + delay, self.count), event);
-    }
-
-    fn tell(&mut self, node: usize, said: DatagramsIndication) {
-        self.up.push_back((node, (LINK, said)));
-    }
-}
-
-impl Ground<Many<LinkId, Datagrams>> for Air {
-    fn handle_request(&mut self, now: Instant, node: usize, (_, request): (LinkId, DatagramsRequest)) {
-        self.carried += 1;
-        match request {
-            DatagramsRequest::Join => {
-                self.joined[node] += 1;
-                let joined = self.joined[node];
-                let fails = self.stormy && self.rng.chance(0.2);
-                self.later(now, if fails { Event::Left(node, joined) } else { Event::Joined(node, joined) });
-            }
-            DatagramsRequest::Leave => self.crash(now, node),
-            DatagramsRequest::Datagram(bytes) => {
-                self.room[node] -= 1;
-                let joined = self.joined[node];
-                self.later(now, Event::Room(node, joined));
-                if self.stormy && self.rng.chance(self.loss) {
-                    if self.rng.chance(0.2) {
-                        self.later(now, Event::Left(node, joined));
-                    }
-                } else {
-                    self.later(now, Event::Arrives(1 - node, bytes));
-                }
-            }
-            DatagramsRequest::Release(_) => {}
-        }
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        while let Some(entry) = self.events.first_entry() {
-            if entry.key().0 > now {
-                return;
-            }
-            match entry.remove() {
-                Event::Joined(node, joined) if self.joined[node] == joined => {
-                    self.open[node] = true;
-                    self.room[node] = 1 + self.rng.below(3);
-                    self.tell(node, DatagramsIndication::Joined { bytes_max: 65_507 });
-                    self.tell(node, DatagramsIndication::Room(self.room[node]));
-                }
-                Event::Left(node, joined) if self.joined[node] == joined => {
-                    self.open[node] = false;
-                    self.joined[node] += 1;
-                    self.tell(node, DatagramsIndication::Left(CloseReason::Refused));
-                }
-                Event::Arrives(node, bytes) if self.open[node] => {
-                    self.tell(node, DatagramsIndication::Datagram(bytes));
-                }
-                Event::Room(node, joined) if self.joined[node] == joined && self.open[node] => {
-                    self.room[node] += 1;
-                    self.tell(node, DatagramsIndication::Room(self.room[node]));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn poll_indication(&mut self) -> Option<(usize, (LinkId, DatagramsIndication))> {
-        self.up.pop_front()
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.events.first_key_value().map(|(&(at, _), _)| at)
-    }
-
-    fn crash(&mut self, _now: Instant, node: usize) {
-        self.open[node] = false;
-        self.joined[node] += 1;
-        self.up.retain(|(to, _)| *to != node);
-    }
-
-    fn calm(&mut self, _now: Instant) {
-        self.stormy = false;
-    }
-
-    fn carried(&self) -> u64 {
-        self.carried
-    }
-}
-
 type Factory = Box<dyn FnMut(LinkId, Origin) -> Option<Link>>;
 
 fn node(config: Config) -> Fan<LinkId, Link, Factory> {
@@ -348,19 +231,7 @@ fn world(replay: &Replay) -> Trace {
         lateness: Plan::draw_lateness(&mut draw),
         idle: Idle { after: 1_000 * SECOND, window: 3_600 * SECOND, wake_ups: 0, carried: 0 },
     };
-    let ground = Air {
-        rng: rng.fork("ground"),
-        loss: draw.share(0.5),
-        delay: draw.span(Duration::ZERO, 3 * SECOND),
-        stormy: true,
-        joined: [0; 2],
-        open: [false; 2],
-        room: [0; 2],
-        events: BTreeMap::new(),
-        count: 0,
-        carried: 0,
-        up: VecDeque::new(),
-    };
+    let ground = Air::draw(LINK, 65_507, &rng, &mut draw);
     let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LINK), (1, LINK)], calm_at);
     let factory = |_: usize, _, _| node(config.clone());
     World::new(replay, plan, 2, Box::new(factory), ground, users).run()

@@ -3,7 +3,7 @@
 use crate::ax25::{believed, call, file, link};
 use crate::nodes::*;
 use bytes::Bytes;
-use longwire_proto::ax25::{self, Peer, Station};
+use longwire_proto::ax25::{self, LinkConfig, Peer, Station};
 use longwire_proto::engine::{Engine, Indication, Request, Service};
 use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::rng::Rng;
@@ -24,23 +24,67 @@ const BLOCKS_BYTES: usize = 100;
 const OWN: LinkId = LinkId(0);
 
 #[derive(Debug)]
-enum Errands {}
+pub(crate) enum Errands {}
 
 impl Service for Errands {
-    type Request = Bytes;
+    /// Joins or calls, and sends this.
+    type Request = Option<Bytes>;
     type Indication = Done;
 }
 
 #[derive(Debug, PartialEq)]
-enum Done {
+pub(crate) enum Done {
     Sent,
     Received(Vec<u8>),
 }
 
-type Layer = Box<dyn Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Packets>> + Send>;
+type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+type Layer = Box<dyn Engine<Above = Many<LinkId, Bundles>, Below = Below> + Send>;
+
+/// A layer over links or over frames of no link: one side of what a station gives.
+pub(crate) struct OneSide<E, S: Service> {
+    pub(crate) layer: E,
+    /// To the side that is used, and from it.
+    pub(crate) down: fn(S::Request) -> Request<Below>,
+    pub(crate) up: fn(Indication<Below>) -> Option<S::Indication>,
+}
+
+impl<E: Engine<Below = S>, S: Service> Engine for OneSide<E, S> {
+    type Above = E::Above;
+    type Below = Below;
+
+    fn handle_request(&mut self, now: Instant, request: Request<E::Above>) {
+        self.layer.handle_request(now, request);
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Below>) {
+        if let Some(said) = (self.up)(indication) {
+            self.layer.handle_indication(now, said);
+        }
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.layer.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<E::Above>> {
+        self.layer.poll_indication()
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Below>> {
+        self.layer.poll_request(now).map(self.down)
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.layer.poll_timeout()
+    }
+}
+
+fn over_links<E>(layer: E) -> Layer
+where
+    E: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Packets>> + Send + 'static,
+{
+    let up = |said| if let Port::First(said) = said { Some(said) } else { None };
+    Box::new(OneSide { layer, down: Port::First, up })
+}
 
 /// The user of a convergence layer: sends one bundle, and accepts what comes when its store has it.
-struct Courier {
+pub(crate) struct Courier {
     layer: Layer,
     now: Instant,
     /// The bundle, and how much of it has been handed down.
@@ -52,7 +96,7 @@ struct Courier {
 }
 
 impl Courier {
-    fn new(layer: Layer) -> Self {
+    pub(crate) fn new(layer: Layer) -> Self {
         Courier {
             layer,
             now: Instant::ZERO,
@@ -105,18 +149,16 @@ impl Courier {
 
 impl Engine for Courier {
     type Above = Errands;
-    type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+    type Below = Below;
 
-    fn handle_request(&mut self, now: Instant, bundle: Bytes) {
+    fn handle_request(&mut self, now: Instant, bundle: Option<Bytes>) {
         self.now = now;
-        self.bundle = Some((bundle, 0));
+        self.bundle = bundle.map(|bundle| (bundle, 0));
         self.layer.handle_request(now, (OWN, BundlesRequest::Connect));
     }
     fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
         self.now = now;
-        if let Port::First(said) = indication {
-            self.layer.handle_indication(now, said);
-        }
+        self.layer.handle_indication(now, indication);
     }
     fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
@@ -141,7 +183,7 @@ impl Engine for Courier {
         }
     }
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        self.layer.poll_request(now).map(Port::First)
+        self.layer.poll_request(now)
     }
     fn poll_timeout(&self) -> Option<Instant> {
         let stored = self.stored.front().map(|(at, ..)| *at);
@@ -150,7 +192,7 @@ impl Engine for Courier {
 }
 
 /// Our own, where the caller knows whom it calls.
-fn ours(at: usize, rng: Rng) -> Layer {
+pub(crate) fn ours(at: usize, rng: Rng) -> Layer {
     let name = |at| format!("ipn:{at}.0");
     let config = ax25cl::Config {
         node_id: name(at),
@@ -158,7 +200,7 @@ fn ours(at: usize, rng: Rng) -> Layer {
         ..ax25cl::Config::default()
     };
     let configure: ax25cl::Configure = Box::new(move |_| Some(config.clone()));
-    Box::new(Lawful::new("ours", ax25cl::Sessions::new(configure, rng)))
+    over_links(Lawful::new("ours", ax25cl::Sessions::new(configure, rng)))
 }
 
 /// AX25CM-CL with this window of acknowledgements.
@@ -171,10 +213,10 @@ fn ax25cm(at: usize, rng: Rng, ack_window: u32) -> Layer {
         };
         Some(Stack::new(session, tcpcl::Packaging::new()))
     };
-    Box::new(Lawful::new("ax25cm", Fan::new(make)))
+    over_links(Lawful::new("ax25cm", Fan::new(make)))
 }
 
-fn radio(rate_bps: u64) -> RadioConfig {
+pub(crate) fn radio(rate_bps: u64) -> RadioConfig {
     let station = StationConfig {
         tx_delay: Duration::from_millis(150),
         slot_time: Duration::from_millis(20),
@@ -185,14 +227,46 @@ fn radio(rate_bps: u64) -> RadioConfig {
 
 /// From the request to connect to the last acknowledgement, and what the receiver was on the air meanwhile, seconds.
 fn carried(seed: u64, rate_bps: u64, window: u8, layer: fn(usize, Rng) -> Layer) -> (f64, f64) {
-    let radio = radio(rate_bps);
+    let carried = carried_over(seed, radio(rate_bps), &link(window), layer);
+    (carried.took_s, carried.answers_s)
+}
+
+/// What a bundle took.
+pub(crate) struct Carried {
+    /// From the request to connect to the last acknowledgement, seconds.
+    pub(crate) took_s: f64,
+    /// The frames of the receiver on the air, seconds.
+    answers_s: f64,
+    /// Anybody was keyed, seconds.
+    pub(crate) keyed_s: f64,
+}
+
+/// Seconds in which anybody was keyed.
+pub(crate) fn keyed_s(world: &Simulation<Errands>, channel: ChannelId) -> f64 {
+    let airtime = world.radio_channel_airtime(channel);
+    (airtime.sent() + airtime.keying) as f64 / 1e9
+}
+
+/// The file and what a bundle adds to it.
+pub(crate) fn bundle() -> Bytes {
+    let mut bundle = file().concat();
+    bundle.extend([0x55; BLOCKS_BYTES]);
+    bundle.into()
+}
+
+pub(crate) fn carried_over(
+    seed: u64,
+    radio: RadioConfig,
+    link: &LinkConfig,
+    layer: fn(usize, Rng) -> Layer,
+) -> Carried {
     let mut world: Simulation<Errands> = Simulation::new(seed);
     let nodes = [0, 1].map(|at| {
         let mut config = ax25::Config::new(call(["A", "B"][at]));
         config.radio = believed(&radio, at);
-        config.callers = Some(link(window));
+        config.callers = Some(link.clone());
         if at == 0 {
-            config.peers.insert(OWN, Peer { station: call("B"), path: Vec::new(), link: link(window) });
+            config.peers.insert(OWN, Peer { station: call("B"), path: Vec::new(), link: link.clone() });
         }
         let factory: Factory<Errands> = Box::new(move |boot| {
             let station = Lawful::new(&boot.name, Station::new(config.clone()));
@@ -203,25 +277,24 @@ fn carried(seed: u64, rate_bps: u64, window: u8, layer: fn(usize, Rng) -> Layer)
     });
     let ends = nodes.map(|node| (node, AT));
     let channel = world.add_radio(radio, &ends);
-    let mut bundle = file().concat();
-    bundle.extend([0x55; BLOCKS_BYTES]);
+    let bundle = bundle();
     let since = world.now();
-    world.request(nodes[0], bundle.clone().into());
+    world.request(nodes[0], Some(bundle.clone()));
     let mut received = None;
     loop {
         while let Some((_, _, done)) = world.pop_indication() {
             match done {
                 Done::Received(bytes) => received = Some(bytes),
                 Done::Sent => {
-                    assert_eq!(received.as_ref(), Some(&bundle), "seed {seed}");
-                    let took = world.now().saturating_since(since).as_secs_f64();
-                    let airtime = world.radio_airtime(channel, ends[1]);
-                    return (took, airtime.sent() as f64 / 1e9);
+                    assert_eq!(received.as_deref(), Some(&bundle[..]), "seed {seed}");
+                    let took_s = world.now().saturating_since(since).as_secs_f64();
+                    let answers_s = world.radio_airtime(channel, ends[1]).sent() as f64 / 1e9;
+                    return Carried { took_s, answers_s, keyed_s: keyed_s(&world, channel) };
                 }
             }
         }
         assert!(world.step(), "nothing happens any more\n{}", world.status());
-        assert!(world.now() < Instant::from_secs(1000), "not done\n{}", world.status());
+        assert!(world.now() < Instant::from_secs(5000), "not done\n{}", world.status());
     }
 }
 

@@ -1,11 +1,15 @@
 //! A socket on which anybody may send anything.
 
 use super::{Party, Script};
+use crate::rng::Rng;
 use crate::service::{CloseReason, DatagramsIndication, DatagramsRequest};
+use bytes::Bytes;
 
 /// The provider of one socket.
 #[derive(Debug)]
 pub(super) struct Provider {
+    /// What comes is often a legal packet.
+    legal: Option<fn(&mut Rng) -> Bytes>,
     /// It was asked for, or is there by itself.
     joining: bool,
     joined: bool,
@@ -14,7 +18,12 @@ pub(super) struct Provider {
 
 impl Provider {
     pub(super) fn new(listening: bool) -> Self {
-        Provider { joining: listening, joined: false, room: 0 }
+        Provider { legal: None, joining: listening, joined: false, room: 0 }
+    }
+
+    /// One whose peers often say something legal.
+    pub(super) fn with(legal: fn(&mut Rng) -> Bytes) -> Self {
+        Provider { legal: Some(legal), ..Provider::new(false) }
     }
 }
 
@@ -22,7 +31,7 @@ impl Party<DatagramsRequest, DatagramsIndication> for Provider {
     fn hear(&mut self, request: DatagramsRequest) {
         match request {
             DatagramsRequest::Join => self.joining = true,
-            DatagramsRequest::Leave => *self = Provider { joining: false, joined: false, room: 0 },
+            DatagramsRequest::Leave => (self.joining, self.joined, self.room) = (false, false, 0),
             DatagramsRequest::Datagram(_) => self.room -= 1,
             DatagramsRequest::Release(_) => {}
         }
@@ -36,7 +45,9 @@ impl Party<DatagramsRequest, DatagramsIndication> for Provider {
         if !self.joined {
             return None;
         }
+        let legal = self.legal.filter(|_| script.chance());
         Some(match script.below(8) {
+            4.. if let Some(legal) = legal => DatagramsIndication::Datagram(legal(&mut script.rng())),
             0 => {
                 self.joined = false;
                 DatagramsIndication::Left(CloseReason::Refused)

@@ -19,6 +19,7 @@ mod stream;
 
 use crate::bp::agent::{self, Agent};
 use crate::engine::{Engine, Indication, Request, drain};
+use crate::fuzz::codecs;
 use crate::joint::Stack;
 use crate::rng::Rng;
 use crate::service::{
@@ -28,7 +29,7 @@ use crate::tcp::Host;
 use crate::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
 use crate::time::{Duration, Instant};
 use crate::wrap::{Accounted, Lawful};
-use crate::{ax25cl, tcpcl, udpcl};
+use crate::{ax25cl, tcpcl, udpcl, uicl};
 use bytes::Bytes;
 use core::net::Ipv4Addr;
 
@@ -50,6 +51,7 @@ pub const PLAYS: &[Play] = &[
     Play { name: "ax25cl session, passive", run: |script| ax25cl_session(script, true) },
     Play { name: "udpcl link", run: |script| datagrams(script, false) },
     Play { name: "udpcl socket", run: |script| datagrams(script, true) },
+    Play { name: "uicl group", run: group },
     Play { name: "tcp host", run: host },
     Play { name: "ax25 station", run: radio::station },
     Play { name: "kiss tnc", run: radio::tnc },
@@ -245,6 +247,24 @@ fn datagrams(script: &mut Script<'_>, listening: bool) -> u64 {
     let engine = if listening { udpcl::Link::listening(config) } else { udpcl::Link::new(config) };
     let mut provider = datagrams::Provider::new(listening);
     play("udpcl", engine, &mut bundles::User::default(), &mut provider, script)
+}
+
+fn group(script: &mut Script<'_>) -> u64 {
+    let members = (0..script.below(3)).map(|member| format!("dtn://there-{member}/")).collect();
+    let config = uicl::Config {
+        node_id: "dtn://here/".to_owned(),
+        members,
+        rate_bps: 1 << script.below(20),
+        silent_max: 1 + script.below(3) as u8,
+        rounds_max: 1 + script.below(6) as u16,
+        bundle_bytes_max: 1 << script.below(12),
+        open_max: 3,
+        incoming_max: 3,
+        ..uicl::Config::default()
+    };
+    let engine = uicl::Group::new(config, script.rng());
+    let mut provider = datagrams::Provider::with(|rng| codecs::uicl_packet(rng).to_bytes());
+    play("uicl", engine, &mut bundles::User::default(), &mut provider, script)
 }
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

@@ -1,0 +1,134 @@
+//! A bundle to five stations at once over UI frames, beside five that go to one each.
+
+use crate::ax25::{believed, call};
+use crate::bundles::*;
+use crate::nodes::*;
+use longwire_proto::ax25::{self, LinkConfig, Peer, Station};
+use longwire_proto::joint::{Fan, Origin, Stack};
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{LinkId, Port};
+use longwire_proto::time::{Duration, Instant};
+use longwire_proto::uicl::{self, Group};
+use longwire_proto::wrap::Lawful;
+use longwire_sim::*;
+
+const GROUP: LinkId = LinkId(0);
+const RECEIVERS: usize = 5;
+/// Bits of a frame that is full: 256 bytes, address, control, protocol and check sequence, one bit in 62 stuffed.
+const FRAME_BITS: f64 = 8.0 * 274.0 * 63.0 / 62.0;
+
+fn name(at: usize) -> String {
+    format!("ipn:{at}.0")
+}
+
+fn group(at: usize, rate_bps: u64, needed: Option<u32>, rng: Rng) -> Courier {
+    let members = if at == 0 { (1..=RECEIVERS).map(name).collect() } else { Vec::new() };
+    let config = uicl::Config {
+        node_id: name(at),
+        members,
+        needed: needed.filter(|_| at == 0),
+        rate_bps,
+        access: Duration::from_secs(1),
+        answer_slot: Duration::from_millis(400 + 1_200_000 / rate_bps),
+        ..uicl::Config::default()
+    };
+    config.check().expect("sensible numbers");
+    let make = move |link, origin| {
+        (origin == Origin::Above).then(|| Group::new(config.clone(), rng.fork(&format!("{link:?}"))))
+    };
+    let layer = Lawful::new("group", Fan::new(make));
+    let up = |said| if let Port::Second(said) = said { Some(said) } else { None };
+    Courier::new(Box::new(OneSide { layer, down: Port::Second, up }))
+}
+
+/// What a bundle took, seconds: until its sender knew that all have it, or so many of them, and for how long anybody was keyed.
+fn told(seed: u64, radio: &RadioConfig, needed: Option<u32>) -> (f64, f64) {
+    let mut world: Simulation<Errands> = Simulation::new(seed);
+    let nodes: Vec<NodeId> = (0..=RECEIVERS)
+        .map(|at| {
+            let mut config = ax25::Config::new(call(&format!("N{at}")));
+            config.radio = believed(radio, at);
+            let all = Peer { station: call("ALL"), path: Vec::new(), link: LinkConfig::default() };
+            config.unconnected.insert(GROUP, all);
+            let rate_bps = radio.rate_bps;
+            let factory: Factory<Errands> = Box::new(move |boot| {
+                let station = Lawful::new(&boot.name, Station::new(config.clone()));
+                let courier = group(at, rate_bps, needed, Rng::new(seed).fork(&boot.name));
+                Box::new(OnRadio(Stack::starting(boot.now, courier, station)))
+            });
+            world.add_node(&format!("N{at}"), DiskConfig::default(), ClockConfig::default(), factory)
+        })
+        .collect();
+    let ends: Vec<_> = nodes.iter().map(|node| (*node, AT)).collect();
+    let channel = world.add_radio(radio.clone(), &ends);
+    let bundle = bundle();
+    for node in &nodes[1..] {
+        world.request(*node, None);
+    }
+    world.request(nodes[0], Some(bundle.clone()));
+    let (mut received, wanted) = (0, needed.map_or(RECEIVERS, |needed| needed as usize));
+    loop {
+        while let Some((_, node, done)) = world.pop_indication() {
+            match done {
+                Done::Received(bytes) => {
+                    assert_eq!(bytes, bundle, "{node:?}, seed {seed}");
+                    received += 1;
+                }
+                Done::Sent => {
+                    assert_eq!((received, node), (wanted, nodes[0]), "seed {seed}");
+                    return (world.now().as_secs_f64(), keyed_s(&world, channel));
+                }
+            }
+        }
+        assert!(world.step(), "nothing happens any more\n{}", world.status());
+        assert!(world.now() < Instant::from_secs(5000), "not done\n{}", world.status());
+    }
+}
+
+/// One that loses this share of full frames on every path; of the group's stations the first two receivers do not hear each
+/// other.
+fn losing(rate_bps: u64, share: f64, stations: usize) -> RadioConfig {
+    let hidden = [PathConfig::deaf(1, 2), PathConfig::deaf(2, 1)];
+    let paths = hidden.into_iter().filter(|_| stations > 2).collect();
+    let errors = Errors::Ber(-libm::log1p(-share) / FRAME_BITS);
+    RadioConfig { errors, paths, ..radio(rate_bps) }
+}
+
+#[test]
+fn five_stations_have_every_byte_in_a_fraction_of_the_time_of_five_transfers() {
+    const RUNS: u64 = 10;
+    for rate_bps in [1200, 9600] {
+        for share in [0.0, 0.10, 0.25] {
+            let (mut together, mut apart) = ((0.0, 0.0), (0.0, 0.0));
+            for seed in 0..RUNS {
+                let (took_s, keyed_s) = told(seed, &losing(rate_bps, share, 1 + RECEIVERS), None);
+                together = (together.0 + took_s / RUNS as f64, together.1 + keyed_s / RUNS as f64);
+                for receiver in 0..RECEIVERS as u64 {
+                    let radio = losing(rate_bps, share, 2);
+                    let one = carried_over(1000 * receiver + seed, radio, &LinkConfig::default(), ours);
+                    apart = (apart.0 + one.took_s / RUNS as f64, apart.1 + one.keyed_s / RUNS as f64);
+                }
+            }
+            println!(
+                "{rate_bps} bit/s, {:.0} % lost: together {:.1} s, keyed {:.1} s; apart {:.1} s, keyed {:.1} s",
+                100.0 * share,
+                together.0,
+                together.1,
+                apart.0,
+                apart.1
+            );
+            assert!(together.0 < 0.5 * apart.0 && together.1 < 0.5 * apart.1, "{rate_bps} bit/s, {share}");
+        }
+    }
+}
+
+/// One of the five hears nobody and is heard by none: the other four have all, and their sender asks it eight times more.
+#[test]
+fn a_station_that_is_not_there_does_not_stop_the_others() {
+    let there = |at: &u16| *at != 3;
+    let deaf = |at| [PathConfig::deaf(at, 3), PathConfig::deaf(3, at)];
+    let paths = (0..=RECEIVERS as u16).filter(there).flat_map(deaf).collect();
+    let alone = RadioConfig { paths, ..radio(9600) };
+    let (all_s, without_s) = (told(1, &radio(9600), None).0, told(1, &alone, Some(4)).0);
+    assert!(without_s > all_s && without_s < all_s + 60.0, "{without_s} s, with all {all_s} s");
+}
