@@ -14,6 +14,8 @@ pub(super) struct Machine {
     pub(super) ram_kib: u32,
     /// The serial line's highest rate, bit/s.
     pub(super) serial_bps: u32,
+    /// The highest rate between controllers, bit/s.
+    pub(super) wireless_bps: u64,
     /// The firmware that it is delivered with.
     pub(super) delivered: &'static str,
 }
@@ -23,31 +25,46 @@ const fn machine(
     clock_mhz: f64,
     processor: &'static str,
     ram_kib: u32,
-    serial_bps: u32,
+    (serial_bps, wireless_bps): (u32, u64),
     delivered: &'static str,
 ) -> Machine {
-    Machine { name, clock_mhz, processor, ram_kib, serial_bps, delivered }
+    Machine { name, clock_mhz, processor, ram_kib, serial_bps, wireless_bps, delivered }
 }
 
-/// Those of which the text says something. A TNC2 with 16 KB is taken to have 32: with all Z80 firmwares it is one of those
-/// that were exchanged for each other.
-pub(super) const MACHINES: [Machine; 9] = [
-    machine("TNC2", 2.4576, "Z80", 32, 9600, "MFJ"),
-    machine("TNC2D", 4.9152, "Z80", 32, 19_200, "MFJ"),
-    machine("TNC2H", 9.8304, "Z80", 32, 38_400, "MFJ"),
-    machine("Spirit-2 Std.", 9.8304, "Z80", 32, 57_600, "Spirit"),
-    machine("Spirit-2 H.S.", 19.6608, "Z80", 32, 57_600, "Spirit"),
-    machine("KPC-9612+", 16.0, "68HC11", 128, 38_400, "Kantronics"),
-    machine("TNC3S", 14.7456, "68302", 64, 115_200, "TF of TNC3"),
-    machine("TNC7multi", 58.9824, "LPC2106", 64, 115_200, "TF of TNC3"),
-    machine("DLC7", 49.152, "S3C4530", 32_768, 115_200, "TF of TNC3"),
+/// All of them but the PTC-II, of whose firmware the paper says nothing. A TNC2 with 16 KB is taken to have 32: with all Z80
+/// firmwares it is one of those that were exchanged for each other.
+pub(super) const MACHINES: [Machine; 14] = [
+    machine("TNC2", 2.4576, "Z80", 32, (9600, 1200), "MFJ"),
+    machine("TNC2D", 4.9152, "Z80", 32, (19_200, 1200), "MFJ"),
+    machine("TNC2H", 9.8304, "Z80", 32, (38_400, 9600), "MFJ"),
+    machine("Spirit-2 Std.", 9.8304, "Z80", 32, (57_600, 57_600), "Spirit"),
+    machine("Spirit-2 H.S.", 19.6608, "Z80", 32, (57_600, 57_600), "Spirit"),
+    machine("KPC-9612+", 16.0, "68HC11", 128, (38_400, 38_400), "Kantronics"),
+    machine("PK-96", 12.288, "Z180", 128, (38_400, 38_400), "TimeWave"),
+    machine("KAM-XL", 9.8304, "68HC902", 512, (38_400, 9600), "Kantronics"),
+    machine("DSP-232", 3.6864, "68340", 256, (19_200, 9600), "TimeWave"),
+    machine("TNC3S", 14.7456, "68302", 64, (115_200, 614_400), "TF of TNC3"),
+    machine("TNC31S", 14.7456, "68302", 128, (115_200, 614_400), "TF of TNC3"),
+    machine("TNC4e", 19.6608, "68EN302", 4096, (115_200, 1_228_800), "TF of TNC3"),
+    machine("TNC7multi", 58.9824, "LPC2106", 64, (115_200, 115_200), "TF of TNC3"),
+    machine("DLC7", 49.152, "S3C4530", 32_768, (115_200, 1_536_000), "TF of TNC3"),
 ];
 
 /// What a processor does in one of its clock's cycles, in cycles of a Z80: from Dhrystones a second and MHz, version 1.1.
 /// The published list has 91 for a Z80 of 2.5 MHz, and 360, 625, 837 and 835 for a 68000 of 6, 7.7, 10 and 12.5 MHz; an
-/// ARM7TDMI has 0.9 times 1757 for each MHz. Of a 68HC11 nothing is known.
-pub(super) const SPEEDS: [(&str, f64); 5] =
-    [("Z80", 1.0), ("68HC11", 1.0), ("68302", 2.0), ("LPC2106", 43.0), ("S3C4530", 43.0)];
+/// ARM7TDMI has 0.9 times 1757 for each MHz. A Z180 is taken for a Z80, the other 68000s for a 68000; of a 68HC11 and a 68HC902
+/// nothing is known.
+pub(super) const SPEEDS: [(&str, f64); 9] = [
+    ("Z80", 1.0),
+    ("Z180", 1.0),
+    ("68HC11", 1.0),
+    ("68HC902", 1.0),
+    ("68302", 2.0),
+    ("68340", 2.0),
+    ("68EN302", 2.0),
+    ("LPC2106", 43.0),
+    ("S3C4530", 43.0),
+];
 
 /// A firmware: its constants, and what is said of its ways.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,16 +117,19 @@ pub(super) const EXCHANGED: [Program; 5] = [
     Program { name: "TF 2.7", octet_kilocycles: 23.0, turn_megacycles: 6.25, ..PLAIN },
 ];
 
-/// The firmware of this name. The last two have no constants of their own: Kantronics' is based on MFJ's, and that of TNC3 and
-/// its successors is a TF.
+/// The firmwares that have no constants of their own: those of Kantronics and TimeWave are based on MFJ's, and that of TNC3 and its
+/// successors is a TF.
+pub(super) const DERIVED: [&str; 3] = ["Kantronics", "TimeWave", "TF of TNC3"];
+
+/// The firmware of this name.
 pub(super) fn program(name: &str) -> Program {
     let exchanged = |name: &str| EXCHANGED.into_iter().find(|program| program.name == name);
     match name {
-        "Kantronics" => Program {
-            name: "Kantronics",
+        "Kantronics" => Program { name: "Kantronics", grows: true, ..program("TimeWave") },
+        "TimeWave" => Program {
+            name: "TimeWave",
             memory_bytes: None,
             waits: true,
-            grows: true,
             ..exchanged("MFJ").expect("it is one of them")
         },
         "TF of TNC3" => {

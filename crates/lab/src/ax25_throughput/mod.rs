@@ -1,7 +1,7 @@
 //! `paper ax25-throughput`: a published evaluation of what TNCs make of connected AX.25.
 //!
 //! "Effective throughput of AX.25 protocol", B. Zieliński, Bull. Pol. Ac.: Tech. 61(3), 2013: a model in five equations,
-//! and throughputs and windows of fifteen controllers and five firmwares, wired together. The text has no table of either;
+//! and throughputs and windows of fifteen controllers and their firmwares, wired together. The text has no table of either;
 //! what it states in words is here, beside the model and beside [simulated controllers](longwire_sim::Controller): the
 //! constants of firmwares are [fitted](calibrate) to what is said of 1200 bit/s, and predict the rest.
 
@@ -104,7 +104,7 @@ fn sections(bench: &Bench) -> Vec<Section> {
         ),
         with_plots(Section::new("Figures 14 and 15: windows"), page::histograms(bench)),
         Section::new("The simulated controllers").with(MODEL).with(page::firmware_table()).with(FIT)
-            .with(page::fit_table()).with(page::machine_table()),
+            .with(page::fit_table()).with(page::machine_table(bench)),
         Section::new("What the paper says of theory").with(theory::theory_table()).with(theory::claims_table()),
         Section::new("Equation 5: the serial lines").with(theory::serial_table()),
     ]

@@ -3,7 +3,8 @@
 use super::bench::{BY_LENGTH, Bench, LENGTHS};
 use super::calibrate::{ROWS, What, misfit};
 use super::fleet::{
-    Case, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, MACHINES, Role, SLOW, SLOW_BPS, SPEEDS, find, program,
+    Case, DERIVED, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, MACHINES, Machine, Role, SLOW, SLOW_BPS, SPEEDS,
+    find, program,
 };
 use super::published::{Claim, Measured, Used, measured, slow, used};
 use super::said;
@@ -175,13 +176,14 @@ pub(super) fn firmware_table() -> Table {
             Column::number("off", "sum of squares"),
         ],
     );
-    let others = ["Kantronics", "TF of TNC3"].map(program);
+    let others = DERIVED.map(program);
     for program in EXCHANGED.into_iter().chain(others) {
         let memory = program.memory_bytes.map_or("its memory".into(), |bytes| figure(f64::from(bytes)));
         let word = |yes: bool, word: &str, other: &str| Cell::text(if yes { word } else { other });
         let name = match program.name {
             "Kantronics" => "Kantronics, constants of MFJ",
-            "TF of TNC3" => "TF of TNC3, TNC7 and DLC7, constants of TF 2.7",
+            "TimeWave" => "TimeWave, constants of MFJ",
+            "TF of TNC3" => "TF of TNC3 and its successors, constants of TF 2.7",
             name => name,
         };
         table.row([
@@ -198,9 +200,9 @@ pub(super) fn firmware_table() -> Table {
     table
 }
 
-pub(super) fn machine_table() -> Table {
+pub(super) fn machine_table(bench: &Bench) -> Table {
     let mut table = Table::new(
-        "Controllers, from Tables 1 and 2",
+        "Controllers of Tables 1 and 2, and what two alike make of k = 7 at the rates that they have",
         [
             Column::text("controller"),
             Column::text("processor"),
@@ -209,8 +211,15 @@ pub(super) fn machine_table() -> Table {
             Column::number("memory", "KB"),
             Column::number("serial line", "bit/s"),
             Column::text("delivered with"),
+            Column::number("at 1200", "bit/s"),
+            Column::number("at 9600", "bit/s"),
+            Column::number("at 38,400", "bit/s"),
         ],
     );
+    let at = |machine: &Machine, rate_bps: u64| match machine.wireless_bps >= rate_bps {
+        true => Cell::precise(bench.throughput(Case::delivered(machine.name, rate_bps)), 0),
+        false => Cell::empty(),
+    };
     for machine in &MACHINES {
         let speed = SPEEDS.iter().find(|(name, _)| *name == machine.processor).map(|(_, speed)| *speed);
         table.row([
@@ -221,6 +230,9 @@ pub(super) fn machine_table() -> Table {
             Cell::number(f64::from(machine.ram_kib)),
             Cell::number(f64::from(machine.serial_bps)),
             Cell::text(machine.delivered),
+            at(machine, SLOW_BPS),
+            at(machine, FAST_BPS),
+            at(machine, FASTEST_BPS),
         ]);
     }
     table

@@ -51,7 +51,12 @@ pub(super) fn measured() -> Vec<Measured> {
         row("MFJ and Spirit, 2.5 MHz", (750.0, 800.0), "Fig. 10", tapr(SLOW[0]).into()),
         row("MFJ and Spirit, 4.9 MHz", (800.0, 900.0), "Fig. 10", tapr(SLOW[1]).into()),
         row("all firmwares", (900.0, 1000.0), "Fig. 11", all(Role::Recipient, SLOW)),
-        row("TNC2D, the slowest", (1500.0, 1500.0), "Fig. 5", both(&["TNC2D"], FAST_BPS)),
+        row(
+            "TNC2D, the slowest (by its table 1200 bit/s at most)",
+            (1500.0, 1500.0),
+            "Fig. 5",
+            both(&["TNC2D"], FAST_BPS),
+        ),
         row("DLC7, the fastest", (5500.0, 5500.0), "Fig. 5", both(&["DLC7"], FAST_BPS)),
         Measured {
             best: true,

@@ -49,7 +49,7 @@ fn what_is_published_comes_out_but_for_these() {
     assert_eq!(
         (&throughputs[..], &windows[..], &statements[..]),
         (
-            &["TNC2D, the slowest at 9600"].map(String::from)[..],
+            &["TNC2D, the slowest (by its table 1200 bit/s at most) at 9600"].map(String::from)[..],
             &["TF 2.1 at 10 MHz", "TF 2.3 at 10 MHz"].map(String::from)[..],
             &[
                 "They never send more than 5 frames of full length in a row.",

@@ -94,7 +94,7 @@ pub struct Controller {
     frame_bytes: u32,
     now: Instant,
     link: Option<LinkId>,
-    /// From the host: packets and when they are frames.
+    /// From the host: packets and when they are frames; memory is the limit.
     held: VecDeque<(Instant, Bytes)>,
     /// Octets of each frame that the station has and the peer has not acknowledged.
     sent: VecDeque<u32>,
@@ -109,7 +109,7 @@ pub struct Controller {
     told_room: u64,
     /// The host wants the connection closed when all is sent.
     closing: bool,
-    /// For the host, in order of time.
+    /// For the host, in order of time: packets that it has not released, of which the station has a limit.
     to_host: VecDeque<(Instant, LinkId, PacketsIndication)>,
     /// Since when the station wants the channel.
     wants: Option<Instant>,
