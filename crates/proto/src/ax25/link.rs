@@ -1,11 +1,12 @@
 //! One connection: how it opens, how it ends, and what it waits for (C4). The station moves its frames.
 
+use super::agreed::{Agreed, Known, defaults, offer};
 use super::config::{Counters, LinkConfig, Radio, Version};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
 use super::receive::Receiver;
 use super::station::Phase;
 use super::transmit::Sender;
-use super::xid::{Options, Parameters, Recovery};
+use super::xid::{Options, Parameters};
 use super::{Callsign, segment};
 use crate::service::{CloseReason, PacketsIndication, Shares};
 use crate::time::{Duration, Instant, Timers};
@@ -16,6 +17,9 @@ use std::collections::VecDeque;
 const CALLS_A_RUNG: u8 = 3;
 /// T1 is begun anew by frames that the peer is heard to send, so often at most between two answers.
 const EXTENSIONS_MAX: u8 = 128;
+/// How long a frame that waits for an answer may take to leave, if nobody says that it has: a controller that waits for a
+/// busy channel holds it no longer in most cases, and one that never tells must not stop the link.
+const LEAVING_MAX: Duration = Duration::from_secs(60);
 /// The longest T1 after many timeouts.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
 
@@ -49,6 +53,9 @@ enum Rung {
 enum State {
     /// It calls (1, 5).
     Opening(Rung),
+    /// It called more than once, and one call is answered. What comes may still belong to an answer before the last: the
+    /// link stands when the peer has answered a question asked now.
+    Settling(Rung),
     /// It stands, and the peer is asked what it can do.
     Identifying,
     /// It stands (3, 4).
@@ -57,19 +64,6 @@ enum State {
     Releasing,
     /// Over.
     Closed,
-}
-
-/// What both stations work by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Agreed {
-    pub(super) modulo: Modulo,
-    pub(super) recovery: Recovery,
-    /// Frames that may be on their way to the peer.
-    pub(super) window: u8,
-    /// The longest information field to the peer, bytes.
-    pub(super) information_bytes_max: u32,
-    pub(super) segmenter: bool,
-    pub(super) retries: u8,
 }
 
 /// A frame that a link sends, without its address.
@@ -82,14 +76,6 @@ pub(super) struct Out {
     pub(super) shares: Shares,
     /// When it has left, the link waits for an answer.
     pub(super) awaits: bool,
-}
-
-/// What stations remember of a peer between links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
-    pub(super) modulo: Modulo,
-    /// It answers XID.
-    pub(super) identifies: bool,
 }
 
 /// See the [module](self).
@@ -107,8 +93,10 @@ pub(super) struct Link {
     /// Tries without an answer (RC).
     tries: u8,
     extensions: u8,
-    /// Calls that are not answered yet: the first answer opens the link, the others come late.
+    /// Calls that went out since the last answer that refused one.
     unanswered_calls: u8,
+    /// The peer was heard to use the link as it stands.
+    met: bool,
     /// The smoothed time from the end of what was sent to its answer, and its deviation.
     round_trip: Option<(Duration, Duration)>,
     /// When what waits for an answer had left.
@@ -144,6 +132,7 @@ impl Link {
             tries: 0,
             extensions: 0,
             unanswered_calls: 0,
+            met: false,
             round_trip: None,
             left_at: None,
             leaving: 0,
@@ -217,7 +206,7 @@ impl Link {
     /// How far it is; none: it is over.
     pub(super) fn phase(&self) -> Option<Phase> {
         match self.state {
-            State::Opening(_) => Some(Phase::Calling),
+            State::Opening(_) | State::Settling(_) => Some(Phase::Calling),
             State::Identifying | State::Connected => Some(Phase::Connected),
             State::Releasing => Some(Phase::Ending),
             State::Closed => None,
@@ -234,9 +223,24 @@ impl Link {
         self.state == State::Connected && !self.closing
     }
 
-    /// It stands, and has carried nothing yet.
+    /// It stands, and the peer may not know it yet: nothing that it has said shows that it does.
     fn is_fresh(&self) -> bool {
-        self.is_connected() && self.sender.is_fresh() && self.receiver.is_fresh()
+        self.is_connected() && !self.met
+    }
+
+    /// It has called, and nobody knows what became of it: an answer may still come.
+    pub(super) fn has_called_in_vain(&self) -> bool {
+        self.unanswered_calls > 0
+    }
+
+    /// Calls before this link's may still be answered.
+    pub(super) fn suspect(&mut self) {
+        self.unanswered_calls = self.unanswered_calls.saturating_add(1);
+    }
+
+    /// What waits for the channel is said no more.
+    pub(super) fn fall_silent(&mut self) {
+        self.controls.clear();
     }
 
     /// It is fresh, nothing waits to be sent, and all is as it is before anything is agreed.
@@ -274,6 +278,9 @@ impl Link {
 
     /// The peer refuses this rung, or is silent on it.
     fn next_rung(&mut self, rung: Rung, silent: bool) -> bool {
+        if !silent {
+            self.unanswered_calls = 0;
+        }
         if self.config.version != Version::Best {
             return false;
         }
@@ -357,16 +364,23 @@ impl Link {
     pub(super) fn left(&mut self, now: Instant, frames: u64, bytes: u64) {
         self.leaving = self.leaving.saturating_sub(1);
         self.burst = (frames, bytes);
-        self.left_at = Some(now);
+        // The answer may have come before the word that the question has left: then nothing is measured.
+        self.left_at = self.awaits_answer().then_some(now);
         self.extensions = 0;
         if self.leaving == 0 && self.awaits_answer() {
-            self.timers.set(Timer::Answer as usize, now + self.answer_time());
+            self.wait(now);
         }
+    }
+
+    /// T1 begins: now, or when what waits for an answer should have left by, where nobody has said yet that it has.
+    fn wait(&mut self, now: Instant) {
+        let leaving = if self.leaving == 0 { Duration::ZERO } else { LEAVING_MAX };
+        self.timers.set(Timer::Answer as usize, now + leaving + self.answer_time());
     }
 
     fn awaits_answer(&self) -> bool {
         match self.state {
-            State::Opening(_) | State::Identifying | State::Releasing => true,
+            State::Opening(_) | State::Settling(_) | State::Identifying | State::Releasing => true,
             State::Connected => self.sender.awaits_answer(),
             State::Closed => false,
         }
@@ -392,7 +406,7 @@ impl Link {
         self.timers.set(Timer::Idle as usize, now + self.config.idle_probe);
         if self.timers.get(Timer::Answer as usize).is_some() && self.extensions < EXTENSIONS_MAX {
             self.extensions += 1;
-            self.timers.set(Timer::Answer as usize, now + self.answer_time());
+            self.wait(now);
         }
         // Silence begins anew.
         self.timers.stop(Timer::Ask as usize);
@@ -410,7 +424,7 @@ impl Link {
     /// The user closes it: when all is acknowledged, or at once.
     pub(super) fn user_closes(&mut self, now: Instant, at_once: bool) {
         match self.state {
-            State::Opening(_) => {
+            State::Opening(_) | State::Settling(_) => {
                 self.control(false, Unnumbered::DisconnectedMode, true);
                 self.close(CloseReason::Aborted);
             }
@@ -434,10 +448,11 @@ impl Link {
 
     /// Goes on to what can begin now.
     pub(super) fn settle(&mut self, now: Instant) {
-        let unwatched = self.leaving == 0 && self.timers.get(Timer::Answer as usize).is_none();
-        if unwatched && self.awaits_answer() && !self.wants_air() {
-            // The peer is busy, or has not said how far it is; or what would have asked it found no place to wait.
-            self.timers.set(Timer::Answer as usize, now + self.answer_time());
+        let unwatched = self.timers.get(Timer::Answer as usize).is_none();
+        if unwatched && self.awaits_answer() && (self.leaving > 0 || !self.wants_air()) {
+            // It leaves now; or the peer is busy, or has not said how far it is; or what would have asked it found no place
+            // to wait.
+            self.wait(now);
         }
         if self.closing && self.state == State::Connected && self.sender.is_done() {
             self.closing = false;
@@ -462,13 +477,25 @@ impl Link {
             Control::Unnumbered { function, poll_final } => {
                 self.hear_unnumbered(now, frame, function, poll_final);
             }
+            Control::Supervisory { receive: 0, poll_final: true, .. }
+                if matches!(self.state, State::Settling(_)) && !frame.is_command() =>
+            {
+                self.settled(now);
+            }
             _ if !self.is_connected() => {
-                // 6.3.4: who still sends is told that the link is being closed.
-                if self.state == State::Releasing && frame.is_command() && frame.control.poll_final() {
-                    self.control(false, Unnumbered::DisconnectedMode, true);
+                let asked = frame.is_command() && frame.control.poll_final();
+                match self.state {
+                    // 6.3.4: who still sends is told that the link is being closed.
+                    State::Releasing if asked => self.control(false, Unnumbered::DisconnectedMode, true),
+                    // Both called more than once: each answers the other's question.
+                    State::Settling(_) if asked && matches!(frame.control, Control::Supervisory { .. }) => {
+                        self.receiver.owe_final();
+                    }
+                    _ => {}
                 }
             }
             Control::Information { send, receive, poll } => {
+                self.met = true;
                 if self.state == State::Identifying {
                     // Who was called does not wait for the rest.
                     self.open(now);
@@ -478,6 +505,7 @@ impl Link {
                 }
             }
             Control::Supervisory { function, receive, poll_final } => {
+                self.met = true;
                 self.hear_supervisory(now, frame, function, receive, poll_final);
             }
         }
@@ -489,10 +517,7 @@ impl Link {
             (Unnumbered::SetMode | Unnumbered::SetModeExtended, _) => {
                 self.hear_call(now, function, poll_final);
             }
-            (Unnumbered::Disconnect, State::Closed) => {
-                self.control(false, Unnumbered::DisconnectedMode, poll_final);
-            }
-            (Unnumbered::Disconnect, State::Opening(_)) => {
+            (Unnumbered::Disconnect, State::Opening(_) | State::Settling(_)) => {
                 self.control(false, Unnumbered::DisconnectedMode, poll_final);
             }
             (Unnumbered::Disconnect, _) => {
@@ -500,27 +525,21 @@ impl Link {
                 self.close(CloseReason::Finished);
             }
             (Unnumbered::Acknowledge, State::Opening(rung)) if poll_final && rung != Rung::Identify => {
-                self.unanswered_calls = self.unanswered_calls.saturating_sub(1);
                 self.agreed_to_open(now, rung);
             }
-            // It called again while the answer was on its way, and the second call was before all that was sent since: both
-            // sides agree.
-            (Unnumbered::Acknowledge, State::Connected | State::Identifying)
-                if poll_final && self.unanswered_calls > 0 =>
-            {
-                self.unanswered_calls -= 1;
-            }
+            // The answer to a call before the last.
+            (Unnumbered::Acknowledge, State::Settling(_)) => {}
             (Unnumbered::Acknowledge | Unnumbered::DisconnectedMode, State::Releasing) if poll_final => {
                 self.answered(now);
                 self.close(CloseReason::Finished);
             }
-            (Unnumbered::DisconnectedMode, State::Opening(rung)) if poll_final => {
+            (Unnumbered::DisconnectedMode, State::Opening(rung) | State::Settling(rung)) if poll_final => {
                 self.answered(now);
                 if !self.next_rung(rung, false) {
                     self.close(CloseReason::Refused);
                 }
             }
-            (Unnumbered::FrameReject, State::Opening(rung)) => {
+            (Unnumbered::FrameReject, State::Opening(rung) | State::Settling(rung)) => {
                 self.answered(now);
                 if !self.next_rung(rung, false) {
                     self.close(CloseReason::Refused);
@@ -550,17 +569,19 @@ impl Link {
         let modulo = if function == Unnumbered::SetMode { Modulo::Eight } else { Modulo::Extended };
         match self.state {
             // Both call: each agrees, and waits for the other to. Who calls with less is the measure.
-            State::Opening(rung) => {
-                self.control(false, Unnumbered::Acknowledge, poll);
-                if (rung == Rung::Extended) != (modulo == Modulo::Extended) {
+            State::Opening(rung) | State::Settling(rung) => match (rung, modulo) {
+                (Rung::Extended, Modulo::Eight) => {
+                    self.acknowledge_call(poll);
                     self.agreed = defaults(&self.config, modulo);
                     self.answered(now);
                     self.open(now);
                 }
-            }
-            // The answer was lost.
+                (Rung::Identify | Rung::Plain, Modulo::Extended) => {}
+                _ => self.acknowledge_call(poll),
+            },
+            // The answer was lost, or comes later than the peer waits for it.
             State::Connected | State::Identifying if self.is_fresh() && self.agreed.modulo == modulo => {
-                self.control(false, Unnumbered::Acknowledge, poll);
+                self.acknowledge_call(poll);
             }
             // It came down to less before anything was carried or agreed.
             State::Connected | State::Identifying if self.is_blank() => {
@@ -578,8 +599,35 @@ impl Link {
         }
     }
 
+    /// One answer is enough for as many calls as came before it could be sent.
+    fn acknowledge_call(&mut self, poll: bool) {
+        let control = Control::Unnumbered { function: Unnumbered::Acknowledge, poll_final: poll };
+        if !self.controls.iter().any(|out| out.control == control) {
+            self.control(false, Unnumbered::Acknowledge, poll);
+        }
+    }
+
     fn agreed_to_open(&mut self, now: Instant, rung: Rung) {
         self.answered(now);
+        if self.unanswered_calls > 1 {
+            // The peer may have begun anew with each call, and what it has sent since the first is none of this link's.
+            self.state = State::Settling(rung);
+            self.sender.probe();
+        } else {
+            self.stand(now, rung);
+        }
+    }
+
+    /// The peer has answered a question that it heard after the last call: from here on both mean the same link.
+    fn settled(&mut self, now: Instant) {
+        let State::Settling(rung) = self.state else { return };
+        self.answered(now);
+        self.sender.begin();
+        self.stand(now, rung);
+    }
+
+    fn stand(&mut self, now: Instant, rung: Rung) {
+        self.met = core::mem::take(&mut self.unanswered_calls) > 1;
         if rung == Rung::Extended {
             self.state = State::Identifying;
             self.identify(true);
@@ -666,6 +714,8 @@ impl Link {
     }
 
     fn unanswered(&mut self, now: Instant) {
+        // Whoever should have said that it has left never will.
+        self.leaving = 0;
         self.tries += 1;
         self.left_at = None;
         self.counters.timeouts += 1;
@@ -679,8 +729,9 @@ impl Link {
                     }
                 }
             }
-            State::Opening(_) if silent => self.close(CloseReason::TimedOut),
+            State::Opening(_) | State::Settling(_) if silent => self.close(CloseReason::TimedOut),
             State::Opening(rung) => self.call_again(rung),
+            State::Settling(_) => self.sender.probe(),
             State::Identifying if self.tries >= CALLS_A_RUNG => self.identified(now, None),
             State::Identifying => self.identify(true),
             State::Releasing if silent => self.close(CloseReason::TimedOut),
@@ -708,54 +759,35 @@ impl Link {
 
     /// It has something for the air.
     pub(super) fn wants_air(&self) -> bool {
-        !self.controls.is_empty() || (self.state == State::Connected && self.wants_numbered())
+        !self.controls.is_empty()
+            || (self.state == State::Connected && self.wants_numbered())
+            || (matches!(self.state, State::Settling(_)) && self.wants_numbered())
     }
 
     /// The next frame for the air; `more` says whether the key-up has time for another behind it.
     pub(super) fn next_frame(&mut self, more: impl Fn(u64) -> bool) -> Option<Out> {
         let out = match self.controls.pop_front() {
             Some(out) => out,
-            None if self.state == State::Connected => self.next_numbered(more)?,
+            None if matches!(self.state, State::Connected | State::Settling(_)) => {
+                self.next_numbered(more)?
+            }
             None => return None,
         };
         if out.awaits {
-            // Nobody answers before it has left.
+            // Nobody answers before it has left: T1 begins then, and `settle` sees to it that it does begin.
             self.leaving += 1;
             self.timers.stop(Timer::Answer as usize);
         }
         Some(out)
     }
 
+    /// Bytes of information fields that it keeps.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.sender.held_bytes() + self.receiver.held_bytes()
+    }
+
     /// When it wants to be woken.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.timers.next()
-    }
-}
-
-/// What holds before anything is negotiated (6.3.2).
-fn defaults(config: &LinkConfig, modulo: Modulo) -> Agreed {
-    let recovery = match modulo {
-        Modulo::Eight => Recovery::Reject,
-        Modulo::Extended => config.recovery.min(Recovery::SelectiveReject),
-    };
-    Agreed {
-        modulo,
-        recovery,
-        window: config.window(modulo, recovery),
-        information_bytes_max: config.information_bytes_max,
-        segmenter: false,
-        retries: config.retries,
-    }
-}
-
-/// What a station of this configuration says that it can do.
-pub(super) fn offer(config: &LinkConfig, radio: &Radio, modulo: Modulo) -> Parameters {
-    Parameters {
-        full_duplex: Some(radio.full_duplex),
-        options: Some(Options { recovery: config.recovery, modulo, segmenter: true }),
-        information_bytes_max: Some(config.information_bytes_max),
-        window_frames: Some(config.window(modulo, config.recovery)),
-        acknowledge_timer: None,
-        retries: Some(config.retries),
     }
 }

@@ -27,9 +27,11 @@
 //! with [`Reset`](crate::service::CloseReason::Reset) instead of beginning anew as 6.5 has it: its user has to know.
 
 mod address;
+mod agreed;
 mod config;
 mod frame;
 pub mod hdlc;
+mod holds;
 mod internet;
 mod link;
 mod monitor;
@@ -45,6 +47,7 @@ mod tests;
 pub use address::{ADDRESS_BYTES, Address, Callsign, CallsignError, DIGIPEATERS_MAX, Digipeater, Role};
 pub use config::{Config, Counters, LinkConfig, Peer, Radio, Version};
 pub use frame::{Control, Frame, Modulo, Supervisory, Unnumbered, pid};
+pub use holds::Holds;
 pub use internet::{Carriage, InterfaceTo, Internet};
 pub use monitor::{Heard, Watcher, Windows};
 pub use station::{Drops, Phase, Standing, Station};

@@ -1,5 +1,6 @@
 //! The receiving side of a link: what is in order, what is missing, and when it is said (6.4.2 to 6.4.4).
 
+use super::config::LinkConfig;
 use super::frame::Frame;
 use super::link::{Link, Timer};
 use super::segment::{Assembler, Broken};
@@ -14,6 +15,12 @@ const MISSING_MAX: usize = 32;
 
 /// How long the acknowledgement of what seems to end what the peer has to say waits for its user's answer.
 const ANSWER_WAIT: Duration = Duration::from_millis(50);
+
+/// The longest information field that is taken, bytes: what this side sends says nothing of what the peer was told to
+/// send, and a link of modulo 8 has no way to agree on it.
+pub(super) fn information_bytes_heard_max(config: &LinkConfig) -> u32 {
+    config.information_bytes_max.max(2048)
+}
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -56,8 +63,10 @@ impl Receiver {
         self.expected
     }
 
-    pub(super) fn is_fresh(&self) -> bool {
-        self.expected == 0 && self.early.is_empty()
+    /// Bytes of information fields that came early, and of a packet that is not whole.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let early = self.early.values().map(|(_, information)| information.len());
+        (early.sum::<usize>() + self.assembler.held_bytes()) as u64
     }
 
     pub(super) fn owe_final(&mut self) {
@@ -181,7 +190,7 @@ impl Link {
     }
 
     pub(super) fn hear_information(&mut self, now: Instant, frame: &Frame, send: u8, poll: bool) {
-        if frame.information.len() > self.config.information_bytes_max as usize {
+        if frame.information.len() > information_bytes_heard_max(&self.config) as usize {
             return self.broken();
         }
         self.receiver.final_owed |= poll;

@@ -42,6 +42,11 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
+    /// Bytes of a packet that is not whole: at most those of 128 segments.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.open.as_ref().map_or(0, |(bytes, _)| bytes.len())
+    }
+
     /// Hears an information field; says the packet that it is or ends.
     ///
     /// # Errors

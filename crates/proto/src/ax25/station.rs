@@ -1,9 +1,11 @@
 //! A station: all links of one callsign on one channel, and frames of no link.
 
 use super::address::{Address, Callsign, Role};
+use super::agreed::{Known, offer};
 use super::config::{Config, Counters, LinkConfig, Peer};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
-use super::link::{Known, Link, Out, offer};
+use super::holds::Holds;
+use super::link::{Link, Out};
 use super::xid::Parameters;
 use crate::engine::{Engine, Indication, Request};
 use crate::service::{
@@ -16,13 +18,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Answers to strangers that wait for the channel; more are dropped.
-const WAITING_MAX: usize = 16;
+pub(super) const WAITING_MAX: usize = 16;
 /// With so many frames waiting, no more are repeated: a window of modulo 128 each way.
-const REPEATED_MAX: usize = 256;
+pub(super) const REPEATED_MAX: usize = 256;
 /// Frames of no link that wait for the channel.
-const UNCONNECTED_MAX: usize = 8;
+pub(super) const UNCONNECTED_MAX: usize = 8;
+/// Bytes of them that rose and are not released, of each place; more are lost.
+const UNRELEASED_BYTES_MAX: u64 = 64 * 1024;
 /// Peers of which something is remembered.
-const KNOWN_MAX: usize = 256;
+pub(super) const KNOWN_MAX: usize = 256;
 
 /// Counts of what a station dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,12 +97,15 @@ pub struct Station {
     deadlines: BTreeSet<(Instant, LinkId)>,
     next_incoming: u32,
     known: BTreeMap<Callsign, Known>,
+    /// Peers that may still answer a call of a link that is over.
+    called_in_vain: BTreeSet<Callsign>,
     /// What callers said that they can do, before they called.
     offered: BTreeMap<Callsign, Parameters>,
     /// Answers of no link and repeated frames.
     waiting: VecDeque<(Bytes, Shares)>,
     unconnected: VecDeque<(LinkId, Bytes)>,
-    open_places: BTreeSet<LinkId>,
+    /// Bytes of frames of no link that rose and are not released, by place.
+    open_places: BTreeMap<LinkId, u64>,
     told_datagrams: BTreeMap<LinkId, u64>,
     closed: VecDeque<(LinkId, CloseReason)>,
     datagrams: VecDeque<(LinkId, DatagramsIndication)>,
@@ -127,10 +134,11 @@ impl Station {
             deadlines: BTreeSet::new(),
             next_incoming: LinkId::FIRST_INCOMING,
             known: BTreeMap::new(),
+            called_in_vain: BTreeSet::new(),
             offered: BTreeMap::new(),
             waiting: VecDeque::new(),
             unconnected: VecDeque::new(),
-            open_places: BTreeSet::new(),
+            open_places: BTreeMap::new(),
             told_datagrams: BTreeMap::new(),
             closed: VecDeque::new(),
             datagrams: VecDeque::new(),
@@ -151,6 +159,17 @@ impl Station {
     /// What it has dropped.
     pub fn drops(&self) -> Drops {
         self.drops
+    }
+
+    /// What it holds now.
+    pub fn holds(&self) -> Holds {
+        Holds {
+            links: self.places.len(),
+            waiting_frames: self.waiting.len() + self.unconnected.len(),
+            information_bytes: self.places.values().map(|place| place.link.held_bytes()).sum(),
+            leaving_frames: self.tokens.len(),
+            known: self.known.len() + self.called_in_vain.len() + self.offered.len(),
+        }
     }
 
     /// I frames of a link that are on their way, and the window that they have to stay in.
@@ -228,13 +247,34 @@ impl Station {
             *other != id && self.places.get(other).is_some_and(|place| !place.link.is_closed())
         });
         // Two stations have one link at most: their callsigns are all that tells links apart.
-        if taken || self.places.len() >= self.config.links_max {
+        if taken || !self.has_place(id) {
             return self.closed.push_back((id, CloseReason::Limit));
         }
         self.forget(id);
         let known = self.known.get(&station).copied();
-        let link = Link::call(station, path, link, self.config.radio.clone(), known);
+        let mut link = Link::call(station, path, link, self.config.radio.clone(), known);
+        if self.called_in_vain.remove(&station) {
+            link.suspect();
+        }
         self.place(now, id, link);
+    }
+
+    /// Whether there is a place for one more link, beside that of this id. A closed link whose last answers still wait for
+    /// the channel gives way to others when there are as many of its kind as links may be: who floods the station with
+    /// calls gets fewer answers, and not its memory.
+    fn has_place(&mut self, id: LinkId) -> bool {
+        let others = || self.places.iter().filter(|(other, _)| **other != id);
+        if others().filter(|(_, place)| !place.link.is_closed()).count() >= self.config.links_max {
+            return false;
+        }
+        let gone = |place: &Place| place.link.is_closed() && place.link.indications.is_empty();
+        if others().count() >= 2 * self.config.links_max
+            && let Some(gone) = others().find(|(_, place)| gone(place)).map(|(other, _)| *other)
+        {
+            self.drops.overflow += 1;
+            self.forget(gone);
+        }
+        true
     }
 
     fn place(&mut self, _now: Instant, id: LinkId, link: Link) {
@@ -256,6 +296,12 @@ impl Station {
                 self.known.pop_first();
             }
             self.known.insert(place.link.peer, known);
+        }
+        if place.link.has_called_in_vain() {
+            if self.called_in_vain.len() >= KNOWN_MAX {
+                self.called_in_vain.pop_first();
+            }
+            self.called_in_vain.insert(place.link.peer);
         }
         self.past.add(&place.link.counters);
         self.airing.retain(|other| *other != id);
@@ -287,6 +333,11 @@ impl Station {
             self.drops.damaged += 1;
             return;
         };
+        if address.source == self.config.station {
+            // Its own, repeated by somebody or heard through its own receiver.
+            self.drops.not_ours += 1;
+            return;
+        }
         if !address.arrived() {
             return self.repeat(address, whole.slice(whole.len() - bytes.len()..));
         }
@@ -303,8 +354,10 @@ impl Station {
         }
         match link {
             _ if !ours => self.drops.not_ours += 1,
-            Some(id) => self.hear_on_link(now, id, &frame),
-            None => self.hear_stranger(now, &frame),
+            Some(id) if self.places.get(&id).is_some_and(|place| !place.link.is_closed()) => {
+                self.hear_on_link(now, id, &frame);
+            }
+            _ => self.hear_stranger(now, &frame),
         }
     }
 
@@ -334,10 +387,8 @@ impl Station {
 
     fn hear_on_link(&mut self, now: Instant, id: LinkId, frame: &Frame) {
         let Some(place) = self.places.get_mut(&id) else { return };
-        let was_open = !place.link.is_closed();
         place.link.hear(now, frame);
-        let begun_anew = was_open
-            && place.link.is_closed()
+        let begun_anew = place.link.is_closed()
             && matches!(
                 frame.control,
                 Control::Unnumbered { function: Unnumbered::SetMode | Unnumbered::SetModeExtended, .. }
@@ -372,20 +423,23 @@ impl Station {
     }
 
     fn called(&mut self, now: Instant, frame: &Frame, modulo: Modulo, poll: bool) {
-        let open = self.places.values().filter(|place| !place.link.is_closed()).count();
+        let id = LinkId(self.next_incoming);
         let config: Option<LinkConfig> = self.config.callers.clone().filter(|config| match modulo {
             Modulo::Eight => true,
             Modulo::Extended => config.version != super::config::Version::Plain,
         });
-        let Some(config) = config.filter(|_| open < self.config.links_max) else {
+        let Some(config) = config.filter(|_| self.has_place(id)) else {
             self.drops.refused += 1;
             return self.answer(frame, Unnumbered::DisconnectedMode, poll, Bytes::new());
         };
         let (peer, path) = (frame.address.source, frame.address.way_back());
+        if let Some(before) = self.by_peer.get(&peer).and_then(|before| self.places.get_mut(before)) {
+            // Who calls anew waits for no answer to what was before.
+            before.link.fall_silent();
+        }
         let offered = self.offered.remove(&peer);
         let radio = self.config.radio.clone();
         let link = Link::answer(peer, path, config, radio, modulo, poll, offered.as_ref());
-        let id = LinkId(self.next_incoming);
         // Ids are not given twice, as long as four thousand million calls are not.
         self.next_incoming = self.next_incoming.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
         self.place(now, id, link);
@@ -424,8 +478,11 @@ impl Station {
         let places = || self.config.unconnected.iter().filter(|(_, at)| at.link.protocol == frame.pid);
         let from = places().find(|(_, at)| ours && at.station == frame.address.source);
         let group = places().find(|(_, at)| at.station == frame.address.destination);
-        match from.or(group).map(|(id, _)| *id).filter(|id| self.open_places.contains(id)) {
-            Some(id) => {
+        let id = from.or(group).map(|(id, _)| *id);
+        match id.and_then(|id| Some((id, self.open_places.get_mut(&id)?))) {
+            Some((_, unreleased)) if *unreleased >= UNRELEASED_BYTES_MAX => self.drops.overflow += 1,
+            Some((id, unreleased)) => {
+                *unreleased += frame.information.len() as u64;
                 let datagram = DatagramsIndication::Datagram(frame.information.clone());
                 self.datagrams.push_back((id, datagram));
             }
@@ -439,7 +496,7 @@ impl Station {
         };
         match request {
             DatagramsRequest::Join => {
-                self.open_places.insert(id);
+                self.open_places.insert(id, 0);
                 let bytes_max = u64::from(peer.link.information_bytes_max);
                 self.datagrams.push_back((id, DatagramsIndication::Joined { bytes_max }));
                 self.told_datagrams.insert(id, 0);
@@ -458,7 +515,11 @@ impl Station {
                     self.drops.late_requests += 1;
                 }
             }
-            DatagramsRequest::Release(_) => {}
+            DatagramsRequest::Release(bytes) => {
+                if let Some(unreleased) = self.open_places.get_mut(&id) {
+                    *unreleased = unreleased.saturating_sub(bytes);
+                }
+            }
         }
     }
 

@@ -64,10 +64,6 @@ impl Sender {
         self.acknowledged + self.sent.len() as u64
     }
 
-    pub(super) fn is_fresh(&self) -> bool {
-        self.next() == 0
-    }
-
     pub(super) fn is_done(&self) -> bool {
         self.queue.is_empty() && self.sent.is_empty()
     }
@@ -85,6 +81,13 @@ impl Sender {
         self.poll.is_some() || !self.sent.is_empty()
     }
 
+    /// Bytes of information fields that are not sent, or not acknowledged.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let unsent = self.queue.iter().map(|unsent| unsent.information.len());
+        let sent = self.sent.iter().map(|sent| sent.information.len());
+        unsent.chain(sent).sum::<usize>() as u64
+    }
+
     pub(super) fn drop_all(&mut self) {
         self.queue.clear();
         self.sent.clear();
@@ -94,6 +97,11 @@ impl Sender {
     pub(super) fn probe(&mut self) {
         self.probing = true;
         self.poll = None;
+    }
+
+    /// Nothing is asked any more.
+    pub(super) fn begin(&mut self) {
+        (self.probing, self.poll) = (false, None);
     }
 
     /// Packets that may be handed down: the rest of the window, as long as nothing waits before it.

@@ -10,6 +10,8 @@ mod radio;
 
 pub use codecs::{CODECS, Codec};
 pub use converse::{PLAYS, Play, Script};
+#[cfg(test)]
+pub(crate) use radio::ax25_frame;
 
 use crate::rng::Rng;
 use bytes::Bytes;

@@ -154,7 +154,7 @@ fn control(rng: &mut Rng, modulo: Modulo) -> Control {
 }
 
 /// A frame with digipeaters or without, with information where one may have some.
-pub(super) fn ax25_frame(rng: &mut Rng, modulo: Modulo) -> ax25::Frame {
+pub(crate) fn ax25_frame(rng: &mut Rng, modulo: Modulo) -> ax25::Frame {
     let roles = [ax25::Role::Command, ax25::Role::Response, ax25::Role::Unsaid(rng.chance(0.5))];
     let path: Vec<ax25::Callsign> = (0..rng.below(9) * rng.below(2)).map(|_| callsign(rng)).collect();
     let mut address = ax25::Address::new(callsign(rng), callsign(rng), roles[rng.below(3) as usize], &path);

@@ -27,13 +27,16 @@
 mod agents;
 mod air;
 mod apps;
+mod ax25;
 mod bundles;
 mod calls;
 mod disks;
 mod flawed;
 mod frames;
 mod joints;
+mod links;
 mod packets;
+mod radio;
 mod seeds;
 mod stack;
 mod tcp;

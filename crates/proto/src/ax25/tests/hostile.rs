@@ -3,11 +3,14 @@
 use super::channel::station;
 use crate::ax25::hdlc::air_bits;
 use crate::ax25::{
-    Address, Callsign, Control, Counters, Frame, Modulo, Role, Station, Supervisory, Unnumbered, Version,
+    Address, Callsign, Control, Counters, Frame, Holds, Modulo, Role, Station, Supervisory, Unnumbered,
+    Version,
 };
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
-use crate::service::{FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port};
+use crate::service::{
+    CloseReason, FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port,
+};
 use crate::time::{Duration, Instant};
 use crate::wrap::Lawful;
 use bytes::Bytes;
@@ -205,48 +208,175 @@ fn a_call_is_not_forgotten_among_answers() {
     assert!(closed && calls == 4, "{calls} calls");
 }
 
-/// The call goes out again while the answer to the first is on its way, as on channels where all wait for their turn: both
-/// answers come, and the link stands. An answer to nothing ends it.
+/// Says what the station hears, and hears what it says when it has the channel; all of it has left at once.
+fn turn(
+    station: &mut Lawful<Station>,
+    now: Instant,
+    heard: Option<Frame>,
+    modulo: Modulo,
+) -> (Vec<PacketsIndication>, Vec<Frame>) {
+    if let Some(frame) = heard {
+        station.handle_indication(now, FramesIndication::Frame(frame.to_bytes(modulo)));
+    }
+    let (mut said, mut frames, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
+    let mut up = |indication| {
+        if let Port::First((_, indication)) = indication {
+            said.push(indication);
+        }
+    };
+    drain(station, now, &mut up, |_| {});
+    station.handle_indication(now, FramesIndication::Room(100));
+    drain(station, now, &mut up, |request| {
+        if let FramesRequest::Frame { bytes, token, .. } = request {
+            frames.push(Frame::decode(&mut bytes.clone(), modulo).unwrap());
+            tokens.extend(token);
+        }
+    });
+    station.handle_indication(now, FramesIndication::Room(0));
+    for token in tokens {
+        station.handle_indication(now, FramesIndication::Transmitted(token));
+    }
+    drain(station, now, &mut up, |_| {});
+    (said, frames)
+}
+
+fn from_b(role: Role, control: Control) -> Frame {
+    Frame::bare(Address::new("B".parse().unwrap(), "A".parse().unwrap(), role, &[]), control)
+}
+
+fn unnumbered(role: Role, function: Unnumbered) -> Frame {
+    from_b(role, Control::Unnumbered { function, poll_final: true })
+}
+
+fn ready(role: Role, receive: u8) -> Frame {
+    let function = Supervisory::ReceiveReady;
+    from_b(role, Control::Supervisory { function, receive, poll_final: true })
+}
+
+fn information(send: u8, text: &'static str) -> Frame {
+    let control = Control::Information { send, receive: 0, poll: true };
+    Frame { pid: 0xf0, information: text.into(), ..from_b(Role::Command, control) }
+}
+
+/// The call goes out again while the answer to the first is on its way, as on channels where all wait for their turn. The
+/// peer may have begun anew with the second call, and what it sent before that must not be taken for what it sends now:
+/// the link stands when it has answered a question, and no frame before counts.
 #[test]
-fn the_answer_to_a_repeated_call_resets_nothing() {
+fn the_answer_to_a_repeated_call_resets_nothing_and_confuses_nothing() {
     let mut config = station("A", &["B"]);
     config.peers.values_mut().for_each(|peer| peer.link.version = Version::Plain);
     let mut station = Lawful::new("station", Station::new(config));
     let mut now = Instant::ZERO;
     station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
-    drain(&mut station, now, |_| {}, |_| {});
-    for _ in 0..2 {
-        station.handle_indication(now, FramesIndication::Room(100));
-        let mut tokens = Vec::new();
-        drain(
-            &mut station,
-            now,
-            |_| {},
-            |request| {
-                if let FramesRequest::Frame { token, .. } = request {
-                    tokens.extend(token);
+    let (_, first) = turn(&mut station, now, None, Modulo::Eight);
+    now = station.poll_timeout().unwrap();
+    station.handle_timeout(now);
+    let (_, second) = turn(&mut station, now, None, Modulo::Eight);
+    assert_eq!((first.len(), second.len()), (1, 1), "two calls");
+    let mut hear = |frame| turn(&mut station, now, Some(frame), Modulo::Eight);
+    let agreed = || unnumbered(Role::Response, Unnumbered::Acknowledge);
+    // The first answer, and what came behind it.
+    let (said, frames) = hear(agreed());
+    let asks = Control::Supervisory { function: Supervisory::ReceiveReady, receive: 0, poll_final: true };
+    assert_eq!((said, frames[0].control), (vec![], asks));
+    assert_eq!(hear(information(0, "of the first link")), (vec![], vec![]));
+    assert_eq!(hear(agreed()), (vec![], vec![]));
+    // What answers the question belongs to the link as it is now.
+    let (said, _) = hear(ready(Role::Response, 0));
+    assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
+    let (said, frames) = hear(information(0, "of the second"));
+    assert_eq!(said, [PacketsIndication::Packet("of the second".into())]);
+    let answers = Control::Supervisory { function: Supervisory::ReceiveReady, receive: 1, poll_final: true };
+    assert_eq!(frames[0].control, answers);
+    // An answer to nothing ends it.
+    let (said, _) = hear(agreed());
+    assert!(said.contains(&PacketsIndication::Closed(CloseReason::Reset)), "{said:?}");
+}
+
+/// A call that comes again is the same link as long as its caller has shown no sign that it knows it; what was sent in vain is
+/// sent again. Before, the link was begun anew, and a caller that had the first answer after all took the packets of
+/// one link for those of the other: packets counted as acknowledged that had never come.
+#[test]
+fn a_repeated_call_is_the_same_link() {
+    let mut station = Lawful::new("station", Station::new(station("A", &["B"])));
+    let now = Instant::ZERO;
+    turn(&mut station, now, None, Modulo::Eight);
+    let call = || unnumbered(Role::Command, Unnumbered::SetMode);
+    let (said, _) = turn(&mut station, now, Some(call()), Modulo::Eight);
+    assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
+    let caller = LinkId(LinkId::FIRST_INCOMING);
+    let packet = PacketsRequest::Packet("hello".into());
+    station.handle_request(now, Port::First((caller, packet)));
+    let (_, frames) = turn(&mut station, now, None, Modulo::Eight);
+    assert!(matches!(frames[0].control, Control::Information { send: 0, .. }), "{frames:?}");
+    let (said, frames) = turn(&mut station, now, Some(call()), Modulo::Eight);
+    assert_eq!((said, frames), (vec![], vec![own(Unnumbered::Acknowledge)]));
+    // The caller is heard: from now on a call is a new one.
+    turn(&mut station, now, Some(ready(Role::Command, 0)), Modulo::Eight);
+    let (said, _) = turn(&mut station, now, Some(call()), Modulo::Eight);
+    assert_eq!(said[0], PacketsIndication::Closed(CloseReason::Reset));
+    assert!(matches!(said[1], PacketsIndication::Connected { .. }), "{said:?}");
+}
+
+/// An answer of A's.
+fn own(function: Unnumbered) -> Frame {
+    let address = Address::new("A".parse().unwrap(), "B".parse().unwrap(), Role::Response, &[]);
+    Frame::bare(address, Control::Unnumbered { function, poll_final: true })
+}
+
+/// A provider that never says that a frame has left does not stop a call, nor a link.
+#[test]
+fn nobody_has_to_say_that_a_frame_has_left() {
+    let mut config = station("A", &["B"]);
+    config.peers.values_mut().for_each(|peer| (peer.link.version, peer.link.retries) = (Version::Plain, 2));
+    let mut station = Lawful::new("station", Station::new(config));
+    let (mut now, mut calls, mut closed) = (Instant::ZERO, 0, vec![]);
+    station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
+    while closed.is_empty() {
+        for room in [0, 10] {
+            station.handle_indication(now, FramesIndication::Room(room));
+            let up = |said| {
+                if let Port::First((_, PacketsIndication::Closed(reason))) = said {
+                    closed.push(reason);
                 }
-            },
-        );
-        assert_eq!(tokens.len(), 1, "one call");
-        station.handle_indication(now, FramesIndication::Transmitted(tokens[0]));
-        drain(&mut station, now, |_| {}, |_| {});
-        now = station.poll_timeout().unwrap();
-        // The second one waits for its answer.
-        if station.engine.counters().timeouts == 0 {
-            station.handle_timeout(now);
+            };
+            drain(&mut station, now, up, |request| {
+                calls += u32::from(matches!(request, FramesRequest::Frame { .. }));
+            });
         }
+        let Some(next) = station.poll_timeout() else { break };
+        assert!(next < Instant::from_secs(600), "no end before {next}");
+        now = now.max(next);
+        station.handle_timeout(now);
     }
-    let address = Address::new("B".parse().unwrap(), "A".parse().unwrap(), Role::Response, &[]);
-    let control = Control::Unnumbered { function: Unnumbered::Acknowledge, poll_final: true };
-    let answer = Frame::bare(address, control).to_bytes(Modulo::Eight);
-    for (answers, ends) in [(1, 0), (2, 0), (3, 1)] {
-        let mut closed = 0;
-        station.handle_indication(now, FramesIndication::Frame(answer.clone()));
-        let ended = |said: &_| matches!(said, Port::First((_, PacketsIndication::Closed(_))));
-        drain(&mut station, now, |said| closed += u32::from(ended(&said)), |_| {});
-        assert_eq!(closed, ends, "answer {answers}");
+    assert_eq!((calls, closed), (3, vec![CloseReason::TimedOut]));
+}
+
+/// Callers that leave at once, one after the other, while the channel is never won: their farewells are forgotten before
+/// the memory is full, and whoever calls then is answered.
+#[test]
+fn callers_that_leave_at_once_leave_nothing_behind() {
+    let mut config = station("A", &["B"]);
+    config.links_max = 3;
+    let limits = Holds::limits(&config);
+    let mut station = Lawful::new("station", Station::new(config));
+    drain(&mut station, Instant::ZERO, |_| {}, |_| {});
+    for number in 0..5000 {
+        for function in [Unnumbered::SetMode, Unnumbered::Disconnect] {
+            let source: Callsign = format!("C{number}").parse().unwrap();
+            let frame = unnumbered(Role::Command, function);
+            let frame = Frame { address: Address { source, ..frame.address.clone() }, ..frame };
+            let heard = FramesIndication::Frame(frame.to_bytes(Modulo::Eight));
+            station.handle_indication(Instant::ZERO, heard);
+            drain(&mut station, Instant::ZERO, |_| {}, |_| {});
+        }
+        let holds = station.engine.holds();
+        assert!(holds.within(&limits), "it holds {holds:?} after {number} callers");
     }
+    station.handle_request(Instant::ZERO, Port::First((LinkId(0), PacketsRequest::Connect)));
+    let (said, frames) = turn(&mut station, Instant::ZERO, None, Modulo::Eight);
+    let called = frames.iter().any(|frame| frame.address.destination.to_string() == "B");
+    assert!(called && said.is_empty(), "{said:?}");
 }
 
 /// A flood of calls is answered no further than the answers that may wait.

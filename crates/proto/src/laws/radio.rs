@@ -1,0 +1,351 @@
+//! Radio channels: stations that hear each other or not, one at a time or both ways at once, and lose frames.
+
+use super::{Draw, Ground};
+use crate::rng::Rng;
+use crate::service::{Frames, FramesIndication, FramesRequest};
+use crate::time::{Duration, Instant};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// How a station gets at the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// There is room when the channel is won, for so many frames, and it is asked for.
+    Won(u32),
+    /// A controller takes so many frames ahead and waits for the channel by itself.
+    Ahead(u32),
+    /// The same with both directions at once.
+    FullDuplex(u32),
+}
+
+/// What an enemy says who has heard this frame last.
+pub(crate) type Forge = fn(&mut Rng, &Bytes) -> Bytes;
+
+/// How bad a channel is.
+#[derive(Clone, Debug)]
+pub(crate) struct Weather {
+    pub(crate) access: Access,
+    pub(crate) rate_bps: u64,
+    /// TXDELAY.
+    pub(crate) tx_delay: Duration,
+    /// From a clear channel to the key-up, at the most.
+    pub(crate) patience: Duration,
+    /// From the last bit to the host that hears it.
+    pub(crate) delay: Duration,
+    /// The share of frames that a station does not hear.
+    pub(crate) loss: f64,
+    /// The share of frames that are heard twice.
+    pub(crate) duplication: f64,
+    /// Hosts are told of others on the channel.
+    pub(crate) tells_busy: bool,
+    /// When the line between a host and its controller breaks, of which host, and for how long.
+    pub(crate) unplugged: Vec<(Instant, usize, Duration)>,
+    /// What an enemy says, and how often: the mean time between.
+    pub(crate) enemy: Option<(Duration, Forge)>,
+}
+
+impl Weather {
+    /// Drawn from a seed.
+    pub(crate) fn draw(rng: &mut Rng, nodes: u64, calm_at: Instant) -> Self {
+        let access = match rng.below(5) {
+            0 | 1 => Access::Won(rng.between(1, 64) as u32),
+            2 | 3 => Access::Ahead(rng.between(1, 64) as u32),
+            _ => Access::FullDuplex(rng.between(1, 16) as u32),
+        };
+        let fault = |rng: &mut Rng| {
+            let at = Instant::from_nanos(rng.below(calm_at.as_nanos()));
+            (at, rng.below(nodes) as usize, rng.span(Duration::ZERO, Duration::from_secs(90)))
+        };
+        let faults = if rng.chance(0.7) { 0 } else { rng.between(1, 3) };
+        Weather {
+            access,
+            rate_bps: [1200, 9600][rng.below(2) as usize],
+            tx_delay: rng.span(Duration::from_millis(20), Duration::from_millis(400)),
+            patience: rng.span(Duration::ZERO, Duration::from_secs(2)),
+            delay: rng.span(Duration::ZERO, Duration::from_millis(300)),
+            loss: rng.share(0.4),
+            duplication: if rng.chance(0.8) { 0.0 } else { rng.share(0.2) },
+            tells_busy: rng.chance(0.5),
+            unplugged: (0..faults).map(|_| fault(rng)).collect(),
+            enemy: None,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Post {
+    joined: bool,
+    unplugged: bool,
+    told: u32,
+    wants: bool,
+    /// It is keyed.
+    keyed: bool,
+    queue: VecDeque<(Bytes, Option<u64>)>,
+}
+
+#[derive(Debug)]
+enum Event {
+    /// One of those that want the channel gets it.
+    Contend,
+    /// TXDELAY is over, or a frame has left: the next one begins.
+    Next(usize),
+    /// The last bit of the first frame leaves.
+    Leaves(usize),
+    Comes(usize, Bytes),
+    Plug(usize, bool),
+    /// The enemy speaks.
+    Enemy,
+}
+
+/// See the [module](self).
+pub(crate) struct RadioChannel {
+    pub(crate) weather: Weather,
+    rng: Rng,
+    posts: Vec<Post>,
+    /// Who does not hear whom: from, to.
+    deaf: BTreeSet<(usize, usize)>,
+    /// Who has the channel, where one has it at a time.
+    keyed: Option<usize>,
+    contending: bool,
+    events: BTreeMap<(Instant, u64), Event>,
+    count: u64,
+    up: VecDeque<(usize, FramesIndication)>,
+    /// The last frame, for an enemy who listens.
+    last: Bytes,
+    carried: u64,
+}
+
+impl RadioChannel {
+    pub(crate) fn new(rng: Rng, weather: Weather, nodes: usize, deaf: &[(usize, usize)]) -> Self {
+        let mut channel = RadioChannel {
+            weather,
+            rng,
+            posts: (0..nodes).map(|_| Post::default()).collect(),
+            deaf: deaf.iter().copied().collect(),
+            keyed: None,
+            contending: false,
+            events: BTreeMap::new(),
+            count: 0,
+            up: VecDeque::new(),
+            last: Bytes::new(),
+            carried: 0,
+        };
+        for (at, node, time) in channel.weather.unplugged.clone() {
+            channel.at(at, Event::Plug(node, false));
+            channel.at(at + time, Event::Plug(node, true));
+        }
+        if channel.weather.enemy.is_some() {
+            channel.at(Instant::ZERO, Event::Enemy);
+        }
+        channel
+    }
+
+    fn at(&mut self, at: Instant, event: Event) {
+        self.count += 1;
+        self.events.insert((at, self.count), event);
+    }
+
+    fn tell(&mut self, node: usize, indication: FramesIndication) {
+        if self.posts[node].joined {
+            self.up.push_back((node, indication));
+        }
+    }
+
+    fn tell_room(&mut self, node: usize, room: u32) {
+        let post = &mut self.posts[node];
+        let room = if post.joined && !post.unplugged { room } else { 0 };
+        if core::mem::replace(&mut post.told, room) != room {
+            self.tell(node, FramesIndication::Room(room));
+        }
+    }
+
+    /// Room where a controller takes frames ahead.
+    fn tell_room_ahead(&mut self, node: usize) {
+        if let Access::Ahead(most) | Access::FullDuplex(most) = self.weather.access {
+            let queued = self.posts[node].queue.len() as u32;
+            self.tell_room(node, most.saturating_sub(queued));
+        }
+    }
+
+    /// Somebody may want the channel.
+    fn contend(&mut self, now: Instant) {
+        if let Access::FullDuplex(_) = self.weather.access {
+            for node in 0..self.posts.len() {
+                let post = &mut self.posts[node];
+                if !post.keyed && !post.queue.is_empty() {
+                    post.keyed = true;
+                    self.at(now + self.weather.tx_delay, Event::Next(node));
+                }
+            }
+        } else if self.keyed.is_none() && !self.contending && !self.wanting().is_empty() {
+            self.contending = true;
+            let wait = self.rng.span(Duration::ZERO, self.weather.patience);
+            self.at(now + wait, Event::Contend);
+        }
+    }
+
+    fn wanting(&self) -> Vec<usize> {
+        let wants = |post: &Post| !post.queue.is_empty() || (post.wants && !post.unplugged);
+        (0..self.posts.len()).filter(|node| wants(&self.posts[*node])).collect()
+    }
+
+    fn win(&mut self, now: Instant) {
+        self.contending = false;
+        let wanting = self.wanting();
+        if wanting.is_empty() {
+            return;
+        }
+        let node = wanting[self.rng.below(wanting.len() as u64) as usize];
+        self.keyed = Some(node);
+        self.posts[node].wants = false;
+        if let Access::Won(most) = self.weather.access {
+            self.tell_room(node, most);
+        }
+        self.tell_busy(node, true);
+        self.at(now + self.weather.tx_delay, Event::Next(node));
+    }
+
+    fn tell_busy(&mut self, keyed: usize, busy: bool) {
+        if !self.weather.tells_busy {
+            return;
+        }
+        for node in 0..self.posts.len() {
+            if node != keyed && !self.deaf.contains(&(keyed, node)) {
+                self.tell(node, FramesIndication::Busy(busy));
+            }
+        }
+    }
+
+    /// The next frame begins; or the key-up is over.
+    fn next(&mut self, now: Instant, node: usize) {
+        if matches!(self.weather.access, Access::Won(_)) {
+            self.tell_room(node, 0);
+        }
+        let post = &mut self.posts[node];
+        if let Some((bytes, _)) = post.queue.front() {
+            let bits = crate::ax25::hdlc::air_bits(bytes) + 8;
+            let leaves = now + Duration::from_nanos(bits * 1_000_000_000 / self.weather.rate_bps);
+            self.at(leaves, Event::Leaves(node));
+            return;
+        }
+        post.keyed = false;
+        if self.keyed == Some(node) {
+            self.keyed = None;
+            self.tell_busy(node, false);
+        }
+        self.contend(now);
+    }
+
+    fn leaves(&mut self, now: Instant, node: usize) {
+        if let Some((bytes, token)) = self.posts[node].queue.pop_front() {
+            self.carried += 1;
+            for to in (0..self.posts.len()).filter(|to| *to != node) {
+                if self.deaf.contains(&(node, to)) {
+                    continue;
+                }
+                for _ in 0..=u8::from(self.rng.chance(self.weather.duplication)) {
+                    if !self.rng.chance(self.weather.loss) {
+                        self.at(now + self.weather.delay, Event::Comes(to, bytes.clone()));
+                    }
+                }
+            }
+            self.last = bytes;
+            if let Some(token) = token {
+                self.tell(node, FramesIndication::Transmitted(token));
+            }
+            self.tell_room_ahead(node);
+        }
+        self.next(now, node);
+    }
+
+    fn plug(&mut self, now: Instant, node: usize, plugged: bool) {
+        if self.posts[node].unplugged != plugged {
+            return;
+        }
+        self.posts[node].unplugged = !plugged;
+        if !plugged {
+            // What the controller has is as good as lost, and said to have left.
+            let queue = core::mem::take(&mut self.posts[node].queue);
+            let tokens = queue.into_iter().filter_map(|(_, token)| token);
+            tokens.for_each(|token| self.tell(node, FramesIndication::Transmitted(token)));
+            self.tell_room(node, 0);
+        }
+        self.tell(node, FramesIndication::Carrier(plugged));
+        self.tell_room_ahead(node);
+        self.contend(now);
+    }
+
+    fn speak_as_enemy(&mut self, now: Instant) {
+        let Some((mean, forge)) = self.weather.enemy else { return };
+        let bytes = forge(&mut self.rng, &self.last);
+        let to = self.rng.below(self.posts.len() as u64) as usize;
+        self.at(now, Event::Comes(to, bytes));
+        let next = self.rng.exponential(mean.as_nanos() as f64);
+        self.at(now + Duration::from_nanos(next as u64), Event::Enemy);
+    }
+}
+
+impl Ground<Frames> for RadioChannel {
+    fn handle_request(&mut self, now: Instant, node: usize, request: FramesRequest) {
+        match request {
+            FramesRequest::Join => {
+                self.posts[node].joined = true;
+                self.tell_room_ahead(node);
+            }
+            FramesRequest::Seize => self.posts[node].wants = matches!(self.weather.access, Access::Won(_)),
+            FramesRequest::Frame { bytes, token, .. } => {
+                let post = &mut self.posts[node];
+                post.told -= 1;
+                post.queue.push_back((bytes, token));
+                self.tell_room_ahead(node);
+            }
+        }
+        self.contend(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.events.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            match entry.remove() {
+                Event::Contend => self.win(now),
+                Event::Next(node) => self.next(now, node),
+                Event::Leaves(node) => self.leaves(now, node),
+                Event::Comes(node, bytes) => {
+                    if !self.posts[node].unplugged {
+                        self.tell(node, FramesIndication::Frame(bytes));
+                    }
+                }
+                Event::Plug(node, plugged) => self.plug(now, node, plugged),
+                Event::Enemy => self.speak_as_enemy(now),
+            }
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<(usize, FramesIndication)> {
+        self.up.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.events.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    fn crash(&mut self, _now: Instant, node: usize) {
+        let post = &mut self.posts[node];
+        (post.joined, post.told, post.wants) = (false, 0, false);
+        // What a controller sends for a host that has lost its memory nobody can tell from what the host says then.
+        post.queue.clear();
+        self.up.retain(|&(to, _)| to != node);
+    }
+
+    fn calm(&mut self, now: Instant) {
+        (self.weather.loss, self.weather.duplication, self.weather.enemy) = (0.0, 0.0, None);
+        (0..self.posts.len()).for_each(|node| self.plug(now, node, true));
+        self.events.retain(|_, event| !matches!(event, Event::Plug(..)));
+    }
+
+    fn carried(&self) -> u64 {
+        self.carried
+    }
+}
