@@ -123,8 +123,8 @@ pub struct Radio {
     pub window_frames: u64,
     /// How far the numbers of its frames count: 8 or 128; zero: there is no link.
     pub modulo: u64,
-    /// Of the bundles under way: frames that have gone out; none: nothing is under way.
-    pub frames_sent: Option<u64>,
+    /// Of the bundles under way: frames that the peer has; none: nothing is under way.
+    pub frames_acknowledged: Option<u64>,
     /// Of the bundles under way: frames in all.
     pub frames_in_all: Option<u64>,
     /// What the AX.25 link has counted, as long as it is there.

@@ -28,6 +28,10 @@ impl Node {
         }
         let control = config.control();
         let name = config.node.clone();
+        let stations = config.tnc.iter().filter(|tnc| tnc.answer);
+        let stations: Vec<String> = stations
+            .map(|tnc| format!("{} over TNC `{}`", tnc.callsign.to_ascii_uppercase(), tnc.name))
+            .collect();
         let setup = Setup { path: Some(self.config.clone()), signals: true, ..Setup::new(config) };
         let node = longwire_node::Node::start(setup)?;
         let opened = node.opened();
@@ -37,7 +41,8 @@ impl Node {
                 opened.records, opened.torn_bytes, opened.damaged
             ));
         }
-        let addresses: Vec<String> = node.addresses().iter().map(ToString::to_string).collect();
+        let mut addresses: Vec<String> = node.addresses().iter().map(ToString::to_string).collect();
+        addresses.extend(stations);
         let at = if addresses.is_empty() { "nowhere".to_owned() } else { addresses.join(", ") };
         let http = node.http_address().map(|address| format!(", http://{address}/")).unwrap_or_default();
         talk(format_args!("{name} is up: peers call at {at}, applications at {}{http}", control.display()));

@@ -214,3 +214,13 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
         assert!(said.contains(what) && said.contains("hint: ") && said.contains(hint), "{text}: {said}");
     }
 }
+
+#[test]
+fn the_configurations_of_the_manual_make_sense() {
+    let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    for name in ["two-nodes/alice", "two-nodes/bob", "two-radios/alice", "two-radios/bob"] {
+        let read = Config::load(&docs.join(format!("{name}.toml")));
+        let words = read.unwrap_or_else(|error| panic!("{name}: {error}")).explain();
+        assert_eq!(words.contains("TNC `uhf`"), name.starts_with("two-radios"), "{words}");
+    }
+}

@@ -7,7 +7,7 @@ use crate::view::{self, Counts};
 use longwire_proto::ax25::{Modulo, Phase, Standing};
 use longwire_proto::service::{CloseReason, LinkId};
 
-/// What of a bundle has gone out, in frames.
+/// What of the bundles under way the peer has, in frames.
 type Sending = Option<(u64, u64)>;
 
 impl Radios {
@@ -23,7 +23,8 @@ impl Radios {
         let sending = session.and_then(|session| {
             let (gone, all) = session.under_way()?;
             let frame = session.frame_bytes() as u64;
-            (frame > 0).then(|| (gone.div_ceil(frame), all.div_ceil(frame)))
+            let on_the_way = session.unacknowledged() as u64;
+            (frame > 0).then(|| (gone.div_ceil(frame).saturating_sub(on_the_way), all.div_ceil(frame)))
         });
         let detached = session.is_some_and(|session| session.is_detached());
         let state = if lower.lower.is_open() {
@@ -47,7 +48,7 @@ impl Radios {
             frames_in_flight: standing.map_or(0, |standing| standing.frames.0 as u64),
             window_frames: standing.map_or(0, |standing| standing.frames.1.into()),
             modulo: standing.map_or(0, |standing| if standing.modulo == Modulo::Eight { 8 } else { 128 }),
-            frames_sent: sending.map(|(gone, _)| gone),
+            frames_acknowledged: sending.map(|(there, _)| there),
             frames_in_all: sending.map(|(_, all)| all),
             link: standing_counts,
         })
@@ -120,7 +121,7 @@ fn state_words(standing: Option<Standing>, sending: Sending, detached: bool, wai
         Phase::Connected if tries > 0 => retry("no answer"),
         Phase::Connected if waits && (wants_air || frames.0 > 0) => "waiting for a clear channel".to_owned(),
         Phase::Connected => match sending {
-            Some((gone, all)) => format!("sending {gone} of {all} frames"),
+            Some((there, all)) => format!("sending {there} of {all} frames"),
             None => "connected".to_owned(),
         },
     }

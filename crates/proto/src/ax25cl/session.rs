@@ -167,6 +167,11 @@ impl Session {
         self.course.outgoing.under_way()
     }
 
+    /// Packets that have gone out and are not acknowledged, each of one frame.
+    pub fn unacknowledged(&self) -> usize {
+        self.course.unacknowledged.len()
+    }
+
     /// What fits in a frame of its link, bytes; zero: it has none.
     pub fn frame_bytes(&self) -> usize {
         self.span.bytes_best
