@@ -1,52 +1,58 @@
-//! A bundle over AX25CM-CL, TCPCL 3 on a connected AX.25 link, between two stations on a simulated radio channel.
+//! A bundle over a connected AX.25 link, between two stations on a simulated radio channel: by AX25CM-CL, TCPCL 3 on the
+//! link, or by our own convergence layer.
 
-use crate::packets::{AT, LINK, PacketsOnly, Transfer};
+use crate::packets::{AT, LINK, PacketsOnly, Since, Transfer, way};
 use bytes::Bytes;
+use longwire_proto::ax25cl;
+use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
-    Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Priority, TransferId,
+    Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Packets, Priority, TransferId,
 };
-use longwire_proto::tcpcl::{Config, Packaging, PacketSession, Session};
+use longwire_proto::tcpcl::{Config, Packaging, Session};
 use longwire_proto::time::Duration;
-use longwire_sim::{ClockConfig, DiskConfig, Factory, FrameSink, NodeId, OnRadio, Simulation, Tnc};
+use longwire_sim::{ClockConfig, DiskConfig, Factory, FrameSink, NodeId, OnRadio, Simulation};
 
 type Sessions = Many<LinkId, Bundles>;
-type Make = Box<dyn FnMut(LinkId, Origin) -> Option<PacketSession> + Send>;
+type Engines = Box<dyn Engine<Above = Sessions, Below = Many<LinkId, Packets>> + Send>;
 
 const TRANSFER: TransferId = TransferId(1);
+/// What belongs to the call is over after this, seconds; below the keep-alive interval.
+const CALM_S: u64 = 20;
 /// No transfer is watched longer than this, seconds.
 const WATCHED_S: u64 = 100_000;
 
-/// Seconds from the call to the acknowledgement of the whole bundle; none if it does not arrive as it was sent. What the
-/// receiver hears is safe at once: storage takes no time.
-pub fn bundle_seconds(transfer: &Transfer, bundle: &Bytes, seed: u64) -> Option<f64> {
-    bundle_seconds_with(transfer, bundle, seed, None)
+/// A convergence layer over connected AX.25.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// AX25CM-CL, with its default of an acknowledgement for eight segments.
+    Ax25Cm,
+    /// Ours; the caller knows whom it calls.
+    Own,
 }
 
-/// The same, while somebody hears of every frame.
-pub fn bundle_seconds_with(
-    transfer: &Transfer,
-    bundle: &Bytes,
-    seed: u64,
-    trace: Option<FrameSink>,
-) -> Option<f64> {
-    let mut stage = Stage::set(transfer, bundle.clone(), seed);
-    trace.into_iter().for_each(|sink| stage.world.set_trace(sink));
-    stage.world.request(stage.sender, (LINK, BundlesRequest::Connect));
-    let limit = stage.world.now() + Duration::from_secs(WATCHED_S);
-    while !stage.sent {
-        if stage.failed || stage.world.now() >= limit || !stage.world.step() {
-            return None;
+impl Layer {
+    fn engines(self, at: usize, rng: &Rng) -> Engines {
+        match self {
+            Layer::Ax25Cm => ax25cm(&format!("dtn://n{at}"), rng),
+            Layer::Own => {
+                let name = |at| format!("ipn:{at}.0");
+                let config = ax25cl::Config {
+                    node_id: name(at),
+                    peer_node_id: (at == 0).then(|| name(1)),
+                    ..ax25cl::Config::default()
+                };
+                let configure: ax25cl::Configure = Box::new(move |_| Some(config.clone()));
+                Box::new(ax25cl::Sessions::new(configure, rng.clone()))
+            }
         }
-        stage.act();
     }
-    (stage.heard == bundle[..]).then(|| stage.world.now().as_secs_f64())
 }
 
-fn sessions(name: &str, rng: &Rng) -> Fan<LinkId, PacketSession, Make> {
-    let (config, rng) = (Config::ax25(name), rng.fork(name));
-    Fan::new(Box::new(move |link: LinkId, origin| {
+fn ax25cm(name: &str, rng: &Rng) -> Engines {
+    let (config, rng) = (Config::ax25(name), rng.clone());
+    Box::new(Fan::new(move |link: LinkId, origin| {
         let rng = rng.fork(&format!("{link:?}"));
         let session = match origin {
             Origin::Above => Session::active(config.clone(), rng),
@@ -54,6 +60,46 @@ fn sessions(name: &str, rng: &Rng) -> Fan<LinkId, PacketSession, Make> {
         };
         Some(Stack::new(session, Packaging::new()))
     }))
+}
+
+/// A bundle that is carried from one station to the other.
+#[derive(Clone, Debug)]
+pub struct Carried {
+    /// The channel and the link; its packets do not matter.
+    pub transfer: Transfer,
+    /// Who carries it.
+    pub layer: Layer,
+    /// When the clock starts.
+    pub since: Since,
+    /// How long the receiver's store takes to have safe what rose.
+    pub stored_after: Duration,
+    /// The bundle.
+    pub bundle: Bytes,
+}
+
+impl Carried {
+    /// Seconds to the acknowledgement of the whole bundle; none if it does not arrive as it was sent.
+    pub fn seconds(&self, seed: u64) -> Option<f64> {
+        self.seconds_with(seed, None)
+    }
+
+    /// The same, while somebody hears of every frame.
+    pub fn seconds_with(&self, seed: u64, trace: Option<FrameSink>) -> Option<f64> {
+        let mut stage = Stage::set(self, seed);
+        trace.into_iter().for_each(|sink| stage.world.set_trace(sink));
+        stage.world.request(stage.sender, (LINK, BundlesRequest::Connect));
+        let mut began = stage.world.now();
+        stage.run(|stage| !stage.up).then_some(())?;
+        if self.since == Since::Wish {
+            stage.world.run_until(stage.world.now() + Duration::from_secs(CALM_S));
+            stage.act();
+            began = stage.world.now();
+        }
+        stage.open();
+        stage.run(|stage| !stage.sent).then_some(())?;
+        let took = stage.world.now().saturating_since(began);
+        (stage.heard == self.bundle[..]).then_some(took.as_secs_f64())
+    }
 }
 
 /// A bundle on its way.
@@ -64,37 +110,64 @@ struct Stage {
     /// Bytes that were handed down.
     handed: usize,
     room: u64,
+    /// The session stands at the sender.
+    up: bool,
     open: bool,
     heard: Vec<u8>,
     sent: bool,
     failed: bool,
+    stored_after: Duration,
 }
 
 impl Stage {
-    fn set(transfer: &Transfer, bundle: Bytes, seed: u64) -> Stage {
+    fn set(carried: &Carried, seed: u64) -> Stage {
         let mut world: Simulation<Sessions> = Simulation::new(seed);
         let rng = Rng::new(seed).fork("sessions");
-        let names = ["dtn://sender", "dtn://receiver"];
-        let nodes = names.into_iter().zip(transfer.stations()).map(|(name, station)| {
-            let (rng, tnc) = (rng.clone(), transfer.tnc.clone());
+        let (transfer, layer) = (&carried.transfer, carried.layer);
+        let nodes = transfer.stations().into_iter().enumerate().map(|(at, station)| {
+            let name = ["sender", "receiver"][at];
+            let (rng, tnc, loss) = (rng.fork(name), transfer.tnc.clone(), transfer.loss);
             let factory: Factory<Sessions> = Box::new(move |_| {
-                let link = PacketsOnly::new(station.clone());
-                let sessions = sessions(name, &rng);
-                match &tnc {
-                    None => Box::new(OnRadio(Stack::new(sessions, link))),
-                    Some(tnc) => {
-                        let lower = Stack::new(link, Tnc::new(tnc.clone()));
-                        Box::new(OnRadio(Stack::new(sessions, lower)))
-                    }
-                }
+                let lower = Stack::new(PacketsOnly::new(station.clone()), way(tnc.as_ref(), loss, &rng));
+                Box::new(OnRadio(Stack::new(layer.engines(at, &rng), lower)))
             });
             world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
         });
         let ends: Vec<_> = nodes.map(|node| (node, AT)).collect();
         world.add_radio(transfer.radio.clone(), &ends);
-        let sender = ends[0].0;
-        let heard = Vec::new();
-        Stage { world, sender, bundle, handed: 0, room: 0, open: false, heard, sent: false, failed: false }
+        Stage {
+            world,
+            sender: ends[0].0,
+            bundle: carried.bundle.clone(),
+            handed: 0,
+            room: 0,
+            up: false,
+            open: false,
+            heard: Vec::new(),
+            sent: false,
+            failed: false,
+            stored_after: carried.stored_after,
+        }
+    }
+
+    /// Plays on while this holds; false if it can hold for ever.
+    fn run(&mut self, goes_on: impl Fn(&Stage) -> bool) -> bool {
+        let limit = self.world.now() + Duration::from_secs(WATCHED_S);
+        while goes_on(self) {
+            if self.failed || self.world.now() >= limit || !self.world.step() {
+                return false;
+            }
+            self.act();
+        }
+        true
+    }
+
+    fn open(&mut self) {
+        let length = self.bundle.len() as u64;
+        let open = BundlesRequest::Open { transfer: TRANSFER, priority: Priority::Normal, length };
+        self.world.request(self.sender, (LINK, open));
+        self.open = true;
+        self.hand();
     }
 
     /// Both users do their part.
@@ -102,23 +175,18 @@ impl Stage {
         while let Some((_, node, (link, said))) = self.world.pop_indication() {
             let sends = node == self.sender;
             match said {
-                BundlesIndication::Up { .. } if sends => {
-                    let length = self.bundle.len() as u64;
-                    let open =
-                        BundlesRequest::Open { transfer: TRANSFER, priority: Priority::Normal, length };
-                    self.world.request(node, (link, open));
-                    self.open = true;
-                }
+                BundlesIndication::Up { .. } => self.up |= sends,
                 BundlesIndication::Room(room) if sends => self.room = room,
                 BundlesIndication::Piece { transfer, data, .. } if !sends => {
                     self.heard.extend_from_slice(&data);
                     let up_to = self.heard.len() as u64;
-                    self.world.request(node, (link, BundlesRequest::Accept { transfer, up_to }));
+                    let (at, accept) =
+                        (self.world.now() + self.stored_after, BundlesRequest::Accept { transfer, up_to });
+                    self.world.request_at(at, node, (link, accept));
                 }
                 BundlesIndication::Sent { .. } => self.sent = true,
-                BundlesIndication::Down { .. }
-                | BundlesIndication::Failed { .. }
-                | BundlesIndication::Lost { .. } => self.failed = true,
+                // A link that went down comes back by itself.
+                BundlesIndication::Failed { .. } | BundlesIndication::Lost { .. } => self.failed = true,
                 _ => {}
             }
             self.hand();
@@ -149,10 +217,24 @@ mod tests {
     fn a_bundle_arrives_and_takes_longer_than_its_packets_alone() {
         let bundle = Bytes::from(vec![0x55; 2000]);
         let packets: Vec<Bytes> = (0..8).map(|at| bundle.slice(at * 250..(at + 1) * 250)).collect();
-        let transfer =
-            Transfer { radio: RadioConfig::default(), tnc: None, window: 4, information_bytes: 255, packets };
-        let (alone, with) = (transfer.seconds(1), bundle_seconds(&transfer, &bundle, 1));
-        let (alone, with) = (alone.expect("it arrives"), with.expect("it arrives"));
-        assert!(alone < with && with < 3.0 * alone, "{alone} s alone, {with} s as a bundle");
+        for loss in [0.0, 0.1] {
+            let transfer = Transfer {
+                radio: RadioConfig::default(),
+                tnc: None,
+                loss,
+                window: 4,
+                information_bytes: 255,
+                packets: packets.clone(),
+            };
+            for layer in [Layer::Ax25Cm, Layer::Own] {
+                let (transfer, bundle) = (transfer.clone(), bundle.clone());
+                let stored_after = Duration::from_millis(10);
+                let alone = transfer.seconds(Since::Wish, 1).expect("it arrives");
+                let carried = Carried { transfer, layer, since: Since::Wish, stored_after, bundle };
+                let with = carried.seconds(1).expect("it arrives");
+                assert!(alone < 2.0 * with && with < 3.0 * alone, "{layer:?}: {alone} s alone, {with} s");
+                assert!(loss > 0.0 || alone < with, "{layer:?}: {alone} s alone, {with} s");
+            }
+        }
     }
 }

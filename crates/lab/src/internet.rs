@@ -4,6 +4,7 @@
 //!   streams | TCP, IPv4 | UI frames or a link | AX.25 | controller, if there is one | channel
 //! ```
 
+use crate::packets::{of_host, way};
 use longwire_proto::ax25::{self, Callsign, Carriage, InterfaceTo, LinkConfig, Peer, Station, Version, pid};
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::Stack;
@@ -12,7 +13,7 @@ use longwire_proto::service::{Frames, InterfaceId, LinkId, Many, Stream};
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
 use longwire_proto::time::Duration;
-use longwire_sim::{RadioConfig, Tnc, TncConfig};
+use longwire_sim::{RadioConfig, TncConfig};
 use std::net::Ipv4Addr;
 
 /// The interface that leads to the other station.
@@ -32,6 +33,8 @@ pub struct Internet {
     pub radio: RadioConfig,
     /// The controller between each host and the channel; none: an ideal one.
     pub tnc: Option<TncConfig>,
+    /// The share of frames that do not arrive, whatever their length, 0 to 1.
+    pub loss: f64,
     /// What carries the packets.
     pub carriage: Carriage,
     /// The longest packet with its IPv4 header, and so the longest information field, bytes.
@@ -70,10 +73,7 @@ impl Internet {
         };
         let host = Host::new(config, rng.fork("tcp"));
         let lower = Stack::new(self.interface(at), Station::new(self.station(at)));
-        match &self.tnc {
-            None => Box::new(Stack::new(host, lower)),
-            Some(tnc) => Box::new(Stack::new(host, Stack::new(lower, Tnc::new(tnc.clone())))),
-        }
+        Box::new(Stack::new(host, Stack::new(lower, way(self.tnc.as_ref(), self.loss, rng))))
     }
 
     fn interface(&self, at: usize) -> ax25::Internet {
@@ -91,6 +91,7 @@ impl Internet {
             protocol: pid::INTERNET,
             ..LinkConfig::default()
         };
+        let link = of_host(self.tnc.as_ref(), link);
         let peer = Peer { station: callsign(1 - at), path: Vec::new(), link: link.clone() };
         config.callers = Some(link);
         match self.carriage {

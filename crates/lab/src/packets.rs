@@ -4,11 +4,13 @@ use crate::internet::station_radio;
 use bytes::Bytes;
 use longwire_proto::ax25::{self, Callsign, LinkConfig, Peer, Station, Version};
 use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::joint::Stack;
+use longwire_proto::joint::{Stack, Through};
+use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     Both, Datagrams, Frames, InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
 };
 use longwire_proto::time::{Duration, Instant};
+use longwire_proto::wrap::{Spoil, SpoilConfig};
 use longwire_sim::{
     ClockConfig, DiskConfig, Factory, NodeId, OnRadio, RadioConfig, Simulation, Tnc, TncConfig,
 };
@@ -17,10 +19,37 @@ type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
 pub(crate) const AT: InterfaceId = OnRadio::INTERFACE;
 pub(crate) const LINK: LinkId = LinkId(0);
+/// What Linux waits for before it acknowledges on its own (T2).
+const LINUX_T2: Duration = Duration::from_secs(3);
 /// What belongs to the call is over after this, seconds.
 const CALM_S: u64 = 30;
 /// No transfer is watched longer than this, seconds.
 const WATCHED_S: u64 = 100_000;
+
+/// When the clock starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// With the call: what carries is opened for what is sent.
+    Call,
+    /// With the wish to send, on a link that stands.
+    Wish,
+}
+
+/// What stands between a station and its channel.
+pub(crate) type Way = Box<dyn Engine<Above = Frames, Below = Frames> + Send>;
+
+/// A controller, if there is one, on a channel on which a share of frames does not arrive.
+pub(crate) fn way(tnc: Option<&TncConfig>, loss: f64, rng: &Rng) -> Way {
+    let controller: Way = match tnc {
+        None => Box::new(Through::<Frames>::new()),
+        Some(tnc) => Box::new(Tnc::new(tnc.clone())),
+    };
+    if loss == 0.0 {
+        return controller;
+    }
+    let config = SpoilConfig { loss, down: false, ..SpoilConfig::default() };
+    Box::new(Stack::new(controller, Spoil::<Frames>::new(config, rng.fork("loss"))))
+}
 
 /// A transfer of packets from one station to another.
 #[derive(Clone, Debug)]
@@ -28,7 +57,11 @@ pub struct Transfer {
     /// The channel; both stations are like its first one.
     pub radio: RadioConfig,
     /// The controller between each station and the channel; none: an ideal one.
+    /// With one, hosts are as Linux has them: frames go to it as soon as the window allows, the one that fills the window
+    /// is answered at once, and others after 3 s (T2).
     pub tnc: Option<TncConfig>,
+    /// The share of frames that do not arrive, whatever their length, 0 to 1.
+    pub loss: f64,
     /// The window (k), 1 to 7 frames.
     pub window: u8,
     /// Information octets of an I frame at most (N1).
@@ -38,20 +71,22 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Seconds from the wish to send, on a link that is up, to the last acknowledgement; none if not every packet arrives as
-    /// it was sent.
-    pub fn seconds(&self, seed: u64) -> Option<f64> {
+    /// Seconds to the last acknowledgement; none if not every packet arrives as it was sent.
+    pub fn seconds(&self, since: Since, seed: u64) -> Option<f64> {
         let mut stage = Stage::set(self, seed);
+        let mut began = stage.world.now();
         stage.world.request(stage.sender, Port::First((LINK, PacketsRequest::Connect)));
         stage.run(|stage| !stage.connected).then_some(())?;
-        stage.world.run_until(stage.world.now() + Duration::from_secs(CALM_S));
-        stage.act();
-        let since = stage.world.now();
+        if since == Since::Wish {
+            stage.world.run_until(stage.world.now() + Duration::from_secs(CALM_S));
+            stage.act();
+            began = stage.world.now();
+        }
         stage.waiting = self.packets.iter().rev().cloned().collect();
         stage.send();
         let all = self.packets.len() as u64;
         stage.run(|stage| stage.acknowledged < all).then_some(())?;
-        let took = stage.world.now().saturating_since(since);
+        let took = stage.world.now().saturating_since(began);
         (stage.heard == self.packets).then_some(took.as_secs_f64())
     }
 
@@ -70,12 +105,22 @@ impl Transfer {
     }
 
     fn link(&self) -> LinkConfig {
-        LinkConfig {
+        let link = LinkConfig {
             version: Version::Plain,
             window_frames: self.window,
             information_bytes_max: self.information_bytes,
             ..LinkConfig::default()
-        }
+        };
+        of_host(self.tnc.as_ref(), link)
+    }
+}
+
+/// A link as the host of such a controller has it: see [`Transfer::tnc`]. Linux asks (P) with the frame that fills the
+/// window, and the recipient answers that frame at once without being asked.
+pub(crate) fn of_host(tnc: Option<&TncConfig>, link: LinkConfig) -> LinkConfig {
+    match tnc {
+        None => link,
+        Some(_) => LinkConfig { poll_last: false, acknowledge_delay: Some(LINUX_T2), ..link },
     }
 }
 
@@ -138,13 +183,9 @@ impl Stage {
     fn set(transfer: &Transfer, seed: u64) -> Stage {
         let mut world: Simulation<Links> = Simulation::new(seed);
         let nodes = ["sender", "receiver"].into_iter().zip(transfer.stations()).map(|(name, config)| {
-            let tnc = transfer.tnc.clone();
+            let (tnc, loss, rng) = (transfer.tnc.clone(), transfer.loss, Rng::new(seed).fork(name));
             let factory: Factory<Links> = Box::new(move |_| {
-                let station = Station::new(config.clone());
-                match &tnc {
-                    None => Box::new(OnRadio(station)),
-                    Some(tnc) => Box::new(OnRadio(Stack::new(station, Tnc::new(tnc.clone())))),
-                }
+                Box::new(OnRadio(Stack::new(Station::new(config.clone()), way(tnc.as_ref(), loss, &rng))))
             });
             world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
         });

@@ -49,10 +49,17 @@ pub(super) fn assumptions() -> Vec<Assumption> {
             "the turn is fitted with them: they move the other rows by less than they are long".into(),
         ),
         assumed(
-            "The simulated layer is timed from the call to the bundle's acknowledgement; a turn is the time until a station \
-             takes the channel for clear, and storage takes none.",
-            "the paper says neither what was timed nor where its turns come from",
-            "what they take is in the turn, which is fitted with them".into(),
+            "The simulated layer is timed from the call to the bundle's acknowledgement, and storage takes no time.",
+            "the paper does not say what was timed; what storage takes is in the turn, which is fitted with it",
+            "the table of rigs says what comes of a session that stands before".into(),
+        ),
+        assumed(
+            "Controllers are in KISS mode behind serial lines of 9,600 bit/s, and take their turn before they try to get the \
+             channel; hosts acknowledge alone after 3 s (T2), and the frame that fills a window at once.",
+            "the paper names KISS, Linux and serial lines and no figures; users of these radios reach them at that rate, and \
+             the rest is Linux's",
+            "the table of rigs says what comes of other rates, and of stations without such controllers"
+                .into(),
         ),
         assumed(
             "TCP/IP goes in UI frames, and is timed from the PORT command to the end of the session.",

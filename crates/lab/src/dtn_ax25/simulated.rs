@@ -1,11 +1,12 @@
 //! What is played on a simulated channel: raw AX.25, the convergence layer and TCP/IP, in every row.
 
+use super::beyond::Beyond;
 use super::closed::closed_form;
+use super::rigs;
 use super::tcpip::{self, Fit, NEAR, TCP};
 use super::{FILE_BYTES, Options, RUNS, Row, SAME, TIMES, is_fitted, params, said, table_of, time_s};
-use crate::convergence::bundle_seconds;
 use crate::model::ax25::Model;
-use crate::packets::Transfer;
+use crate::packets::{Since, Transfer};
 use crate::progress::Progress;
 use crate::record::{Kind, Record, Run};
 use crate::report::{Cell, Column, Table};
@@ -24,16 +25,14 @@ pub(super) const BUNDLES: &str = "AX.25-CL, simulated";
 /// What a bundle adds to its file in version 6 with short names, bytes: not published.
 pub(super) const BUNDLE_HEADER_BYTES: usize = 90;
 
-/// The channel of Table I with persistence as a KISS TNC has it; a station takes `turn_s` seconds to turn from hearing to
-/// sending.
-pub(super) fn channel(rate_bps: f64, turn_s: f64) -> RadioConfig {
+/// The channel of Table I with persistence as a KISS TNC has it.
+pub(super) fn channel(rate_bps: f64) -> RadioConfig {
     let station = StationConfig {
         tx_delay: Duration::from_millis(150),
         tx_tail: Duration::from_millis(20),
         slot_time: Duration::from_millis(20),
         persistence: 63,
         access: Access::DrawThenWait,
-        carrier_off: Duration::from_secs_f64(turn_s),
         ..StationConfig::default()
     };
     RadioConfig { rate_bps: rate_bps as u64, stations: vec![station], ..RadioConfig::default() }
@@ -58,9 +57,16 @@ pub(super) struct Simulated {
     pub(super) tcp: Vec<Timed>,
     /// How near the readings of what was timed come.
     pub(super) fits: Vec<Fit>,
-    /// What a station takes to turn from hearing to sending, fitted on the first row, seconds.
+    /// What a controller takes to turn, fitted on the first row, seconds.
     pub(super) turn_s: f64,
+    /// How near other rigs come.
+    pub(super) rigs: Vec<rigs::Fit>,
+    /// What is beyond the paper.
+    pub(super) beyond: Beyond,
 }
+
+/// Runs a row of what is only compared, at most.
+const RUNS_COMPARED: usize = 10;
 
 /// The file and how its runs are drawn.
 pub(super) struct Plan<'a> {
@@ -72,12 +78,14 @@ pub(super) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    pub(super) fn transfer(&self, row: &Row, turn_s: f64) -> Transfer {
+    /// The file in packets that fill a frame, on Table I's channel, with ideal controllers.
+    pub(super) fn transfer(&self, row: &Row) -> Transfer {
         let information_bytes = Model::ronan_2011().information_bytes;
         let (bytes, length) = (self.file.len(), information_bytes as usize);
         Transfer {
-            radio: channel(row.rate_bps, turn_s),
+            radio: channel(row.rate_bps),
             tnc: None,
+            loss: 0.0,
             window: row.window as u8,
             information_bytes,
             packets: (0..bytes)
@@ -85,6 +93,12 @@ impl Plan<'_> {
                 .map(|at| self.file.slice(at..bytes.min(at + length)))
                 .collect(),
         }
+    }
+
+    /// The same with fewer runs a row.
+    pub(super) fn with_runs(&self, runs: usize) -> Self {
+        let (file, bundle) = (self.file.clone(), self.bundle.clone());
+        Plan { seeds: self.seeds.iter().take(runs).copied().collect(), file, bundle, ..*self }
     }
 
     /// All runs of these rows.
@@ -108,19 +122,6 @@ impl Plan<'_> {
         };
         rows.iter().zip(times.chunks(runs)).map(of_row).collect()
     }
-
-    pub(super) fn bundles(&self, rows: &'static [Row], turn_s: f64) -> Vec<Timed> {
-        self.play(BUNDLES, rows, |row, seed| bundle_seconds(&self.transfer(row, turn_s), &self.bundle, seed))
-    }
-
-    /// The turn that gives the first row its published time. Each turn takes what it takes, so the time is a straight
-    /// line of it but for the drawn waits, which are the same.
-    pub(super) fn fitted_turn_s(&self) -> f64 {
-        const TRIED_S: f64 = 0.5;
-        let mean = |turn_s: f64| self.bundles(&TIMES[..1], turn_s)[0].record().mean;
-        let (without, with) = (mean(0.0), mean(TRIED_S));
-        TRIED_S * (TIMES[0].convergence_s - without) / (with - without)
-    }
 }
 
 /// Raw AX.25 and the convergence layer in every row, the file of random bytes.
@@ -137,16 +138,20 @@ pub(super) fn simulate(options: &Options, progress: &Progress) -> Simulated {
         file: bundle.slice(BUNDLE_HEADER_BYTES..),
         bundle,
     };
-    let turn_s = plan.fitted_turn_s();
+    let rig = rigs::USED;
+    let turn_s = rig.fitted_turn_s(&plan);
     let model = closed_form(&plan.file);
     let tcp = |row: &Row, seed| tcpip::USED.seconds(&plan, row, turn_s, seed);
+    let few = plan.with_runs(RUNS_COMPARED);
     Simulated {
-        raw: plan.play(RAW, &TIMES, |row, seed| plan.transfer(row, 0.0).seconds(seed)),
+        raw: plan.play(RAW, &TIMES, |row, seed| plan.transfer(row).seconds(Since::Wish, seed)),
         closed_s: TIMES.iter().map(|row| time_s(&model, row)).collect(),
-        bundles: plan.bundles(&TIMES, turn_s),
+        bundles: rig.play(&plan, &TIMES, turn_s),
         tcp: plan.play(TCP, &TIMES, tcp),
-        fits: tcpip::readings().iter().map(|reading| Fit::of(reading, &plan, turn_s)).collect(),
+        fits: tcpip::readings().iter().map(|reading| Fit::of(reading, &few, turn_s)).collect(),
         turn_s,
+        rigs: rigs::all().iter().map(|rig| rigs::Fit::of(rig, &few)).collect(),
+        beyond: Beyond::play(&plan),
     }
 }
 
@@ -220,7 +225,7 @@ impl Simulated {
             let source = table_of(timed.row, "Table V, TCP/IP", "Table VII, TCP/IP");
             timed.record().with_reference(timed.row.tcp_s, source).with_kind(Kind::Predicted)
         });
-        raw.chain(bundles).chain(tcp).collect()
+        raw.chain(bundles).chain(tcp).chain(self.beyond.records()).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 //! The paper says neither what carried the packets nor which part of a session was timed. One reading comes near all its
 //! rows, and the page shows how near others come.
 
+use super::rigs;
 use super::simulated::{Plan, channel};
 use super::{Row, TIMES};
 use crate::ftp::{Moments, Opening, Session};
@@ -10,14 +11,12 @@ use crate::internet::Internet;
 use crate::report::{Cell, Column, Table};
 use longwire_proto::ax25::Carriage;
 use longwire_proto::tcp::config::Profile;
+use longwire_sim::TncConfig;
 
 /// The series of TCP/IP.
 pub(super) const TCP: &str = "TCP/IP over UI frames, simulated";
 /// How near TCP/IP has to come to its published times.
 pub(super) const NEAR: f64 = 0.20;
-
-/// Runs a row of each reading at most.
-const RUNS_MAX: usize = 10;
 
 /// Table IV, by window: MTU, MSS and TCP window, bytes.
 pub(super) const SETTINGS: [(u16, u16, u32); 7] = [
@@ -76,11 +75,12 @@ pub(super) fn readings() -> [Reading; 8] {
 }
 
 impl Reading {
-    fn session(&self, plan: &Plan<'_>, row: &Row, turn_s: f64) -> Session {
+    fn session(&self, plan: &Plan<'_>, row: &Row, tnc: Option<TncConfig>, loss: f64) -> Session {
         let (mtu_bytes, maximum_segment_bytes, window_bytes) = SETTINGS[row.window as usize - 1];
         let internet = Internet {
-            radio: channel(row.rate_bps, turn_s),
-            tnc: None,
+            radio: channel(row.rate_bps),
+            tnc,
+            loss,
             carriage: self.carriage,
             mtu_bytes,
             window_frames: row.window as u8,
@@ -93,9 +93,16 @@ impl Reading {
         Session { internet, opening: self.opening, file: plan.file.clone() }
     }
 
+    /// The session of a row with controllers that take no time, on a channel on which a share of frames does not arrive.
+    pub(super) fn with_ideal_controllers(&self, plan: &Plan<'_>, row: &Row, loss: f64) -> Session {
+        self.session(plan, row, None, loss)
+    }
+
     /// One run of a row, seconds.
     pub(super) fn seconds(&self, plan: &Plan<'_>, row: &Row, turn_s: f64, seed: u64) -> Option<f64> {
-        self.session(plan, row, turn_s).play(seed).map(|moments| (self.took_s)(&moments))
+        self.session(plan, row, Some(rigs::controller(turn_s)), 0.0)
+            .play(seed)
+            .map(|moments| (self.took_s)(&moments))
     }
 }
 
@@ -106,14 +113,8 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Plays all rows of a reading, up to [`RUNS_MAX`] times each.
+    /// Plays all rows of a reading.
     pub(super) fn of(reading: &Reading, plan: &Plan<'_>, turn_s: f64) -> Fit {
-        let plan = &Plan {
-            seeds: plan.seeds.iter().take(RUNS_MAX).copied().collect(),
-            file: plan.file.clone(),
-            bundle: plan.bundle.clone(),
-            ..*plan
-        };
         let timed = plan.play(TCP, &TIMES, |row, seed| reading.seconds(plan, row, turn_s, seed));
         let errors = timed.iter().map(|timed| timed.record().mean / timed.row.tcp_s - 1.0);
         Fit { words: reading.words, errors: errors.collect() }

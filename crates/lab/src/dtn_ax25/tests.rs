@@ -2,7 +2,8 @@ use super::closed::readings;
 use super::simulated::BUNDLES;
 use super::tcpip::TCP;
 use super::*;
-use crate::record::{Kind, Record};
+use crate::record::{Kind, Record, Value};
+use std::sync::OnceLock;
 
 #[test]
 fn every_figure_of_the_model_is_the_published_one() {
@@ -68,27 +69,46 @@ fn raw_ax25_takes_what_the_closed_form_of_its_channel_says() {
     }
 }
 
-fn few() -> Simulated {
-    simulate(&Options { runs: Some(20), seed: None, threads: 2 }, &Progress::new())
+/// Twenty runs a row, played once for all tests.
+fn few() -> &'static Simulated {
+    static FEW: OnceLock<Simulated> = OnceLock::new();
+    FEW.get_or_init(|| simulate(&Options { runs: Some(20), seed: None, threads: 2 }, &Progress::new()))
 }
 
-/// One constant of one row predicts the times of the convergence layer within a tenth, but for one row: 24.27 s at 9600
-/// bit/s and k = 4, beside 25.00 s at k = 3, is a miss that the page shows.
+/// One constant of one row predicts the times of the convergence layer within a tenth. Hosts that hand frames over as soon
+/// as the window allows are what it takes: with stations that wait for the channel, one row misses by more.
 #[test]
 fn the_convergence_layer_takes_what_is_published() {
     let simulated = few();
     let errors: Vec<f64> = (0..TIMES.len()).map(|index| simulated.error(index)).collect();
     assert!(errors[0].abs() < 0.002, "the fit: {errors:?}");
     assert!(simulated.rows_within(MOST) >= 12, "{errors:?}");
-    let missed: Vec<(f64, u32)> = TIMES
-        .iter()
-        .zip(&errors)
-        .filter(|(_, error)| error.abs() > ALL)
-        .map(|(row, _)| (row.rate_bps, row.window))
-        .collect();
-    assert_eq!(missed, [(9600.0, 4)], "{errors:?}");
+    assert_eq!(simulated.rows_within(ALL), 13, "{errors:?}");
+    let within: Vec<usize> = simulated.rigs.iter().map(|fit| fit.rows_within(ALL)).collect();
+    assert!(within[0] == 13 && within[4] < 13, "{within:?}");
     for record in simulated.records() {
         let fitted = record.series == BUNDLES && record.reference == Some(TIMES[0].convergence_s);
         assert_eq!(record.kind == Kind::Calibrated, fitted, "{record:?}");
     }
+}
+
+#[test]
+fn our_convergence_layer_costs_little_in_every_row_with_an_aim() {
+    let simulated = few();
+    let costs: Vec<(&Row, f64, f64)> = simulated.beyond.own_costs().collect();
+    assert_eq!(costs.len(), 8);
+    for (row, cost, aim) in costs {
+        assert!(cost < aim, "{} bit/s, k = {}: {cost}", row.rate_bps, row.window);
+    }
+    // A broken link costs AX.25-CL its transfer, and FTP gives up; the bare link and ours do not, and nobody does as long
+    // as nine frames of ten arrive.
+    let stubborn = |record: &Record| record.series.starts_with("raw") || record.series.starts_with("our");
+    let heavy = |record: &Record| record.params.get("loss").and_then(Value::as_f64) == Some(0.25);
+    let lost: Vec<Record> = simulated
+        .records()
+        .into_iter()
+        .filter(|record| record.metric == "arrived" && record.mean < 1.0)
+        .filter(|record| stubborn(record) || !heavy(record))
+        .collect();
+    assert!(lost.is_empty(), "{lost:?}");
 }

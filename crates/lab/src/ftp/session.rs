@@ -120,6 +120,7 @@ mod tests {
         let internet = Internet {
             radio: RadioConfig { rate_bps: 9600, errors, ..RadioConfig::default() },
             tnc: None,
+            loss: 0.0,
             carriage,
             mtu_bytes: 552,
             window_frames: 4,

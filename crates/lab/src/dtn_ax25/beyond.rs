@@ -1,0 +1,343 @@
+//! Beyond the paper: what each layer costs beside the bare link, a channel that destroys frames, and single frames.
+//!
+//! Everything here has Table I's channel and ideal controllers, so that what is compared is the protocols.
+
+use super::simulated::{Plan, channel};
+use super::tcpip;
+use super::{FILE_BYTES, RATES_BPS, Row, TIMES, params, said};
+use crate::convergence::{Carried, Layer};
+use crate::packets::{Since, Transfer};
+use crate::radio;
+use crate::record::{Params, Record};
+use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Table};
+use crate::spread::spread;
+use crate::stats::Summary;
+use longwire_proto::time::Duration;
+
+/// The shares of frames that are destroyed.
+const LOSSES: [f64; 4] = [0.0, 0.05, 0.10, 0.25];
+/// The window of the runs with losses, frames.
+const WINDOW: u32 = 4;
+/// What a store takes to have safe what rose.
+const STORE: Duration = Duration::from_millis(10);
+/// What our convergence layer may cost over the bare link, as a share, by rate, with these windows.
+const COST_MAX: [f64; 2] = [0.03, 0.05];
+const COST_WINDOWS: core::ops::RangeInclusive<u32> = 4..=7;
+/// Stations that say single frames, and how often each does, frames a minute.
+const STATIONS: usize = 5;
+const PER_MINUTE: [f64; 3] = [1.0, 4.0, 16.0];
+/// Octets of a single frame's information.
+const SINGLE_BYTES: u32 = 64;
+/// A single frame is of use for so long, seconds.
+const OF_USE_S: f64 = 5.0;
+/// Hours of single frames that are played, at most.
+const HOURS_MAX: usize = 10;
+
+/// Who carries the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carrier {
+    Bare,
+    Ours,
+    Ax25Cm,
+    Ftp,
+}
+
+impl Carrier {
+    const ALL: [Carrier; 4] = [Carrier::Bare, Carrier::Ours, Carrier::Ax25Cm, Carrier::Ftp];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Carrier::Bare => "raw AX.25, from the call",
+            Carrier::Ours => "our convergence layer, from the call",
+            Carrier::Ax25Cm => "AX.25-CL, from the call",
+            Carrier::Ftp => "FTP over UI frames, whole session",
+        }
+    }
+}
+
+/// A file on its way.
+struct Case {
+    carrier: Carrier,
+    row: &'static Row,
+    loss: f64,
+}
+
+impl Case {
+    /// One run, seconds; none if the file does not arrive.
+    fn seconds(&self, plan: &Plan<'_>, seed: u64) -> Option<f64> {
+        let transfer = Transfer { loss: self.loss, ..plan.transfer(self.row) };
+        let bundle = |layer| {
+            let (transfer, bundle) = (transfer.clone(), plan.bundle.clone());
+            Carried { transfer, layer, since: Since::Call, stored_after: STORE, bundle }.seconds(seed)
+        };
+        match self.carrier {
+            Carrier::Bare => transfer.seconds(Since::Call, seed),
+            Carrier::Ours => bundle(Layer::Own),
+            Carrier::Ax25Cm => bundle(Layer::Ax25Cm),
+            Carrier::Ftp => {
+                tcpip::USED.with_ideal_controllers(plan, self.row, self.loss).play(seed).map(|at| at.left_s)
+            }
+        }
+    }
+}
+
+/// What came of the runs of a case.
+struct Played {
+    case: Case,
+    /// Of those that arrived, seconds.
+    times_s: Vec<f64>,
+    runs: usize,
+}
+
+impl Played {
+    fn params(&self) -> Params {
+        params(self.case.row).with("loss", self.case.loss)
+    }
+
+    fn mean_s(&self) -> f64 {
+        Summary::of(&self.times_s).mean
+    }
+
+    fn records(&self) -> impl Iterator<Item = Record> {
+        let name = self.case.carrier.name();
+        let time = (!self.times_s.is_empty())
+            .then(|| Record::of(name, self.params(), "transfer_s", "s", &self.times_s));
+        let share = self.times_s.len() as f64 / self.runs as f64;
+        let arrived = Record::of(name, self.params(), "arrived", "share of runs", &[share]);
+        time.into_iter().chain([arrived])
+    }
+
+    fn cell(&self) -> Cell {
+        match self.times_s.len() {
+            0 => Cell::text("never"),
+            _ => Cell::summary(&Summary::of(&self.times_s)),
+        }
+    }
+}
+
+/// Single frames at a rate and a load.
+struct Single {
+    rate_bps: f64,
+    per_minute: f64,
+    arrived: f64,
+    of_use: f64,
+    delay_s: f64,
+    delay_95_s: f64,
+}
+
+/// All of it.
+pub(super) struct Beyond {
+    /// Every carrier in every row, nothing lost: by row, then as in [`Carrier::ALL`].
+    costs: Vec<Played>,
+    /// Every carrier at both rates with each loss, in the same order.
+    losses: Vec<Played>,
+    singles: Vec<Single>,
+}
+
+impl Beyond {
+    pub(super) fn play(plan: &Plan<'_>) -> Beyond {
+        let every = |row: &'static Row, loss: f64| Carrier::ALL.map(|carrier| Case { carrier, row, loss });
+        let costs = TIMES.iter().flat_map(|row| every(row, 0.0)).collect();
+        let rows = || TIMES.iter().filter(|row| row.window == WINDOW);
+        let losses = rows().flat_map(|row| LOSSES.into_iter().flat_map(move |loss| every(row, loss)));
+        Beyond { costs: run(plan, costs), losses: run(plan, losses.collect()), singles: singles(plan) }
+    }
+
+    fn costs(&self) -> impl Iterator<Item = &[Played]> {
+        self.costs.chunks(Carrier::ALL.len())
+    }
+
+    /// What our convergence layer costs over the bare link in each row for which there is an aim, and the aim, as shares.
+    pub(super) fn own_costs(&self) -> impl Iterator<Item = (&'static Row, f64, f64)> {
+        let rows = self.costs().filter(|row| COST_WINDOWS.contains(&row[0].case.row.window));
+        rows.map(|row| (row[0].case.row, over(&row[1], &row[0]), aim(row[0].case.row)))
+    }
+
+    pub(super) fn records(&self) -> impl Iterator<Item = Record> {
+        let singles = self.singles.iter().flat_map(|single| {
+            let of = |metric: &str, unit: &str, value: f64| {
+                let params = Params::new().with("rate_bps", single.rate_bps);
+                let params = params.with("per_minute", single.per_minute).with("stations", STATIONS as u64);
+                Record::of("single frames", params, metric, unit, &[value])
+            };
+            [
+                of("delivered", "share of frames", single.arrived),
+                of("of_use", "share of frames", single.of_use),
+                of("delay_mean_s", "s", single.delay_s),
+                of("delay_95_s", "s", single.delay_95_s),
+            ]
+        });
+        // A loss of none is among the costs already.
+        let lossy = self.losses.iter().filter(|played| played.case.loss > 0.0);
+        self.costs.iter().chain(lossy).flat_map(Played::records).chain(singles)
+    }
+}
+
+fn aim(row: &Row) -> f64 {
+    if row.rate_bps == RATES_BPS[0] { COST_MAX[0] } else { COST_MAX[1] }
+}
+
+fn over(played: &Played, bare: &Played) -> f64 {
+    played.mean_s() / bare.mean_s() - 1.0
+}
+
+fn run(plan: &Plan<'_>, cases: Vec<Case>) -> Vec<Played> {
+    let runs = plan.seeds.len();
+    plan.progress.expect((cases.len() * runs) as u64);
+    let work = |job: usize| cases[job / runs].seconds(plan, plan.seeds[job % runs]);
+    let times = spread(cases.len() * runs, plan.options.threads, work, |_| plan.progress.advance(1));
+    let mut times = times.chunks(runs).map(|times| times.iter().copied().flatten().collect());
+    let played = |case| Played { case, times_s: times.next().expect("each case has its runs"), runs };
+    cases.into_iter().map(played).collect()
+}
+
+fn singles(plan: &Plan<'_>) -> Vec<Single> {
+    let hours = plan.seeds.len().min(HOURS_MAX) as u32;
+    let places =
+        RATES_BPS.into_iter().flat_map(|rate| PER_MINUTE.into_iter().map(move |often| (rate, often)));
+    let places: Vec<(f64, f64)> = places.collect();
+    plan.progress.expect(places.len() as u64);
+    let work = |job: usize| {
+        let (rate_bps, per_minute) = places[job];
+        let names = (0..=STATIONS).map(|at| format!("station {at}"));
+        let frames = radio::Frames {
+            from: names.clone().skip(1).collect(),
+            to: names.clone().take(1).collect(),
+            bytes: SINGLE_BYTES,
+            per_minute,
+            ..radio::Frames::default()
+        };
+        let talk = radio::Plan {
+            nodes: names.collect(),
+            frames,
+            radio: channel(rate_bps),
+            seed: plan.seeds[0],
+            ..radio::Plan::default()
+        };
+        let outcomes: Vec<radio::Outcome> = (0..hours).map(|run| talk.play(run)).collect();
+        let said: u32 = outcomes.iter().map(|outcome| outcome.frames).sum();
+        let mut delays_s: Vec<f64> = outcomes.into_iter().flat_map(|outcome| outcome.delays_s).collect();
+        delays_s.sort_by(f64::total_cmp);
+        let share = |count: usize| count as f64 / f64::from(said.max(1));
+        let at =
+            |share: f64| delays_s.get((delays_s.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
+        Single {
+            rate_bps,
+            per_minute,
+            arrived: share(delays_s.len()),
+            of_use: share(delays_s.partition_point(|delay| *delay <= OF_USE_S)),
+            delay_s: delays_s.iter().sum::<f64>() / delays_s.len().max(1) as f64,
+            delay_95_s: at(0.95),
+        }
+    };
+    spread(places.len(), plan.options.threads, work, |_| plan.progress.advance(1))
+}
+
+pub(super) fn cost_table(beyond: &Beyond) -> Table {
+    let mut table = Table::new(
+        "What each layer takes beside the bare link, from the call to the last acknowledgement",
+        [
+            Column::number("rate", "bit/s"),
+            Column::number("k", ""),
+            Column::number("raw AX.25", "s"),
+            Column::number("our convergence layer", "s"),
+            Column::number("more than raw", ""),
+            Column::text("aim"),
+            Column::number("AX.25-CL", "s"),
+            Column::number("more than raw", ""),
+            Column::number("FTP over UI frames, whole session", "s"),
+            Column::number("more than raw", ""),
+        ],
+    );
+    for row in beyond.costs() {
+        let [bare, ours, ax25cm, ftp] = row else { panic!("one of each carrier") };
+        let at = bare.case.row;
+        let more = over(ours, bare);
+        let words = format!("below {:.0} %", 100.0 * aim(at));
+        let verdict = match COST_WINDOWS.contains(&at.window) {
+            true => said(more < aim(at), &words, &format!("NOT {words}")),
+            false => Cell::empty(),
+        };
+        table.row([
+            Cell::number(at.rate_bps),
+            Cell::number(f64::from(at.window)),
+            bare.cell(),
+            ours.cell(),
+            Cell::percent(more),
+            verdict,
+            ax25cm.cell(),
+            Cell::percent(over(ax25cm, bare)),
+            ftp.cell(),
+            Cell::percent(over(ftp, bare)),
+        ]);
+    }
+    table
+}
+
+pub(super) fn loss_table(beyond: &Beyond) -> Table {
+    let mut table = Table::new(
+        format!("{FILE_BYTES} bytes on a channel that destroys frames, k = {WINDOW}"),
+        [
+            Column::number("rate", "bit/s"),
+            Column::number("destroyed", ""),
+            Column::number("raw AX.25", "s"),
+            Column::number("our convergence layer", "s"),
+            Column::number("AX.25-CL", "s"),
+            Column::number("FTP over UI frames", "s"),
+            Column::text("arrived, of runs"),
+        ],
+    );
+    for row in beyond.losses.chunks(Carrier::ALL.len()) {
+        let arrived: Vec<String> =
+            row.iter().map(|played| format!("{}/{}", played.times_s.len(), played.runs)).collect();
+        let head = [Cell::number(row[0].case.row.rate_bps), Cell::percent(row[0].case.loss)];
+        let times = row.iter().map(Played::cell);
+        table.row(head.into_iter().chain(times).chain([Cell::text(arrived.join(", "))]));
+    }
+    table
+}
+
+pub(super) fn loss_plot(beyond: &Beyond, rate_bps: f64) -> Plot {
+    let title = format!("Frames destroyed at {rate_bps} bit/s, k = {WINDOW}");
+    let plot =
+        Plot::new(title, Axis::new("frames destroyed", "%"), Axis::new("transfer time", "s").from_zero());
+    Carrier::ALL.into_iter().fold(plot, |plot, carrier| {
+        let here = beyond.losses.iter().filter(|played| {
+            played.case.carrier == carrier
+                && played.case.row.rate_bps == rate_bps
+                && !played.times_s.is_empty()
+        });
+        let points = here.map(|played| {
+            let record = Record::of(carrier.name(), played.params(), "transfer_s", "s", &played.times_s);
+            Point::of(100.0 * played.case.loss, &record)
+        });
+        plot.with(PlotSeries::new(carrier.name(), points.collect()))
+    })
+}
+
+pub(super) fn single_table(beyond: &Beyond) -> Table {
+    let mut table = Table::new(
+        format!(
+            "Single frames of {SINGLE_BYTES} bytes, {STATIONS} stations that hear each other and one that listens"
+        ),
+        [
+            Column::number("rate", "bit/s"),
+            Column::number("each says", "frames/min"),
+            Column::number("arrived", ""),
+            Column::number("arrived within 5 s", ""),
+            Column::number("mean delay", "s"),
+            Column::number("95 % within", "s"),
+        ],
+    );
+    for single in &beyond.singles {
+        table.row([
+            Cell::number(single.rate_bps),
+            Cell::number(single.per_minute),
+            Cell::percent(single.arrived),
+            Cell::percent(single.of_use),
+            Cell::precise(single.delay_s, 2),
+            Cell::precise(single.delay_95_s, 2),
+        ]);
+    }
+    table
+}

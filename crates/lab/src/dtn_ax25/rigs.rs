@@ -1,0 +1,161 @@
+//! What stands between the hosts and the channel while the convergence layer runs, and what was timed.
+//!
+//! The paper names radios with controllers in KISS mode, serial lines and hosts with Linux's AX.25, and no figure for any
+//! of them but the times. One constant is fitted in each rig, on the first row: what a controller takes to turn.
+
+use super::simulated::{BUNDLES, Plan, Timed, channel};
+use super::{ALL, MOST, Row, TIMES};
+use crate::convergence::{Carried, Layer};
+use crate::packets::{Since, Transfer};
+use crate::report::{Cell, Column, Table};
+use longwire_proto::time::Duration;
+use longwire_sim::{RadioConfig, TncConfig};
+
+/// The serial lines to these radios, bit/s: not published; at this rate their users reach them.
+const SERIAL_BPS: u32 = 9600;
+
+/// Where the turn is.
+#[derive(Clone, Copy)]
+enum Turn {
+    /// In a controller that is given frames over a serial line of so many bit/s, or of no length, as soon as the host has
+    /// them.
+    Controller(Option<u32>),
+    /// In a station that makes frames when it has the channel, before it takes the channel for clear.
+    Station,
+}
+
+/// A rig.
+#[derive(Clone, Copy)]
+pub(super) struct Rig {
+    words: &'static str,
+    turn: Turn,
+    since: Since,
+}
+
+/// The rig that is used.
+pub(super) const USED: Rig = Rig {
+    words: "controllers in KISS mode behind serial lines of 9,600 bit/s; from the call to the acknowledgement of the bundle",
+    turn: Turn::Controller(Some(SERIAL_BPS)),
+    since: Since::Call,
+};
+
+/// The rigs that the page compares: the used one and those that differ from it in one thing.
+pub(super) fn all() -> [Rig; 5] {
+    [
+        USED,
+        Rig {
+            words: "serial lines of 19,200 bit/s instead",
+            turn: Turn::Controller(Some(2 * SERIAL_BPS)),
+            ..USED
+        },
+        Rig { words: "serial lines that take no time", turn: Turn::Controller(None), ..USED },
+        Rig { words: "from the wish to send, on a session that stands", since: Since::Wish, ..USED },
+        Rig {
+            words: "stations that make their frames when they have the channel, and fill every window",
+            turn: Turn::Station,
+            ..USED
+        },
+    ]
+}
+
+/// The controllers of the used rig.
+pub(super) fn controller(turn_s: f64) -> TncConfig {
+    TncConfig {
+        serial_bps: Some(SERIAL_BPS),
+        turnaround: Duration::from_secs_f64(turn_s),
+        ..TncConfig::default()
+    }
+}
+
+impl Rig {
+    fn transfer(&self, plan: &Plan<'_>, row: &Row, turn_s: f64) -> Transfer {
+        let bare = plan.transfer(row);
+        match self.turn {
+            Turn::Controller(serial_bps) => {
+                Transfer { tnc: Some(TncConfig { serial_bps, ..controller(turn_s) }), ..bare }
+            }
+            Turn::Station => Transfer { radio: late(channel(row.rate_bps), turn_s), ..bare },
+        }
+    }
+
+    /// All runs of the convergence layer in these rows.
+    pub(super) fn play(&self, plan: &Plan<'_>, rows: &'static [Row], turn_s: f64) -> Vec<Timed> {
+        plan.play(BUNDLES, rows, |row, seed| {
+            let (transfer, bundle) = (self.transfer(plan, row, turn_s), plan.bundle.clone());
+            let (layer, stored_after) = (Layer::Ax25Cm, Duration::ZERO);
+            Carried { transfer, layer, since: self.since, stored_after, bundle }.seconds(seed)
+        })
+    }
+
+    /// The turn that gives the first row its published time: each takes what it takes, so the time is almost a straight line
+    /// of it. The second line is drawn close to where the first one leads.
+    pub(super) fn fitted_turn_s(&self, plan: &Plan<'_>) -> f64 {
+        let mean = |turn_s: f64| self.play(plan, &TIMES[..1], turn_s)[0].record().mean;
+        let mut turn_s: f64 = 0.5;
+        for reach_s in [0.2, 0.02] {
+            let (low, high) = ((turn_s - reach_s).max(0.0), turn_s + reach_s);
+            let (with_low, with_high) = (mean(low), mean(high));
+            turn_s = low + (high - low) * (TIMES[0].convergence_s - with_low) / (with_high - with_low);
+        }
+        turn_s
+    }
+}
+
+/// Stations that take the channel for clear so much later, seconds.
+fn late(mut radio: RadioConfig, turn_s: f64) -> RadioConfig {
+    for station in &mut radio.stations {
+        station.carrier_off = Duration::from_secs_f64(turn_s);
+    }
+    radio
+}
+
+/// How far the rows of a rig, but the fitted one, are from the published times, as a share.
+pub(super) struct Fit {
+    words: &'static str,
+    turn_s: f64,
+    pub(super) errors: Vec<f64>,
+}
+
+impl Fit {
+    /// Fits a rig and plays all rows.
+    pub(super) fn of(rig: &Rig, plan: &Plan<'_>) -> Fit {
+        let turn_s = rig.fitted_turn_s(plan);
+        let timed = rig.play(plan, &TIMES, turn_s);
+        let errors = timed[1..].iter().map(|timed| timed.record().mean / timed.row.convergence_s - 1.0);
+        Fit { words: rig.words, turn_s, errors: errors.collect() }
+    }
+
+    /// Rows within this share of the published time, of 13.
+    pub(super) fn rows_within(&self, bound: f64) -> usize {
+        self.errors.iter().filter(|error| error.abs() <= bound).count()
+    }
+}
+
+pub(super) fn rig_table(fits: &[Fit]) -> Table {
+    let mut table = Table::new(
+        "AX.25-CL: what could have stood between hosts and channel, each fitted on the first row, in up to ten runs a row",
+        [
+            Column::text("rig"),
+            Column::number("turn", "s"),
+            Column::number("rows within 10 %, of 13", ""),
+            Column::number("within 13 %", ""),
+            Column::number("shortest against published", ""),
+            Column::number("longest", ""),
+            Column::number("9,600 bit/s, k = 4", ""),
+        ],
+    );
+    let odd = TIMES[1..].iter().position(|row| row.rate_bps == 9600.0 && row.window == 4);
+    for fit in fits {
+        let extreme = |pick: fn(f64, f64) -> f64, from: f64| fit.errors.iter().copied().fold(from, pick);
+        table.row([
+            Cell::text(fit.words),
+            Cell::precise(fit.turn_s, 3),
+            Cell::number(fit.rows_within(MOST) as f64),
+            Cell::number(fit.rows_within(ALL) as f64),
+            Cell::percent(extreme(f64::min, f64::INFINITY)),
+            Cell::percent(extreme(f64::max, f64::NEG_INFINITY)),
+            odd.map_or(Cell::empty(), |at| Cell::percent(fit.errors[at])),
+        ]);
+    }
+    table
+}
