@@ -5,10 +5,12 @@
 //! the squares of how far the simulated value is outside, as a share of the bound. The fastest of the recipients has the upper
 //! end of their range, the slowest the lower one, and their turns are in that order.
 //!
-//! **The search.** The points of a coarse grid of the two constants, and of the cap where a firmware has one, are simulated with
-//! the same seeds; from the one that is off least it goes on to whichever of its neighbours, by smaller steps, is off less, until
-//! none is. Of points that are off alike to 0.00001 the one with the fewest cycles for a frame and a turn is taken. No statement
-//! on another rate is looked at.
+//! **The cap** is read off: windows of 3 and 5 in turn are what comes of space for eight frames, since what is not acknowledged
+//! yet and what waits behind it are eight together.
+//!
+//! **The search.** The points of a coarse grid of the two constants are simulated with the same seeds; from the one that is off
+//! least it goes on to whichever of its neighbours, by smaller steps, is off less, until none is. Of points that are off alike to
+//! 0.00001 the one with the fewest cycles for a frame and a turn is taken. No statement on another rate is looked at.
 
 use super::fleet::{Case, Program, Role};
 use crate::stats;
@@ -127,10 +129,9 @@ mod tests {
     use super::*;
     use crate::spread::{spread, threads_available};
 
-    /// Steps of the grid: thousands of cycles an octet, millions a turn, octets of memory.
+    /// Steps: thousands of cycles an octet, millions a turn.
     const OCTET_STEP: f64 = 1.0;
     const TURN_STEP: f64 = 0.25;
-    const MEMORY_STEP: u32 = 256;
 
     /// The turns that the order of the recipients leaves a firmware.
     fn turns_allowed(name: &str, turn_megacycles: f64) -> bool {
@@ -145,46 +146,29 @@ mod tests {
     fn makes_sense(point: &Program) -> bool {
         point.octet_kilocycles > 0.0
             && (0.0..=10.0).contains(&point.turn_megacycles)
-            && point.memory_bytes.is_none_or(|bytes| bytes >= 1024)
             && turns_allowed(point.name, point.turn_megacycles)
+    }
+
+    fn grid(program: &Program, octets: &[f64], turns: &[f64]) -> Vec<Program> {
+        let turned = |octet_kilocycles: f64| {
+            let point = move |turn: &f64| Program { octet_kilocycles, turn_megacycles: *turn, ..*program };
+            turns.iter().map(point)
+        };
+        octets.iter().flat_map(|octet| turned(*octet)).filter(makes_sense).collect()
     }
 
     /// A point and its neighbours.
     fn around(program: &Program) -> Vec<Program> {
-        let steps = || [-1.0, 0.0, 1.0].into_iter();
-        let memories = |bytes: Option<u32>| match bytes {
-            Some(bytes) => vec![Some(bytes - MEMORY_STEP), Some(bytes), Some(bytes + MEMORY_STEP)],
-            None => vec![None],
-        };
-        let both = steps().flat_map(|octet| steps().map(move |turn| (octet, turn)));
-        let points = both.flat_map(|(octet, turn)| {
-            memories(program.memory_bytes).into_iter().map(move |memory_bytes| Program {
-                octet_kilocycles: program.octet_kilocycles + octet * OCTET_STEP,
-                turn_megacycles: program.turn_megacycles + turn * TURN_STEP,
-                memory_bytes,
-                ..*program
-            })
-        });
-        points.filter(makes_sense).collect()
+        let beside = |value: f64, step: f64| [value - step, value, value + step];
+        let octets = beside(program.octet_kilocycles, OCTET_STEP);
+        grid(program, &octets, &beside(program.turn_megacycles, TURN_STEP))
     }
 
     /// The coarse grid.
     fn coarse(program: &Program) -> Vec<Program> {
-        let memories: Vec<Option<u32>> = match program.memory_bytes {
-            Some(_) => (4..=12).map(|quarters| Some(quarters * MEMORY_STEP)).collect(),
-            None => vec![None],
-        };
-        let octets = (1..=20).map(|step| f64::from(4 * step));
-        let both = octets.flat_map(|octet| (0..=8).map(move |turn| (octet, f64::from(turn))));
-        let points = both.flat_map(|(octet_kilocycles, turn_megacycles)| {
-            memories.iter().map(move |memory_bytes| Program {
-                octet_kilocycles,
-                turn_megacycles,
-                memory_bytes: *memory_bytes,
-                ..*program
-            })
-        });
-        points.filter(makes_sense).collect()
+        let octets: Vec<f64> = (1..=20).map(|step| f64::from(4 * step)).collect();
+        let turns: Vec<f64> = (0..=16).map(|step| f64::from(step) / 2.0).collect();
+        grid(program, &octets, &turns)
     }
 
     fn best(points: &[Program]) -> (f64, Program) {

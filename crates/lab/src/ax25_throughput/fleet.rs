@@ -94,7 +94,7 @@ const PLAIN: Program = Program {
     grows: false,
 };
 
-/// The five that were exchanged for each other. Their numbers are what [`super::calibrate`] finds.
+/// The five that were exchanged for each other. Where their numbers are from, [`super::calibrate`] says.
 pub(super) const EXCHANGED: [Program; 5] = [
     Program {
         name: "MFJ",

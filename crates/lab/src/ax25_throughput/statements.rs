@@ -1,6 +1,6 @@
 //! What the text says of controllers and firmwares, and whether the simulated ones do so.
 //!
-//! What a statement is taken to mean is part of it, and was written down before anything was simulated at 9600 bit/s.
+//! What a statement is taken to mean stands beside it: the text has few numbers.
 
 use super::bench::{BY_LENGTH, Bench, LENGTHS};
 use super::fleet::{Case, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, Role, SLOW, SLOW_BPS};
