@@ -1,4 +1,4 @@
-//! Two TNCs in KISS mode and the air between them: frames go across at once, as long as the test lets them.
+//! TNCs in KISS mode and the air between them: frames go across at once, as long as the test lets them.
 
 use super::segments::Segments;
 use bytes::{Bytes, BytesMut};
@@ -13,13 +13,16 @@ use std::thread::JoinHandle;
 const FRAMES_MAX: usize = 20_000;
 #[derive(Default)]
 struct State {
-    lines: [Option<TcpStream>; 2],
+    lines: Vec<Option<TcpStream>>,
     /// The TNC is gone: nobody listens.
-    gone: [bool; 2],
+    gone: Vec<bool>,
     /// What this one says is not heard.
-    unheard: [bool; 2],
+    unheard: Vec<bool>,
+    /// Two that do not hear each other.
+    apart: Option<[usize; 2]>,
     /// After so many I frames of both sides, this happens.
     plan: Option<(usize, Trouble)>,
+    /// What the first two say, if there is nobody else.
     segments: Segments,
     frames: usize,
     over: bool,
@@ -37,15 +40,29 @@ pub(crate) enum Trouble {
 /// Ends when it is dropped.
 pub(crate) struct Air {
     shared: Arc<(Mutex<State>, Condvar)>,
-    places: [SocketAddr; 2],
+    places: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Air {
+    /// Two stations that hear each other.
     pub(crate) fn new() -> Air {
-        let shared = Arc::new((Mutex::new(State::default()), Condvar::new()));
-        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
-        let places = [0, 1].map(|at: usize| listeners[at].local_addr().expect("an address"));
+        Air::with(2, None)
+    }
+
+    /// So many stations, of which two may be out of each other's reach.
+    pub(crate) fn with(stations: usize, apart: Option<[usize; 2]>) -> Air {
+        let listeners: Vec<TcpListener> =
+            (0..stations).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let places = listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
+        let state = State {
+            lines: (0..stations).map(|_| None).collect(),
+            gone: vec![false; stations],
+            unheard: vec![false; stations],
+            apart,
+            ..State::default()
+        };
+        let shared = Arc::new((Mutex::new(state), Condvar::new()));
         let threads = listeners.into_iter().enumerate().map(|(at, listener)| {
             let shared = shared.clone();
             std::thread::spawn(move || serve(at, listener, &shared))
@@ -71,10 +88,16 @@ impl Air {
         self.shared.0.lock().unwrap().plan = Some((frames, trouble));
     }
 
+    /// This happens now.
+    pub(crate) fn trouble(&self, trouble: Trouble) {
+        self.shared.0.lock().unwrap().trouble(trouble);
+    }
+
     /// All is well again.
     pub(crate) fn heal(&self) {
         let mut state = self.shared.0.lock().unwrap();
-        (state.gone, state.unheard) = ([false; 2], [false; 2]);
+        state.gone.fill(false);
+        state.unheard.fill(false);
         self.shared.1.notify_all();
     }
 
@@ -194,11 +217,17 @@ impl State {
         };
         self.frames += 1;
         assert!(self.frames < FRAMES_MAX, "it runs in circles");
-        if self.gone[at] || self.gone[1 - at] || self.unheard[at] {
+        if self.gone[at] || self.unheard[at] {
             return;
         }
-        self.segments.hear(at, &bytes);
-        self.say(1 - at, Body::Data(bytes));
+        let hears = |state: &State, other: usize| {
+            other != at && !state.gone[other] && state.apart != Some([at.min(other), at.max(other)])
+        };
+        let others: Vec<usize> = (0..self.lines.len()).filter(|other| hears(self, *other)).collect();
+        if self.lines.len() == 2 && !others.is_empty() {
+            self.segments.hear(at, &bytes);
+        }
+        others.into_iter().for_each(|other| self.say(other, Body::Data(bytes.clone())));
         let so_far = self.segments.information();
         if let Some((_, trouble)) = self.plan.take_if(|(frames, _)| *frames <= so_far) {
             self.trouble(trouble);

@@ -94,7 +94,8 @@ fn cut_in_the_middle(name: &str, retries: u8, length: usize, frames: u64, bound:
     let status = here.wait_status(|status| status["bundles"] == 0);
     pair.cut(false);
     let counters = &status["links"][0]["counters"];
-    assert_eq!((&counters["sessions"], &counters["resumed"]), (&1.into(), &1.into()), "{counters:#}");
+    assert_eq!(counters["sessions"], 1, "{counters:#}");
+    assert!(counters["resumed"].as_u64() >= Some(1), "{counters:#}");
     assert_eq!(pair.heard.again(), [0, 0], "no acknowledged segment is sent again");
     let acknowledged = pair.heard.acknowledged()[0];
     assert!(acknowledged >= length / 256 - 1, "the channel has heard what was acknowledged: {acknowledged}");
