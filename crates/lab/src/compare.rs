@@ -50,6 +50,8 @@ struct Contender {
     about: String,
     settings: toml::Table,
     carries_bundles: bool,
+    /// A node can be configured so.
+    in_nodes: bool,
     acknowledges: bool,
     cautions: Vec<String>,
     outcomes: Vec<Outcome>,
@@ -63,6 +65,7 @@ impl Contender {
             about: format!("{}; {}", stack.about, variant.about),
             settings: batch.setup.settings().clone(),
             carries_bundles: batch.setup.carries_bundles(),
+            in_nodes: stack.node_kind.is_some(),
             acknowledges: stack.acknowledges,
             cautions: batch.setup.cautions().to_vec(),
             outcomes,
@@ -343,15 +346,16 @@ impl Comparison<'_> {
     /// The winner's settings; where it carries no bundles, a node's with the best that does, too.
     fn configuration(&self) -> Vec<Block> {
         let best = &self.contenders[0];
-        let text = |contender: &Contender| configuration_text(contender, &self.options.link);
+        let text = |contender: &Contender| configuration_text(contender, &self.options.link, self.link);
         let node = self
             .contenders
             .iter()
-            .find(|other| other.carries_bundles && other.acknowledges && !other.times().is_empty());
-        let keeps = best.carries_bundles && best.acknowledges;
-        let why = match best.acknowledges {
-            true => "a plain stream: nothing is kept when it breaks",
-            false => "nobody knows what has arrived",
+            .find(|other| other.in_nodes && other.acknowledges && !other.times().is_empty());
+        let keeps = best.in_nodes && best.acknowledges;
+        let why = match (best.carries_bundles, best.acknowledges) {
+            (_, false) => "nobody knows what has arrived",
+            (false, true) => "a plain stream: nothing is kept when it breaks",
+            (true, true) => "nodes have no such links",
         };
         let winner = (!keeps && !best.times().is_empty())
             .then(|| Block::Code { caption: format!("settings: {} ({why})", best.name), text: text(best) });
@@ -490,16 +494,28 @@ fn file_names(paths: &[PathBuf]) -> String {
     }
 }
 
-/// The settings of the winner where they differ from what is set without being said.
-fn configuration_text(best: &Contender, link: &str) -> String {
+/// The settings of the winner where they differ from what is set without being said, as a node's configuration has them.
+fn configuration_text(best: &Contender, link: &str, profile: &LinkProfile) -> String {
     let (stack, variant) = stack::find(&best.name).expect("a name of the table");
     let defaults = stack.defaults();
-    let said = toml_text::durations_written(&toml_text::difference(&best.settings, &defaults));
-    let body = match said.is_empty() {
-        true => "# Everything as it is without being said.\n".to_owned(),
-        false => toml::to_string(&said).expect("settings are TOML"),
-    };
-    format!("# {}/{}: {}.\n# For the link \"{link}\".\n{body}", stack.name, variant.name, variant.about)
+    let mut said = toml_text::durations_written(&toml_text::difference(&best.settings, &defaults));
+    // In a node the links of AX.25 are configured with their TNC.
+    let of_tnc = said.remove("ax25").filter(|_| best.in_nodes);
+    let written = |table: &toml::Table| toml::to_string(table).expect("settings are TOML");
+    let mut text =
+        format!("# {}/{}: {}.\n# For the link \"{link}\".\n", stack.name, variant.name, variant.about);
+    if let (Some(kind), Some(radio)) = (stack.node_kind, &profile.radio) {
+        text +=
+            &format!("# Its [[link]] has kind = \"{kind}\".\n[[tnc]]\n\n{}\n", radio.as_configured(profile));
+    }
+    if let Some(toml::Value::Table(keys)) = &of_tnc {
+        text += &format!("[tnc.ax25]\n{}\n", written(keys));
+    }
+    text += &written(&said);
+    if said.is_empty() && of_tnc.is_none() {
+        text += "# Everything else is as it comes.\n";
+    }
+    text
 }
 
 fn assumptions(radio: bool) -> Vec<Assumption> {

@@ -170,8 +170,8 @@ impl Sweep<'_> {
             results = results.with(plot);
         }
         let mut ledgers = Section::new("Where the time went")
-            .with("On average, one bar a point, each hop's line towards the destination. Every run's entries sum to its \
-                   elapsed time.");
+            .with("On average, one bar a point, each hop's line towards the destination, or its radio channel, whoever sent. Every \
+                   run's entries sum to its elapsed time.");
         for hop in 0..self.scenario.hops() {
             let title =
                 format!("Hop {}: {} to {}", hop + 1, self.scenario.nodes[hop], self.scenario.nodes[hop + 1]);

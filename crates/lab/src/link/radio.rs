@@ -136,6 +136,16 @@ impl RadioChannel {
         format!("{tx_delay_ms} ms, {tx_tail_ms} ms, {slot_time_ms} ms, {persistence}")
     }
 
+    /// The channel as a node's configuration has it, with its TNC.
+    pub fn as_configured(&self, link: &LinkProfile) -> String {
+        let RadioChannel { tx_delay_ms, tx_tail_ms, slot_time_ms, persistence, .. } = self;
+        format!(
+            "[tnc.kiss]\nrate-bps = {}\ntx-delay = \"{tx_delay_ms} ms\"\ntx-tail = \"{tx_tail_ms} ms\"\n\
+             slot-time = \"{slot_time_ms} ms\"\npersistence = {persistence}\n",
+            link.rate_bps
+        )
+    }
+
     /// The longest key-up.
     pub fn key_up_max(&self) -> Duration {
         Duration::from_secs_f64(self.key_up_max_s)

@@ -6,6 +6,7 @@
 use super::node::ONWARD_LINK;
 use super::{Place, Tally};
 use crate::run::{INWARD, ONWARD};
+use bytes::Bytes;
 use longwire_proto::ax25::{
     self, Callsign, Carriage, Frame, InterfaceTo, Internet, LinkConfig, Modulo, Peer,
 };
@@ -16,10 +17,11 @@ use longwire_proto::service::{
 };
 use longwire_proto::tcp::wire::{Flags, Ipv4Header, Segment};
 use longwire_proto::time::Instant;
+use longwire_proto::uicl;
 use std::collections::BTreeMap;
 
 /// The link of every node but the first towards the source.
-const INWARD_LINK: LinkId = LinkId(0);
+pub(super) const INWARD_LINK: LinkId = LinkId(0);
 
 type Links = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
@@ -135,12 +137,14 @@ impl Engine for Stations {
     }
 }
 
-/// Tells what the bytes of a TCP segment are for, which AX.25 takes for its user's: headers, acknowledgements, data that
-/// were sent before.
+/// Tells what the bytes of a frame are for where AX.25 takes them all for its user's: headers, acknowledgements and what was
+/// sent before, of TCP and of bundles in UI frames.
 #[derive(Debug, Default)]
 struct Segments {
-    /// By ports: the highest number sent.
+    /// Of TCP, by ports: the highest number sent.
     highest: BTreeMap<(u16, u16), u32>,
+    /// Of bundles, by transfer: segments below this one were sent.
+    next: BTreeMap<u32, u16>,
 }
 
 impl Segments {
@@ -154,43 +158,74 @@ impl Segments {
         }
     }
 
-    /// None for what holds no TCP segment.
-    fn shares(&mut self, bytes: &bytes::Bytes) -> Option<Shares> {
-        // The protocol identifier is found the same way in frames of both kinds where the numbers are short.
-        let segment = [Modulo::Eight, Modulo::Extended].into_iter().find_map(|modulo| {
-            let frame = Frame::decode(&mut bytes.clone(), modulo).ok()?;
-            let carries = matches!(frame.control, Control::Information { .. } | Control::Unnumbered { .. });
-            (carries && frame.pid == pid::INTERNET).then_some(frame.information).and_then(segment_in)
-        })?;
+    /// None for what holds neither.
+    fn shares(&mut self, bytes: &Bytes) -> Option<Shares> {
         let whole = bytes.len() as u32;
+        // The numbers of a link may be long ones: then the protocol identifier is found behind another octet.
+        let frames =
+            [Modulo::Eight, Modulo::Extended].map(|modulo| Frame::decode(&mut bytes.clone(), modulo).ok());
+        if let [Some(Frame { control: Control::Unnumbered { .. }, information, pid: pid::NONE, .. }), _] =
+            &frames
+        {
+            let packet = uicl::wire::Packet::decode(&mut information.clone()).ok()?;
+            return Some(self.shares_of_packet(&packet, whole));
+        }
+        let carries = |frame: &Frame| {
+            let carries = matches!(frame.control, Control::Information { .. } | Control::Unnumbered { .. });
+            carries && frame.pid == pid::INTERNET
+        };
+        let segment =
+            frames.into_iter().flatten().filter(carries).find_map(|frame| segment_in(frame.information))?;
+        Some(self.shares_of_segment(&segment, whole))
+    }
+
+    fn shares_of_packet(&mut self, packet: &uicl::wire::Packet, whole: u32) -> Shares {
+        use uicl::wire::Packet;
+        match packet {
+            Packet::Segment { transfer, index, data, .. } => {
+                let next = self.next.entry(*transfer).or_default();
+                let again = index < next;
+                *next = (*next).max(index + 1);
+                match again {
+                    true => Shares { repeated: whole, ..Shares::default() },
+                    false => Shares { payload: data.len() as u32, ..Shares::default() },
+                }
+            }
+            Packet::Query { .. } | Packet::Cancel { .. } => Shares { control: whole, ..Shares::default() },
+            Packet::Request { .. } | Packet::Confirm { .. } | Packet::Refuse { .. } => {
+                Shares { acknowledgement: whole, ..Shares::default() }
+            }
+        }
+    }
+
+    fn shares_of_segment(&mut self, segment: &Segment, whole: u32) -> Shares {
         let length = segment.length();
         if length == 0 {
-            return Some(Shares { acknowledgement: whole, ..Shares::default() });
+            return Shares { acknowledgement: whole, ..Shares::default() };
         }
         let end = segment.sequence.wrapping_add(length);
         let ports = (segment.source_port, segment.destination_port);
         let opens = segment.flags.contains(Flags::SYN);
-        let fresh = match self.highest.get(&ports) {
-            Some(highest) if !opens => end.wrapping_sub(*highest).min(1 << 31) as i32 > 0,
-            _ => true,
-        };
-        if !fresh {
-            return Some(Shares { repeated: whole, ..Shares::default() });
+        // Numbers are compared within half their circle (RFC 9293 3.4).
+        let fresh = self.highest.get(&ports).is_none_or(|highest| (end.wrapping_sub(*highest) as i32) > 0);
+        if !fresh && !opens {
+            return Shares { repeated: whole, ..Shares::default() };
         }
         self.highest.insert(ports, end);
-        Some(match segment.payload.len() as u32 {
+        match segment.payload.len() as u32 {
             0 => Shares { control: whole, ..Shares::default() },
             payload => Shares { payload, ..Shares::default() },
-        })
+        }
     }
 }
 
-fn segment_in(packet: bytes::Bytes) -> Option<Segment> {
+fn segment_in(packet: Bytes) -> Option<Segment> {
     const TCP: u8 = 6;
     let mut rest = packet;
     let header = Ipv4Header::decode(&mut rest).ok()?;
-    let mut payload = rest
-        .get(..usize::from(header.payload_bytes))
-        .map(|_| rest.slice(..usize::from(header.payload_bytes)))?;
-    (header.protocol == TCP).then(|| Segment::decode(&mut payload, header.source, header.destination).ok())?
+    let length = usize::from(header.payload_bytes);
+    if header.protocol != TCP || rest.len() < length {
+        return None;
+    }
+    Segment::decode(&mut rest.slice(..length), header.source, header.destination).ok()
 }

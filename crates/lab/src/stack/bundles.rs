@@ -136,6 +136,20 @@ pub(super) fn agent_over<L>(
 where
     L: Engine<Above = Many<LinkId, Bundles>, Below = Many<InterfaceId, Frames>> + Send + 'static,
 {
+    agent_over_both(links, None, settings, place, boot)
+}
+
+/// The same where the link towards the source has to be opened, too: nobody calls.
+pub(super) fn agent_over_both<L>(
+    links: L,
+    inward: Option<LinkId>,
+    settings: &agent::Config,
+    place: &Place,
+    boot: &Boot,
+) -> NodeEngine<Task>
+where
+    L: Engine<Above = Many<LinkId, Bundles>, Below = Many<InterfaceId, Frames>> + Send + 'static,
+{
     let watched = (!place.is_destination()).then_some((ONWARD_LINK, place.position));
     let links = Witness::new(links, watched, place.bundles.clone());
     let node = place.node_id(place.position);
@@ -143,7 +157,8 @@ where
     let agent = Agent::new(config, boot.rng.fork("agent")).expect("node names are checked with the scenario");
     let ports = Beside { first: Through::<Storage>::new(), second: links };
     let options = SendOptions { lifetime: LIFETIME, ..SendOptions::default() };
-    let files = FilesOverBundles::new(setup(place, boot.dtn_ms), place.endpoint(), options);
+    let said = setup(place, boot.dtn_ms).into_iter().chain(inward.map(|link| AppRequest::OpenLink { link }));
+    let files = FilesOverBundles::new(said.collect(), place.endpoint(), options);
     Box::new(Stack::new(files, Stack::new(agent, ports)))
 }
 

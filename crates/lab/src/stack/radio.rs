@@ -10,8 +10,8 @@
 //!                              Stations: one a channel, over links or UI frames
 //! ```
 
-use super::air::{Stations, internet};
-use super::bundles::agent_over;
+use super::air::{INWARD_LINK, Stations, internet};
+use super::bundles::{agent_over, agent_over_both};
 use super::node::{Counted, Diskless, FILE_PORT, ONWARD_LINK, checked, counted_host};
 use super::{Assembly, Place, linux_6_as_installed, round_trip};
 use crate::error::Error;
@@ -26,10 +26,11 @@ use longwire_proto::bp::agent;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{Frames, InterfaceId, LinkId, Many, Packets, Port, Storage};
+use longwire_proto::service::{Datagrams, Frames, InterfaceId, LinkId, Many, Packets, Port, Storage};
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{self, Packaging, PacketSession, Session};
 use longwire_proto::time::{Duration, Instant};
+use longwire_proto::uicl::{self, Group};
 use longwire_sim::{Boot, NodeEngine};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -75,7 +76,7 @@ pub(super) fn assemble_link(settings: Table, _: &[LinkProfile]) -> Result<Assemb
     let make = move |place: &Place, _: Boot| -> NodeEngine<Task> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let streams = Fan::new(|_: LinkId, _| Some(StreamOverPackets::default()));
-        let below = Stack::new(streams, links_of(place, &parsed.ax25));
+        let below = Stack::new(streams, LinksOf(stations(place, &parsed.ax25)));
         Box::new(Diskless::<_, Storage>::new(Stack::new(files, below)))
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
@@ -86,14 +87,14 @@ pub(super) fn assemble_link(settings: Table, _: &[LinkProfile]) -> Result<Assemb
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct SegmentSettings {
     agent: agent::Config,
-    tcpcl: tcpcl::Config,
+    ax25cm: tcpcl::Config,
     ax25: LinkConfig,
 }
 
 impl Default for SegmentSettings {
     fn default() -> Self {
-        let tcpcl = tcpcl::Config { connect_timeout: Some(NEVER), ..tcpcl::Config::ax25("") };
-        SegmentSettings { agent: agent::Config::default(), tcpcl, ax25: LinkConfig::default() }
+        let ax25cm = tcpcl::Config { connect_timeout: Some(NEVER), ..tcpcl::Config::ax25("") };
+        SegmentSettings { agent: agent::Config::default(), ax25cm, ax25: LinkConfig::default() }
     }
 }
 
@@ -108,19 +109,19 @@ pub(super) fn segment_defaults() -> Table {
 /// AX25CM-CL with this window of frames and an acknowledgement every so many segments.
 pub(super) fn segments<const K: u8, const SEGMENTS: u32>(links: &[LinkProfile]) -> Table {
     let plain = SegmentSettings::default();
-    let tcpcl = tcpcl::Config { ack_window: SEGMENTS, ..plain.tcpcl };
-    toml_text::to_table(&SegmentSettings { tcpcl, ax25: window(links, K), ..plain })
+    let ax25cm = tcpcl::Config { ack_window: SEGMENTS, ..plain.ax25cm };
+    toml_text::to_table(&SegmentSettings { ax25cm, ax25: window(links, K), ..plain })
 }
 
 /// Bundles over AX25CM-CL.
 pub(super) fn assemble_segments(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: SegmentSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
-    checked(parsed.tcpcl.check(), "tcpcl")?;
+    checked(parsed.ax25cm.check(), "ax25cm")?;
     checked(parsed.ax25.check(), "ax25")?;
     let make = move |place: &Place, boot: Boot| {
-        let sessions = packet_sessions(&parsed.tcpcl, place, boot.rng.fork("tcpcl"));
-        let below = Stack::new(sessions, links_of(place, &parsed.ax25));
+        let sessions = packet_sessions(&parsed.ax25cm, place, boot.rng.fork("tcpcl"));
+        let below = Stack::new(sessions, LinksOf(stations(place, &parsed.ax25)));
         agent_over(below, &parsed.agent, place, &boot)
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions: Vec::new(), settings })
@@ -180,8 +181,64 @@ pub(super) fn assemble_own(settings: Table, _: &[LinkProfile]) -> Result<Assembl
             Some(ax25cl::Config { peer_node_id, ..plain.clone() })
         };
         let sessions = ax25cl::Sessions::new(Box::new(configure), boot.rng.fork("ax25cl"));
-        let below = Stack::new(sessions, links_of(place, &parsed.ax25));
+        let below = Stack::new(sessions, LinksOf(stations(place, &parsed.ax25)));
         agent_over(below, &parsed.agent, place, &boot)
+    };
+    Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions: Vec::new(), settings })
+}
+
+/// The settings of bundles over UI frames.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct GroupSettings {
+    agent: agent::Config,
+    uicl: uicl::Config,
+    ax25: LinkConfig,
+}
+
+/// What is set without being said.
+pub(super) fn group_defaults() -> Table {
+    toml_text::to_table(&GroupSettings::default())
+}
+
+/// UI frames to a group of one, answers in the time that one takes on the channel.
+pub(super) fn group(links: &[LinkProfile]) -> Table {
+    let plain = GroupSettings::default();
+    let slowest = links.iter().min_by_key(|link| link.rate_bps);
+    let uicl = match slowest.and_then(|link| link.believed_radio()) {
+        Some((radio, _)) => {
+            let rate_bps = u64::from(radio.rate_bps);
+            // Frames of 64 bytes: a question, an answer. In whole milliseconds.
+            let millis = |time: Duration| Duration::from_millis(time.as_millis() as u64 + 1);
+            let frame = Duration::from_secs_f64(512.0 / rate_bps as f64);
+            let (access, slot) = (millis(radio.access()), millis(radio.access() + frame));
+            let answer_slot = slot.min(Duration::from_secs(65));
+            uicl::Config { rate_bps, access, answer_slot, ..plain.uicl }
+        }
+        None => plain.uicl,
+    };
+    toml_text::to_table(&GroupSettings { uicl, ax25: window(links, 7), ..plain })
+}
+
+/// Bundles over UI frames.
+pub(super) fn assemble_group(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
+    let parsed: GroupSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    checked(parsed.agent.check(), "agent")?;
+    checked(parsed.uicl.check(), "uicl")?;
+    checked(parsed.ax25.check(), "ax25")?;
+    let make = move |place: &Place, boot: Boot| {
+        let node_id = place.node_id(place.position);
+        let next = (!place.is_destination()).then(|| place.node_id(place.position + 1));
+        let plain = uicl::Config { node_id, ..parsed.uicl.clone() };
+        let rng = boot.rng.fork("uicl");
+        let groups = Fan::new(move |link: LinkId, _| {
+            let members = next.clone().filter(|_| link == ONWARD_LINK).into_iter().collect();
+            let config = uicl::Config { members, ..plain.clone() };
+            Some(Group::new(config, rng.fork(&link.0.to_string())))
+        });
+        let inward = (place.position > 0).then_some(INWARD_LINK);
+        let below = Stack::new(groups, FramesOf(stations(place, &parsed.ax25)));
+        agent_over_both(below, inward, &parsed.agent, place, &boot)
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions: Vec::new(), settings })
 }
@@ -254,19 +311,21 @@ pub(super) fn assemble_internet(settings: Table, _: &[LinkProfile]) -> Result<As
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
         let link = LinkConfig { protocol: pid::INTERNET, ..parsed.ax25.clone() };
-        let stations = Counted::new(Stations::new(place, &link), place.tally.clone(), Stations::count);
-        let below = Stack::new(internet(place, parsed.carriage), stations);
+        let below = Stack::new(internet(place, parsed.carriage), stations(place, &link));
         Box::new(Diskless::<_, Storage>::new(Stack::new(files, Stack::new(host, below))))
     };
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
 }
 
-fn links_of(place: &Place, link: &LinkConfig) -> LinksOf {
-    LinksOf(Counted::new(Stations::new(place, link), place.tally.clone(), Stations::count))
+fn stations(place: &Place, link: &LinkConfig) -> Counted<Stations> {
+    Counted::new(Stations::new(place, link), place.tally.clone(), Stations::count)
 }
 
 /// Stations of which only the links are used.
 struct LinksOf(Counted<Stations>);
+
+/// Stations of which only frames of no link are used.
+struct FramesOf(Counted<Stations>);
 
 impl Engine for LinksOf {
     type Above = Many<LinkId, Packets>;
@@ -284,6 +343,34 @@ impl Engine for LinksOf {
     fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
         loop {
             if let Port::First(said) = self.0.poll_indication()? {
+                return Some(said);
+            }
+        }
+    }
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        self.0.poll_request(now)
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.0.poll_timeout()
+    }
+}
+
+impl Engine for FramesOf {
+    type Above = Many<LinkId, Datagrams>;
+    type Below = Many<InterfaceId, Frames>;
+
+    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
+        self.0.handle_request(now, Port::Second(request));
+    }
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
+        self.0.handle_indication(now, indication);
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.0.handle_timeout(now);
+    }
+    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
+        loop {
+            if let Port::Second(said) = self.0.poll_indication()? {
                 return Some(said);
             }
         }
