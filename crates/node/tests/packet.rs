@@ -8,7 +8,10 @@ use common::{App, DEADLINE, config, payload, start, web};
 use longwire_node::Node;
 use longwire_node::message::Options;
 use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Supervisory, Unnumbered};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 
 /// A channel on which nothing takes long, and links that are given up soon.
 fn tnc(air: &Air, at: usize, callsign: &str) -> String {
@@ -255,6 +258,37 @@ fn events_of_tncs(at: std::net::SocketAddr, count: usize) -> Vec<serde_json::Val
         .filter(|event| event["event"].as_str().is_some_and(|name| name.starts_with("tnc")))
         .take(count)
         .collect()
+}
+
+/// A TNC on a serial line: a pseudo-terminal, whose far end is the one that the air has over TCP.
+#[test]
+fn a_tnc_may_be_on_a_serial_line() {
+    let air = Air::new();
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&master).expect("it is ours");
+    unlockpt(&master).expect("it is ours");
+    let path = ptsname(&master, vec![]).expect("it has a name").into_string().expect("of letters");
+    let (mut heard, mut said) = (File::from(master.try_clone().expect("a copy")), File::from(master));
+    let mut line = TcpStream::connect(air.at(0)).expect("the TNC takes programs");
+    let mut back = line.try_clone().expect("a copy");
+    // Each ends when the other side of its line does.
+    let there = std::thread::spawn(move || {
+        let _ = std::io::copy(&mut heard, &mut line);
+        let _ = line.shutdown(std::net::Shutdown::Both);
+    });
+    let here = std::thread::spawn(move || std::io::copy(&mut back, &mut said).is_ok());
+    let serial = tnc(&air, 0, "AL1CE-1").replace(
+        &format!("address = '{}'", air.at(0)),
+        &format!("serial = '{path}'\nserial-rate-bps = 38_400"),
+    );
+    let link = link("bob", "ax25cl", "B0B-2", "");
+    let (alice, bob) = (start(config(&format!("node = 'dtn://alice/'\n{serial}{link}"))), bob(&air));
+    let (mut one, mut other) = (App::new(&alice), App::new(&bob));
+    both_ways(&mut one, &mut other, 5000, |_, _| {});
+    assert_eq!(one.status()["tncs"][0]["address"], format!("{path}@38400"));
+    drop((one, alice));
+    there.join().expect("it ends");
+    here.join().expect("it ends");
 }
 
 /// Links over a TNC come and go with the configuration; TNCs do with the next start.
