@@ -123,9 +123,15 @@ impl Ether {
     /// # Panics
     /// If it is a radio channel, which has no directions.
     pub(crate) fn line_index(&self, channel: ChannelId, direction: Direction) -> u32 {
+        let line = self.find_line(channel, direction);
+        line.unwrap_or_else(|| panic!("{channel:?} is a radio channel, which has no directions"))
+    }
+
+    /// The line of a channel in this direction; none if it is a radio channel.
+    pub(crate) fn find_line(&self, channel: ChannelId, direction: Direction) -> Option<u32> {
         match self.channels[channel.0 as usize] {
-            Medium::Lines(forward) => forward + u32::from(direction == Direction::Backward),
-            Medium::Radio(_) => panic!("{channel:?} is a radio channel, which has no directions"),
+            Medium::Lines(forward) => Some(forward + u32::from(direction == Direction::Backward)),
+            Medium::Radio(_) => None,
         }
     }
 

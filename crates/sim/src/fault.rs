@@ -20,7 +20,7 @@ pub enum Fault {
     Restart(NodeId),
     /// The node's clock is from now on this one.
     Clock(NodeId, ClockConfig),
-    /// The one-way delay is from now on this one.
+    /// The one-way delay is from now on this one. A radio channel has none, and stays as it is.
     Delay(ChannelId, Direction, Delay),
     /// The node's disk fails at everything (true) or works again (false).
     DiskFails(NodeId, bool),

@@ -521,8 +521,9 @@ impl<A: Service> Simulation<A> {
             Fault::Clock(node, clock) => self.nodes[node.0 as usize].clock = clock,
             Fault::Delay(channel, direction, delay) => {
                 assert!(delay.is_ordered(), "the points of a delay schedule are in order of time");
-                let line = self.ether.line_index(channel, direction);
-                self.ether.lines[line as usize].config.delay = delay;
+                if let Some(line) = self.ether.find_line(channel, direction) {
+                    self.ether.lines[line as usize].config.delay = delay;
+                }
             }
             Fault::DiskFails(node, failing) => self.nodes[node.0 as usize].disk.set_failing(failing),
             Fault::DamageRecord(node, record) => {

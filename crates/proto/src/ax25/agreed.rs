@@ -2,6 +2,8 @@
 
 use super::config::{LinkConfig, Radio};
 use super::frame::Modulo;
+use super::link::Link;
+use super::segment;
 use super::xid::{Options, Parameters, Recovery};
 
 /// What both stations work by.
@@ -50,5 +52,31 @@ pub(super) fn offer(config: &LinkConfig, radio: &Radio, modulo: Modulo) -> Param
         window_frames: Some(config.window(modulo, config.recovery)),
         acknowledge_timer: None,
         retries: Some(config.retries),
+    }
+}
+
+impl Link {
+    /// What the peer says that it can do holds from now on, as far as this side can.
+    pub(super) fn agree(&mut self, theirs: &Parameters) {
+        let agreed = self.offer().agree(theirs);
+        if let Some(Options { recovery, segmenter, .. }) = agreed.options {
+            (self.agreed.recovery, self.agreed.segmenter) = (recovery, segmenter);
+        }
+        let ours = self.config.window(self.agreed.modulo, self.agreed.recovery);
+        self.agreed.window = agreed.window_frames.map_or(ours, |theirs| theirs.clamp(1, ours));
+        if let Some(bytes) = agreed.information_bytes_max {
+            self.agreed.information_bytes_max = bytes.clamp(2, self.config.information_bytes_max);
+        }
+        self.keep_promise();
+        self.agreed.retries = agreed.retries.unwrap_or(self.agreed.retries).max(1);
+    }
+
+    /// What the user was told to be the longest packet goes on, whatever the peer says later of what it takes.
+    fn keep_promise(&mut self) {
+        let promised = self.promised_bytes;
+        self.agreed.segmenter |= promised > self.config.information_bytes_max;
+        let least = if self.agreed.segmenter { segment::information_bytes_min(promised) } else { promised };
+        let bytes = self.agreed.information_bytes_max.max(least);
+        self.agreed.information_bytes_max = bytes.min(self.config.information_bytes_max);
     }
 }

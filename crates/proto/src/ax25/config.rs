@@ -88,7 +88,7 @@ impl Radio {
 pub struct LinkConfig {
     /// Which version it is opened in. Default the best.
     pub version: Version,
-    /// The longest information field (N1), bytes. Default 256. 6.7.2.1.
+    /// The longest information field that is sent (N1), 2 to 4,096 bytes. Default 256. 6.7.2.1.
     pub information_bytes_max: u32,
     /// Frames on their way at a time (k) with modulo 8, 1 to 7. Default 7. 6.7.2.3.
     pub window_frames: u8,
@@ -146,7 +146,7 @@ impl LinkConfig {
     /// # Errors
     /// The first that is out of its range.
     pub fn check(&self) -> Result<(), Fault> {
-        number("information-bytes-max", self.information_bytes_max, 1..=4096, "256 is usual")?;
+        number("information-bytes-max", self.information_bytes_max, 2..=4096, "256 is usual")?;
         number("window-frames", self.window_frames, 1..=7, "modulo 8 has seven")?;
         number("extended-window-frames", self.extended_window_frames, 1..=127, "modulo 128 has 127")?;
         at_least("retries", self.retries, 1, "10 is usual")?;

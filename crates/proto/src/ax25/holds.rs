@@ -3,7 +3,7 @@
 use super::config::{Config, LinkConfig};
 use super::receive::information_bytes_heard_max;
 use super::segment;
-use super::station::{KNOWN_MAX, REPEATED_MAX, UNCONNECTED_MAX, WAITING_MAX};
+use super::station::{KNOWN_MAX, LEAVING_FRAMES_MAX, REPEATED_MAX, UNCONNECTED_MAX, WAITING_MAX};
 
 /// What a station holds at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Holds {
             links,
             waiting_frames: REPEATED_MAX + UNCONNECTED_MAX,
             information_bytes,
-            leaving_frames: 128 * links,
+            leaving_frames: LEAVING_FRAMES_MAX,
             known: 2 * KNOWN_MAX + WAITING_MAX,
         }
     }

@@ -6,7 +6,7 @@ use super::frame::{Control, Frame, Modulo, Unnumbered};
 use super::receive::Receiver;
 use super::station::Phase;
 use super::transmit::Sender;
-use super::xid::{Options, Parameters};
+use super::xid::Parameters;
 use super::{Callsign, segment};
 use crate::service::{CloseReason, PacketsIndication, Shares};
 use crate::time::{Duration, Instant, Timers};
@@ -97,6 +97,8 @@ pub(super) struct Link {
     unanswered_calls: u8,
     /// The peer was heard to use the link as it stands.
     met: bool,
+    /// The longest packet that the user was told of, bytes; 0: it was not told yet.
+    pub(super) promised_bytes: u32,
     /// The smoothed time from the end of what was sent to its answer, and its deviation.
     round_trip: Option<(Duration, Duration)>,
     /// When what waits for an answer had left.
@@ -133,6 +135,7 @@ impl Link {
             extensions: 0,
             unanswered_calls: 0,
             met: false,
+            promised_bytes: 0,
             round_trip: None,
             left_at: None,
             leaving: 0,
@@ -256,6 +259,7 @@ impl Link {
         let bytes_max =
             if self.agreed.segmenter { segment::packet_bytes_max(bytes_best) } else { bytes_best };
         let peer = self.peer.to_string();
+        self.promised_bytes = bytes_max;
         self.indications.push_back(PacketsIndication::Connected { bytes_max, bytes_best, peer });
     }
 
@@ -320,19 +324,6 @@ impl Link {
         let mut information = BytesMut::new();
         self.offer().encode(&mut information);
         self.say(command, Unnumbered::ExchangeIdentification, true, information.freeze());
-    }
-
-    fn agree(&mut self, theirs: &Parameters) {
-        let agreed = self.offer().agree(theirs);
-        if let Some(Options { recovery, segmenter, .. }) = agreed.options {
-            (self.agreed.recovery, self.agreed.segmenter) = (recovery, segmenter);
-        }
-        let ours = self.config.window(self.agreed.modulo, self.agreed.recovery);
-        self.agreed.window = agreed.window_frames.map_or(ours, |theirs| theirs.clamp(1, ours));
-        if let Some(bytes) = agreed.information_bytes_max {
-            self.agreed.information_bytes_max = bytes.clamp(2, self.config.information_bytes_max);
-        }
-        self.agreed.retries = agreed.retries.unwrap_or(self.agreed.retries).max(1);
     }
 
     /// How long an answer may take, from the end of what was sent: the peer's and the digipeaters' ways to the channel,
@@ -506,6 +497,10 @@ impl Link {
             }
             Control::Supervisory { function, receive, poll_final } => {
                 self.met = true;
+                if self.state == State::Identifying && frame.is_command() && poll_final {
+                    // Who was called asks how this side stands: it stands.
+                    self.open(now);
+                }
                 self.hear_supervisory(now, frame, function, receive, poll_final);
             }
         }

@@ -13,6 +13,11 @@ pub(crate) fn packet_bytes_max(information_bytes_max: u32) -> u32 {
     (information_bytes_max.saturating_sub(1)) * SEGMENTS_MAX as u32 - 1
 }
 
+/// The shortest information fields that carry a packet of so many bytes in as many segments as there may be.
+pub(super) fn information_bytes_min(packet_bytes: u32) -> u32 {
+    (packet_bytes + 1).div_ceil(SEGMENTS_MAX as u32) + 1
+}
+
 /// A packet as information fields with their protocol identifiers: one, or segments.
 pub(crate) fn cut(protocol: u8, packet: Bytes, information_bytes_max: u32) -> Vec<(u8, Bytes)> {
     if packet.len() <= information_bytes_max as usize {

@@ -25,6 +25,8 @@ pub(super) const REPEATED_MAX: usize = 256;
 pub(super) const UNCONNECTED_MAX: usize = 8;
 /// Bytes of them that rose and are not released, of each place; more are lost.
 const UNRELEASED_BYTES_MAX: u64 = 64 * 1024;
+/// Frames of which it waits to be told that they have left.
+pub(super) const LEAVING_FRAMES_MAX: usize = 1024;
 /// Peers of which something is remembered.
 pub(super) const KNOWN_MAX: usize = 256;
 
@@ -590,6 +592,12 @@ impl Station {
         self.touch(id);
         if !goes_on {
             self.airing.retain(|other| *other != id);
+        }
+        if self.tokens.len() > LEAVING_FRAMES_MAX
+            && let Some((_, (id, frames, bytes))) = self.tokens.pop_first()
+        {
+            // Nobody says when frames leave: this one has, long ago.
+            self.left(now, id, frames, bytes);
         }
         Some((bytes, shares, token))
     }

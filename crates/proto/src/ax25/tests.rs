@@ -5,4 +5,5 @@ mod hostile;
 mod links;
 mod manners;
 mod monitor;
+mod states;
 mod wire;

@@ -43,6 +43,9 @@ pub struct TncConfig {
     pub reports: Reports,
     /// The host hears whether the channel is busy. Default: no, as with KISS.
     pub tells_busy: bool,
+    /// A fault of firmware: after so many frames heard since it last sent one, it hears nothing until it sends again.
+    /// Default: it hears all.
+    pub deaf_after_frames: Option<u32>,
 }
 
 impl Default for TncConfig {
@@ -56,6 +59,7 @@ impl Default for TncConfig {
             burst_frames: 128,
             reports: Reports::Left,
             tells_busy: false,
+            deaf_after_frames: None,
         }
     }
 }
@@ -67,6 +71,7 @@ impl TncConfig {
         rule(self.serial_bps != Some(0), "serial-bps is zero: a serial line has a rate")?;
         rule(self.ahead_frames > 0, "ahead-frames is zero: a controller takes a frame or more")?;
         rule(self.buffer_frames > 0, "buffer-frames is zero: there is space for a frame or more")?;
+        rule(self.deaf_after_frames != Some(0), "deaf-after-frames is zero: it would never hear anything")?;
         rule(self.burst_frames > 0, "burst-frames is zero: a key-up has a frame or more")
     }
 }
@@ -125,6 +130,9 @@ pub struct Tnc {
     turns_at: Option<Instant>,
     joined: bool,
     swallowed: u64,
+    /// Frames heard since it last sent one.
+    heard_in_a_row: u32,
+    unheard: u64,
 }
 
 impl Tnc {
@@ -155,12 +163,19 @@ impl Tnc {
             turns_at: None,
             joined: false,
             swallowed: 0,
+            heard_in_a_row: 0,
+            unheard: 0,
         }
     }
 
     /// Frames for which there was no space.
     pub fn swallowed(&self) -> u64 {
         self.swallowed
+    }
+
+    /// Frames that it did not hear because it was deaf.
+    pub fn unheard(&self) -> u64 {
+        self.unheard
     }
 
     fn host_room(&self) -> u32 {
@@ -180,6 +195,11 @@ impl Tnc {
     }
 
     fn hear(&mut self, now: Instant, bytes: Bytes) {
+        if self.config.deaf_after_frames.is_some_and(|most| self.heard_in_a_row >= most) {
+            self.unheard += 1;
+            return;
+        }
+        self.heard_in_a_row += 1;
         self.processor_up = self.processor_up.max(now) + self.config.frame_time;
         self.line_up = self.line_up.max(self.processor_up) + serial_time(self.config.serial_bps, &bytes);
         self.to_host.push_back((self.line_up, bytes));
@@ -228,6 +248,7 @@ impl Tnc {
             return None;
         }
         let Held { bytes, token, shares, .. } = self.held.pop_front()?;
+        self.heard_in_a_row = 0;
         self.room -= 1;
         self.burst += 1;
         let own = self.next_token;

@@ -268,3 +268,20 @@ fn values_that_make_no_sense_are_named() {
     let error = toml::from_str::<RadioConfig>("[[stations]]\ntx-delay = 150").expect_err("no unit");
     assert!(error.to_string().contains("tx-delay"), "{error}");
 }
+
+/// The way through the air takes no time, and a plan of faults that is drawn for any channel asks for nothing impossible.
+#[test]
+fn a_delay_changes_nothing_on_the_air() {
+    let heard_at = |delayed: bool| {
+        let (mut world, nodes, channel) = talkers(1, 2, channel_of(eager()));
+        if delayed {
+            let delay = Delay::Constant(Duration::from_secs(3));
+            world.apply(Fault::Delay(channel, Direction::Forward, delay));
+        }
+        world.request(nodes[0], say(1, 100));
+        world.run_until(Instant::from_secs(20));
+        heard(&world.take_indications(), nodes[1])
+    };
+    assert_eq!(heard_at(true), heard_at(false));
+    assert_eq!(heard_at(true).len(), 1);
+}

@@ -3,6 +3,7 @@
 use crate::ax25::{Rig, closed_form, file};
 use crate::nodes::*;
 use longwire_proto::ax25::hdlc::air_bits;
+use longwire_proto::ax25::{Control, Frame, Modulo};
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::FramesIndication;
@@ -71,6 +72,7 @@ fn draw_tnc(rng: &mut Rng) -> TncConfig {
         burst_frames: 1 + rng.below(6) as u32,
         reports: [Reports::Left, Reports::Taken][rng.below(2) as usize],
         tells_busy: rng.chance(0.5),
+        deaf_after_frames: None,
     }
 }
 
@@ -213,6 +215,72 @@ fn a_link_gets_over_a_controller_that_swallows_frames() {
     }
 }
 
+/// A controller that stops receiving until its next frame (dtn-over-ax25, V.C): it is the receiver's acknowledgement after T2
+/// and the sender's question after T1 that make them hear again.
+#[test]
+fn a_link_gets_over_controllers_that_go_deaf_until_they_send() {
+    let tnc = TncConfig { deaf_after_frames: Some(3), ..TncConfig::default() };
+    for rate_bps in [1200, 9600] {
+        let radio = radio(rate_bps, 63);
+        for seed in 0..5 {
+            let mut rig = Rig::with_tncs(seed, 2, &radio, 7, &[], Some(&tnc));
+            rig.connect();
+            rig.transfer(&file());
+            assert_eq!(rig.heard, file(), "{rate_bps} bit/s, seed {seed}");
+            // The fourth frame and those behind it were said to nobody.
+            let repeated = rig.world.radio_airtime(rig.channel, (rig.nodes[0], AT)).repeated;
+            assert!(repeated > 0, "{rate_bps} bit/s, seed {seed}");
+        }
+    }
+}
+
+/// What A sent: I frames, those of them that had been sent before, and questions; and how long each window took from the
+/// controller's having it to its acknowledgement.
+fn windows(window: u8) -> (usize, usize, usize, Vec<Duration>) {
+    let tnc = TncConfig { turnaround: MS(1460), ..TncConfig::default() };
+    let mut rig = Rig::with_tncs(3, 2, &radio(1200, 255), window, &[], Some(&tnc));
+    rig.connect();
+    let frames = Arc::new(Mutex::new(Vec::new()));
+    let sink = frames.clone();
+    rig.world.set_trace(Box::new(move |record| sink.lock().expect("one thread").push(record)));
+    let mut since = rig.world.now();
+    rig.transfer(&file());
+    assert_eq!(rig.heard, file());
+    let (mut seen, mut repeated, mut questions, mut waits) = (Vec::new(), 0, 0, vec![]);
+    for record in frames.lock().expect("one thread").iter() {
+        let frame = Frame::decode(&mut record.bytes.clone(), Modulo::Eight).expect("a frame");
+        match frame.control {
+            Control::Information { .. } => {
+                repeated += usize::from(seen.contains(&frame.information));
+                seen.push(frame.information);
+            }
+            Control::Supervisory { .. } if record.from.node == rig.nodes[0] => questions += 1,
+            Control::Supervisory { .. } => {
+                let at = record.received.expect("nothing is lost");
+                waits.push(at.saturating_since(since));
+                since = at;
+            }
+            Control::Unnumbered { .. } => {}
+        }
+    }
+    (seen.len(), repeated, questions, waits)
+}
+
+/// The flood of the published trials (dtn-over-ax25, V.A): a T1 of 10 s ran out while a window of four was still on its
+/// way, and all was sent again and again. Here T1 counts from the end of the last frame, and is as long as the answer
+/// needs: it runs out in no window, and nothing is sent twice.
+#[test]
+fn a_constant_timer_would_flood_and_the_computed_one_does_not() {
+    const PUBLISHED: Duration = Duration::from_secs(10);
+    for window in [1, 4, 7] {
+        let (sent, repeated, questions, waits) = windows(window);
+        assert_eq!((sent, repeated, questions), (29, 0, 0), "k = {window}");
+        let late = waits.iter().filter(|wait| **wait > PUBLISHED).count();
+        println!("k = {window}: {late} of {} windows take longer than 10 s: {waits:?}", waits.len());
+        assert_eq!(late > 0, window > 1, "k = {window}: {waits:?}");
+    }
+}
+
 #[test]
 fn values_that_make_no_sense_are_named() {
     let refused = |config: TncConfig| config.validate().expect_err("it makes no sense");
@@ -222,6 +290,7 @@ fn values_that_make_no_sense_are_named() {
     assert!(refused(TncConfig { ahead_frames: 0, ..tnc() }).contains("ahead-frames"));
     assert!(refused(TncConfig { buffer_frames: 0, ..tnc() }).contains("buffer-frames"));
     assert!(refused(TncConfig { burst_frames: 0, ..tnc() }).contains("burst-frames"));
+    assert!(refused(TncConfig { deaf_after_frames: Some(0), ..tnc() }).contains("deaf-after-frames"));
     let text = "serial-bps = 9600\nframe-time-ms = 2.5\nturnaround-ms = 1460\nreports = \"never\"\n";
     let read: TncConfig = toml::from_str(text).expect("it reads");
     let frame_time = Duration::from_micros(2500);
