@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output::talk;
 use crate::reach::print;
 use clap::Args;
-use longwire_node::tnc::{Heard, Line, listen};
+use longwire_node::tnc::{Heard, Place, listen};
 use longwire_proto::ax25::{
     self, Callsign, Control, Frame, Modulo, Supervisory, Unnumbered, Watcher, Windows,
 };
@@ -22,7 +22,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// station until the other one is heard; what digipeaters repeat is shown and not counted.
 #[derive(Debug, Args)]
 pub(crate) struct Monitor {
-    /// The TNC, in KISS mode: host:port, /dev/ttyUSB0, or with a speed /dev/ttyUSB0@38400 [default speed: 9600]
+    /// The TNC, in KISS mode: host:port, /dev/ttyUSB0, or with a speed /dev/ttyUSB0@38400 [default speed: 9600]; or a server
+    /// that speaks AGWPE: agwpe:host:port
     #[arg(long, value_name = "WHERE")]
     tnc: String,
     /// The TNC's port, or its address among those of one line, 0 to 15
@@ -38,7 +39,7 @@ pub(crate) struct Monitor {
 
 impl Monitor {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let line: Line = self
+        let place: Place = self
             .tnc
             .parse()
             .map_err(|what| Failure::Usage(Error::new(format!("`{}` is no TNC", self.tnc)).hint(what)))?;
@@ -49,9 +50,13 @@ impl Monitor {
         };
         let config = Config { port: self.port, checksum, ..Config::default() };
         config.check().map_err(|fault| Failure::Usage(Error::new(fault.to_string()).hint(fault.hint)))?;
+        if matches!(place, Place::Agwpe(_)) && checksum != Checksum::None {
+            let error = Error::new("AGWPE has no checksum".to_owned());
+            return Err(Failure::Usage(error.hint("--checksum is for a TNC in KISS mode")));
+        }
         let mut watcher = Watcher::new();
         let mut outcome = Ok(());
-        let listening = listen(line, config, |heard| {
+        let listening = listen(place, config, |heard| {
             outcome = self.show(&mut watcher, heard);
             if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });

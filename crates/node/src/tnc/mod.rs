@@ -17,7 +17,7 @@ mod listen;
 #[cfg(test)]
 mod tests;
 
-pub use listen::{Heard, listen};
+pub use listen::{Heard, Place, listen};
 
 use crate::patient::Patience;
 use crate::pressure::Pressure;

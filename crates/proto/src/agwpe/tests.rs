@@ -1,5 +1,7 @@
 //! Frames as servers and programs write them.
 
+mod raw;
+
 use super::*;
 use crate::codec::DecodeError;
 use bytes::{Bytes, BytesMut};

@@ -55,6 +55,7 @@ pub const PLAYS: &[Play] = &[
     Play { name: "tcp host", run: host },
     Play { name: "ax25 station", run: radio::station },
     Play { name: "kiss tnc", run: radio::tnc },
+    Play { name: "agwpe port", run: radio::agwpe_port },
     Play { name: "bundle agent", run: agent },
 ];
 

@@ -6,12 +6,12 @@ use crate::ax25::{
     Supervisory, Unnumbered, Version,
 };
 use crate::fuzz::radio::ax25_frame;
-use crate::kiss;
 use crate::service::{
     DatagramsIndication, DatagramsRequest, FramesIndication, FramesRequest, LinkId, PacketsIndication,
     PacketsRequest, Port, Shares,
 };
 use crate::time::Duration;
+use crate::{agwpe, kiss};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -330,6 +330,35 @@ fn speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
         line.truncate(line.len() / 2);
     }
     line.freeze()
+}
+
+/// Plays the engine of an AGWPE server's port on a line on which such a server speaks, or something else.
+pub(super) fn agwpe_port(script: &mut Script<'_>) -> u64 {
+    let config = agwpe::Config {
+        port: script.below(2) as u8,
+        persistence: script.byte(),
+        full_duplex: script.below(4) == 0,
+        burst_frames_max: 1 + script.below(9) as u32,
+        ..agwpe::Config::default()
+    };
+    let mut provider = stream::Provider::speaking(false, server_speech);
+    play("port", agwpe::Raw::new(config), &mut Sender::default(), &mut provider, script)
+}
+
+fn server_speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
+    let (kind, data) = match script.below(16) {
+        0 => return script.bytes(100),
+        1..=7 => (agwpe::Kind::Raw, script.bytes(100)),
+        8..=13 => (agwpe::Kind::QueuedOnPort, Bytes::from(vec![script.below(3) as u8, 0, 0, 0])),
+        14 => (agwpe::Kind::QueuedOnPort, script.bytes(5)),
+        _ => (agwpe::Kind::from_octet(script.byte()), script.bytes(20)),
+    };
+    let port = script.below(2) as u8;
+    let mut line = agwpe::Frame { port, ..agwpe::Frame::new(kind) }.with(data).to_bytes();
+    if script.below(16) == 0 {
+        line.truncate(line.len() / 2);
+    }
+    line
 }
 
 /// Sends frames as there is room.
