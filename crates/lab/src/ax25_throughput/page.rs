@@ -34,6 +34,11 @@ impl Compared {
         self.ours_bps.0 >= (1.0 - WITHIN) * from && self.ours_bps.1 <= (1.0 + WITHIN) * to
     }
 
+    /// Ours, bit/s.
+    pub(super) fn words(&self) -> String {
+        range(self.ours_bps)
+    }
+
     fn record(&self) -> Record {
         let params = Params::new().with("rate_bps", self.row.rate_bps as f64).with("window", 7u32);
         let series = format!("{}, {}", self.row.who, self.row.role.word());
@@ -85,7 +90,7 @@ pub(super) fn measured_table(bench: &Bench) -> Table {
             Cell::text(row.who),
             Cell::text(row.role.word()),
             Cell::text(range(row.effective_bps)),
-            Cell::text(range(compared.ours_bps)),
+            Cell::text(compared.words()),
             Cell::text(compared.kind.to_string()),
             said(compared.holds()),
             Cell::precise(theory().throughput_bps(row.rate_bps as f64, WINDOW_MAX), 0),

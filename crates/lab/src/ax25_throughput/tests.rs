@@ -63,6 +63,22 @@ fn what_is_published_comes_out_but_for_these() {
     );
 }
 
+/// The simulated figures of the page, with four runs each.
+#[test]
+fn the_figures_of_the_page() {
+    let bench = few();
+    let windows = page::seen(&bench).into_iter().map(|seen| {
+        let page::Seen { row, mean, .. } = seen;
+        format!("{} at {} MHz, {} bit/s: {mean:.1} frames\n", row.who, row.clock, row.case.rate_bps)
+    });
+    let throughputs = page::compared(&bench).into_iter().map(|compared| {
+        let (row, ours) = (&compared.row, compared.words().replace(',', ""));
+        format!("{} as {}, {} bit/s: {ours}\n", row.who, row.role.word(), row.rate_bps)
+    });
+    let found: String = windows.chain(throughputs).collect();
+    assert_eq!(found, include_str!("figures.txt"), "\n{found}");
+}
+
 #[test]
 fn constants_are_fitted_at_1200_bit_per_s_alone() {
     let finding = reproduce(&options(2), &Progress::new());
