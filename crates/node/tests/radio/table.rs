@@ -1,6 +1,6 @@
 //! The table: a file of 7,182 bytes in each direction, and Dire Wolf to Dire Wolf, in turn on the same rig.
 //!
-//! Environment: `LONGWIRE_RADIO` measures only the rows that contain its words (`"9600 k=7"`), `LONGWIRE_RADIO_ROUNDS` another
+//! Environment: `LONGWIRE_RADIO` measures only the rows that have its words (`"9600 k=7 -lost"`), `LONGWIRE_RADIO_ROUNDS` another
 //! number of rounds than five, `LONGWIRE_RADIO_TRACE` writes what was on the air into this folder, a file a transfer.
 
 use crate::channel::Noted;
@@ -9,7 +9,7 @@ use crate::direwolf::{Air, Failure, Rig};
 use crate::transfers::{WAYS, Way};
 use longwire_proto::ax25::Watcher;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::path::Path;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 const FILE_BYTES: usize = 7182;
 const ROUNDS: usize = 5;
 /// Rigs at a time: each takes a few hundredths of a core.
-const RIGS: usize = 16;
+const RIGS: usize = 24;
 /// No transfer takes this long.
 const BOUND: Duration = Duration::from_secs(600);
 /// Sound, or we, that much behind the clock: the transfer is measured again.
@@ -61,6 +61,12 @@ fn guess(air: &Air) -> f64 {
     plain * hops / (1.0 - lost).powi(3) + 3.0
 }
 
+/// The row has this word; or, where it begins with a minus sign, has it not.
+fn is_meant(row: &str, word: &str) -> bool {
+    let has = |word: &str| row.split(' ').any(|part| part == word);
+    word.strip_prefix('-').map_or_else(|| has(word), |without| !has(without))
+}
+
 fn name(air: &Air) -> String {
     let Air { rate_bps, window, destroyed_percent, digipeater } = *air;
     let modulo = if air.is_extended() { " modulo 128" } else { "" };
@@ -72,7 +78,8 @@ fn name(air: &Air) -> String {
 /// What one row has so far.
 #[derive(Default)]
 struct Row {
-    times: [Vec<f64>; 3],
+    /// By round; infinite where it did not come to its end.
+    times: [BTreeMap<usize, f64>; 3],
     rounds: usize,
     misses: Vec<String>,
 }
@@ -106,10 +113,8 @@ pub(crate) async fn measure() {
     let filter = std::env::var("LONGWIRE_RADIO").unwrap_or_default();
     let rounds = std::env::var("LONGWIRE_RADIO_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
     let words: Vec<&str> = filter.split_whitespace().collect();
-    let airs: Vec<Air> = rows()
-        .into_iter()
-        .filter(|air| words.iter().all(|word| name(air).split(' ').any(|part| part == *word)))
-        .collect();
+    let airs: Vec<Air> =
+        rows().into_iter().filter(|air| words.iter().all(|word| is_meant(&name(air), word))).collect();
     let work = airs.iter().map(|air| guess(air) * (WAYS.len() * rounds) as f64).sum::<f64>();
     let longest = airs.iter().map(|air| guess(air) * WAYS.len() as f64).fold(0.0, f64::max);
     println!(
@@ -132,10 +137,11 @@ pub(crate) async fn measure() {
         async move {
             let _place = places.acquire().await;
             for (way, result) in one_round(air, round, file, pulse).await {
-                match result {
-                    Ok(seconds) => row.borrow_mut().times[way as usize].push(seconds),
-                    Err(failure) => row.borrow_mut().misses.push(format!("{way:?}: {failure}")),
+                let mut row = row.borrow_mut();
+                if let Err(failure) = &result {
+                    row.misses.push(format!("{way:?}: {failure}"));
                 }
+                row.times[way as usize].insert(round, result.unwrap_or(f64::INFINITY));
             }
             row.borrow_mut().rounds += 1;
             if row.borrow().rounds == rounds {
@@ -147,7 +153,9 @@ pub(crate) async fn measure() {
         _ = all => {}
         () = pulse.beat() => {}
     }
-    let done = table.iter().all(|row| row.borrow().times.iter().all(|times| !times.is_empty()));
+    let done = table
+        .iter()
+        .all(|row| row.borrow().times.iter().all(|times| times.values().any(|seconds| seconds.is_finite())));
     assert!(done, "a row has no transfer that came to its end");
 }
 
@@ -167,9 +175,9 @@ async fn one_round(air: Air, round: usize, file: &[u8], pulse: &Pulse) -> Vec<(W
                     tokio::task::spawn_blocking(move || Rig::start(&name, air)).await.unwrap()
                 }
             };
-            here.channel.begin(f64::from(air.destroyed_percent) / 100.0, round as u64);
+            here.channel.begin(0.0, 0);
             let began = Instant::now();
-            let result = tokio::time::timeout(BOUND, way.go(&here, file)).await;
+            let result = tokio::time::timeout(BOUND, way.go(&here, file, round as u64)).await;
             let result = result.unwrap_or_else(|_| Err(format!("not over after {BOUND:?}")));
             let noted = here.channel.noted();
             let (late, ours) = (noted.late.max(noted.unheard), pulse.latest_since(began));
@@ -251,26 +259,42 @@ fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-fn median(times: &[f64]) -> f64 {
-    let mut times = times.to_vec();
+/// Of all rounds, those without an end included.
+fn median(times: &BTreeMap<usize, f64>) -> f64 {
+    let mut times: Vec<f64> = times.values().copied().collect();
     times.sort_by(f64::total_cmp);
-    match times.len() {
-        0 => f64::NAN,
-        length => (times[(length - 1) / 2] + times[length / 2]) / 2.0,
-    }
+    let last = times.len() - 1;
+    (times[last / 2] + times[last.div_ceil(2)]) / 2.0
+}
+
+/// Of the means of the rounds in which both came to their end.
+fn ratio(ours: &BTreeMap<usize, f64>, theirs: &BTreeMap<usize, f64>) -> f64 {
+    let both = |round: &&usize| ours[*round].is_finite() && theirs[*round].is_finite();
+    let rounds: Vec<&usize> = ours.keys().filter(both).collect();
+    let of =
+        |times: &BTreeMap<usize, f64>| mean(&rounds.iter().map(|round| times[*round]).collect::<Vec<_>>());
+    of(ours) / of(theirs)
+}
+
+fn cell(times: &BTreeMap<usize, f64>) -> String {
+    let ended: Vec<f64> = times.values().copied().filter(|seconds| seconds.is_finite()).collect();
+    let least = ended.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = ended.iter().copied().fold(0.0, f64::max);
+    let lost = match times.len() - ended.len() {
+        0 => String::new(),
+        lost => format!(", {lost} without an end"),
+    };
+    format!("{:.2}, {:.2} ({least:.1} to {most:.1}{lost})", mean(&ended), median(times))
 }
 
 fn line(air: &Air, row: &Row) -> String {
-    let cell = |times: &[f64]| {
-        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = times.iter().copied().fold(0.0, f64::max);
-        format!("{:.2}, {:.2} ({least:.1} to {most:.1})", mean(times), median(times))
-    };
     let [sends, receives, beside] = &row.times;
-    // A few long waits would decide a mean where frames are destroyed.
-    let middle = if air.destroyed_percent > 25 { median } else { mean };
-    let ratio = |times: &[f64]| middle(times) / middle(beside);
-    let (there, back) = (ratio(sends), ratio(receives));
+    // Where more than a quarter is destroyed, a few long waits would decide a mean.
+    let compare = |ours: &BTreeMap<usize, f64>| match air.destroyed_percent > 25 {
+        true => median(ours) / median(beside),
+        false => ratio(ours, beside),
+    };
+    let (there, back) = (compare(sends), compare(receives));
     // Aims: sending 3 % above Dire Wolf at most, receiving 5 %; where more than a quarter is destroyed, no worse at all.
     let (there_most, back_most) = if air.destroyed_percent > 25 { (1.0, 1.0) } else { (1.03, 1.05) };
     let mut notes = vec![];

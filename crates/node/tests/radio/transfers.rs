@@ -20,20 +20,26 @@ pub(crate) const WAYS: [Way; 3] = [Way::Sending, Way::Receiving, Way::Beside];
 const CLOSING: Duration = Duration::from_secs(60);
 
 impl Way {
-    pub(crate) async fn go(self, rig: &Rig, file: &[u8]) -> Result<Duration, Failure> {
+    /// Frames are destroyed by this seed's dice from the call on: the same for the same frames, whoever says them.
+    pub(crate) async fn go(self, rig: &Rig, file: &[u8], seed: u64) -> Result<Duration, Failure> {
         match self {
-            Way::Sending => sending(rig, file).await,
-            Way::Receiving => receiving(rig, file).await,
-            Way::Beside => beside(rig, file).await,
+            Way::Sending => sending(rig, file, seed).await,
+            Way::Receiving => receiving(rig, file, seed).await,
+            Way::Beside => beside(rig, file, seed).await,
         }
     }
 }
 
-async fn sending(rig: &Rig, file: &[u8]) -> Result<Duration, Failure> {
+fn begin(rig: &Rig, seed: u64) -> Instant {
+    rig.channel.begin(f64::from(rig.air.destroyed_percent) / 100.0, seed);
+    Instant::now()
+}
+
+async fn sending(rig: &Rig, file: &[u8], seed: u64) -> Result<Duration, Failure> {
     let mut ours = Ours::new(rig, Acknowledgement::Never);
     ours.is_heard(rig).await;
     let mut theirs = rig.user(1, THEIRS).await;
-    let began = Instant::now();
+    let began = begin(rig, seed);
     let (called, heard) = tokio::join!(ours.call(), theirs.called());
     called.and(heard)?;
     let send = async {
@@ -48,11 +54,11 @@ async fn sending(rig: &Rig, file: &[u8]) -> Result<Duration, Failure> {
     Ok(taken)
 }
 
-async fn receiving(rig: &Rig, file: &[u8]) -> Result<Duration, Failure> {
+async fn receiving(rig: &Rig, file: &[u8], seed: u64) -> Result<Duration, Failure> {
     let mut ours = Ours::new(rig, Acknowledgement::Never);
     ours.is_heard(rig).await;
     let mut theirs = rig.user(1, THEIRS).await;
-    let began = Instant::now();
+    let began = begin(rig, seed);
     ours.meanwhile(theirs.call(OURS, &rig.air.path())).await?;
     theirs.send(file).await;
     let heard = ours.receive(file.len()).await?;
@@ -65,9 +71,9 @@ async fn receiving(rig: &Rig, file: &[u8]) -> Result<Duration, Failure> {
     Ok(taken)
 }
 
-async fn beside(rig: &Rig, file: &[u8]) -> Result<Duration, Failure> {
+async fn beside(rig: &Rig, file: &[u8], seed: u64) -> Result<Duration, Failure> {
     let (mut one, mut other) = (rig.user(0, OURS).await, rig.user(1, THEIRS).await);
-    let began = Instant::now();
+    let began = begin(rig, seed);
     let path = rig.air.path();
     let (called, heard) = tokio::join!(one.call(THEIRS, &path), other.called());
     called.and(heard)?;

@@ -342,6 +342,13 @@ impl Link {
         (needed.max(measured) * (2 + u32::from(self.tries)) / 2).min(ANSWER_MAX)
     }
 
+    /// How long the peer may be silent that has been asked for more: two ways to the channel and its frame, and one more
+    /// frame before that of which nothing was heard. Asked twice, it would send all twice.
+    fn silence(&self) -> Duration {
+        let frames = (self.longest_frame() + self.radio.air_time(1, 17)) * 2;
+        (self.radio.access() * 2 + frames) * (self.path.len() as u32 + 1) + self.radio.turnaround
+    }
+
     fn longest_frame(&self) -> Duration {
         self.radio.air_time(1, u64::from(self.agreed.information_bytes_max) + 17)
     }
@@ -455,7 +462,7 @@ impl Link {
         if !asks_again {
             self.timers.stop(Timer::Ask as usize);
         } else if self.timers.get(Timer::Ask as usize).is_none() {
-            self.timers.set(Timer::Ask as usize, now + self.radio.access() + self.answer_time());
+            self.timers.set(Timer::Ask as usize, now + self.silence());
         }
     }
 

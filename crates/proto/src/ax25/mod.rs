@@ -19,9 +19,15 @@
 //!
 //! Beyond the specification: the last I frame of what is sent at a time has P set, so that its receiver answers at once
 //! instead of waiting for more; an acknowledgement that nobody asked for waits until the peer has sent as many frames
-//! as it did the last time, or for T2; T1 counts from the moment at which the frames have left and is what an answer
-//! needs on this channel; tries are counted anew whenever the peer gets further. How a peer answers to SABME is
-//! remembered for the next call.
+//! as it did the last time, or for T2, or hardly at all behind a frame shorter than the one before it; T1 counts from the
+//! moment at which the frames have left and is what an answer needs on this channel; tries are counted anew whenever the
+//! peer gets further. How a peer answers to SABME is remembered for the next call.
+//!
+//! What is missing is asked for at once: a controller keeps REJ and SREJ until the channel is free. A frame that the peer has
+//! passed over in what it sends again is lost again, and asked for again; so is everything that was asked for, after a
+//! silence as long as T1 and a way to the channel. Who is asked by SREJ waits for more of them, as some stations send one
+//! for each frame and F with any of them; what it then repeats is followed by an enquiry, since the same stations answer
+//! P on an I frame with RR, whatever else they miss.
 //!
 //! A link that can no longer tell what the peer has (a number out of the window, a FRMR, a SABM in the middle) closes
 //! with [`Reset`](crate::service::CloseReason::Reset) instead of beginning anew as 6.5 has it: its user has to know.

@@ -91,7 +91,7 @@ impl Receiver {
 
     /// The peer has sent what it sends at a time, and waits.
     pub(super) fn peer_waits(&mut self) {
-        if !self.disturbed {
+        if self.pending > 0 && !self.disturbed {
             self.run = self.pending;
         }
         self.acknowledge_now();

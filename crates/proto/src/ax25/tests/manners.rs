@@ -28,14 +28,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(modulo: Modulo, change: impl Fn(&mut LinkConfig)) -> Bench {
+    fn new(modulo: Modulo, change: impl Fn(&mut Config)) -> Bench {
         let mut config: Config = station("A", &["B"]);
-        let change = |link: &mut LinkConfig| {
-            link.version = if modulo == Modulo::Eight { Version::Plain } else { Version::Extended };
-            change(link);
-        };
-        config.peers.values_mut().for_each(|peer| change(&mut peer.link));
-        config.callers.iter_mut().for_each(change);
+        let version = if modulo == Modulo::Eight { Version::Plain } else { Version::Extended };
+        config.peers.values_mut().for_each(|peer| peer.link.version = version);
+        config.callers.iter_mut().for_each(|link| link.version = version);
+        change(&mut config);
         let mut station = Lawful::new("station", Station::new(config));
         let (now, link) = (Instant::ZERO, OWN);
         // It joins its channel.
@@ -254,13 +252,37 @@ fn a_peer_that_does_not_hear_what_it_is_asked_for_is_asked_again() {
             bench.hear_data(number, 256);
         }
         assert_eq!(bench.answers(), []);
-        // Two ways to the channel of 1.5 s at most, a frame, and half a second for whatever is between.
-        bench.pass(Duration::from_secs(4));
+        // Two ways to the channel of 1.5 s at most, two frames, and half a second for whatever is between: 4.1 s.
+        bench.pass(Duration::from_millis(4000));
+        assert_eq!(bench.answers(), []);
+        bench.pass(Duration::from_millis(400));
         assert_eq!(bench.answers(), [(asks, 0)], "{modulo:?}");
         // A peer that is gone is not called for ever.
         bench.pass(Duration::from_secs(250));
         let again = bench.answers().len();
         assert!((5..=10).contains(&again), "{again} times");
+    }
+}
+
+#[test]
+fn a_peer_that_still_sends_is_not_asked_twice() {
+    /// At 1,200 bit/s.
+    const SLOW: Duration = Duration::from_millis(1870);
+    for modulo in [Modulo::Eight, Modulo::Extended] {
+        let mut bench = Bench::new(modulo, |config| {
+            config.radio.rate_bps = 1200;
+            config.radio.slot_time = Duration::from_millis(20);
+        });
+        bench.call(modulo);
+        // 0 is lost, and of what is on the air since 2 and, after the peer has gone back, 0 again.
+        bench.hear_data(1, 256);
+        assert_eq!(bench.answers().len(), 1);
+        bench.pass(2 * SLOW);
+        bench.hear_data(3, 256);
+        let asked = bench.answers().len();
+        assert_eq!(asked, usize::from(modulo == Modulo::Extended), "for 2 alone");
+        bench.pass(2 * SLOW + Duration::from_millis(600));
+        assert_eq!(bench.answers(), [], "{modulo:?}");
     }
 }
 
@@ -278,6 +300,22 @@ fn a_shorter_frame_is_answered_without_waiting_for_another() {
     assert_eq!(bench.answers(), []);
     bench.pass(Duration::from_secs(1));
     assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 3)]);
+}
+
+#[test]
+fn how_much_the_peer_sends_at_a_time_is_learnt_from_its_pauses() {
+    let mut bench = Bench::called(Modulo::Eight);
+    (0..3).for_each(|number| bench.hear_data(number, 256));
+    assert_eq!(bench.answers(), []);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 3)]);
+    // One more, which our own frame acknowledges: that is no pause.
+    bench.hear_data(3, 256);
+    bench.send(0..1);
+    bench.pass(Duration::from_secs(1));
+    bench.said();
+    (4..7).for_each(|number| bench.hear_data(number, 256));
+    assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 7)]);
 }
 
 #[test]
@@ -325,7 +363,8 @@ fn an_answer_to_a_frame_that_filled_one_hole_repeats_nothing_else() {
 
 #[test]
 fn a_caller_that_comes_down_to_less_loses_nothing() {
-    let mut bench = Bench::new(Modulo::Extended, |link| link.version = Version::Best);
+    let best = |config: &mut Config| config.callers = Some(LinkConfig::default());
+    let mut bench = Bench::new(Modulo::Extended, best);
     // Our answers are lost, and it tries the older version.
     bench.call(Modulo::Extended);
     bench.call(Modulo::Extended);
