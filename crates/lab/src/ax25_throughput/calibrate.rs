@@ -8,9 +8,10 @@
 //! **The cap** is read off: windows of 3 and 5 in turn are what comes of space for eight frames, since what is not acknowledged
 //! yet and what waits behind it are eight together.
 //!
-//! **The search.** The points of a coarse grid of the two constants are simulated with the same seeds; from the one that is off
-//! least it goes on to whichever of its neighbours, by smaller steps, is off less, until none is. Of points that are off alike to
-//! 0.00001 the one with the fewest cycles for a frame and a turn is taken. No statement on another rate is looked at.
+//! **The search.** The two constants of each firmware are where steps of a grid end, all simulated with the same seeds: none of
+//! their neighbours is off less, and neither is what a coarse grid over all of the range, and smaller steps from its best point,
+//! lead to. Of points that are off alike to 0.00001 the one with the fewest cycles for a frame and a turn is taken. No statement on
+//! another rate is looked at.
 
 use super::fleet::{Case, Program, Role};
 use crate::stats;
@@ -194,7 +195,7 @@ mod tests {
     /// Some minutes: `cargo test --release -p longwire-lab -- --ignored the_whole_search`.
     #[test]
     #[ignore = "takes minutes"]
-    fn the_whole_search_finds_the_constants() {
+    fn the_whole_search_finds_nothing_that_is_off_less() {
         for program in EXCHANGED {
             let (mut off, mut found) = best(&coarse(&program));
             loop {
@@ -204,7 +205,8 @@ mod tests {
                 }
                 (off, found) = (less, next);
             }
-            assert_eq!(found, program, "off {off}");
+            let ours = misfit(&program);
+            assert!(off > ours - 1e-5, "{found:?} is off {off}, the constants are off {ours}");
         }
     }
 

@@ -119,8 +119,8 @@ const MODEL: &str = "What the host sends comes over the serial line into the con
 
 /// How the constants were found.
 const FIT: &str = "The cap is read off: windows of 3 and 5 in turn are what comes of space for eight frames. The two constants are \
-     found by a search: a coarse grid, then steps of 1000 cycles an octet and of 250,000 cycles a turn, until no neighbour is better. \
-     The best has the least sum of squares of how far it is outside what is said of 1200 bit/s, each as a share; of equals the one with \
+     those with the least sum of squares of how far they are outside what is said of 1200 bit/s, each as a share, in steps of 1000 \
+     cycles an octet and of 250,000 cycles a turn: no neighbour is better, nor is what a coarse grid leads to. Of equals the one with \
      the fewest cycles is taken. A number that is `about` so much is that number; the fastest and the slowest recipient have the ends of \
      their range, and their turns are in that order. No statement on another rate is looked at. Space for four frames alone would give \
      MFJ and Spirit windows of 4 as well, but never 3 and 5.";
