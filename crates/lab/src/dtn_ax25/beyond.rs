@@ -299,8 +299,7 @@ pub(super) fn loss_table(beyond: &Beyond) -> Table {
 
 pub(super) fn loss_plot(beyond: &Beyond, rate_bps: f64) -> Plot {
     let title = format!("Frames destroyed at {rate_bps} bit/s, k = {WINDOW}");
-    let plot =
-        Plot::new(title, Axis::new("frames destroyed", "%"), Axis::new("transfer time", "s").from_zero());
+    let plot = Plot::new(title, Axis::new("frames destroyed", "%"), Axis::new("transfer time", "s").log());
     Carrier::ALL.into_iter().fold(plot, |plot, carrier| {
         let here = beyond.losses.iter().filter(|played| {
             played.case.carrier == carrier

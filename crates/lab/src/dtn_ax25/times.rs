@@ -1,6 +1,6 @@
 //! Tables V and VII and their figures.
 
-use super::closed::{kind_of, with_turnaround};
+use super::closed::with_turnaround;
 use super::simulated::{Simulated, Timed};
 use super::{ALL, MOST, Row, TIMES, is_fitted, said, time_s};
 use crate::model::ax25::Model;
@@ -17,7 +17,6 @@ pub(super) fn time_table(simulated: &Simulated) -> Table {
             Column::number("closed form with turns", "s"),
             Column::number("ratio", ""),
             Column::text("verdict"),
-            Column::text("basis"),
             Column::number("AX.25-CL, simulated", "s"),
             Column::number("ratio", ""),
             Column::text("verdict"),
@@ -36,7 +35,6 @@ pub(super) fn time_table(simulated: &Simulated) -> Table {
             Cell::precise(ours, 2),
             Cell::precise(ratio(ours), 2),
             verdict(row, ours),
-            faint(kind_of(row)),
             Cell::summary(&record.summary()),
             Cell::precise(ratio(record.mean), 2),
             verdict(row, record.mean),

@@ -163,3 +163,62 @@ impl Engine for Server {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    const CALLER: LinkId = LinkId(LinkId::FIRST_INCOMING);
+
+    /// What a server on 44.0.0.2 says to a client on 44.0.0.1 that says this, and what else it does.
+    fn told(lines: &[u8]) -> (String, Vec<StreamRequest>) {
+        let mut server = Server::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
+        let lines = Bytes::copy_from_slice(lines);
+        let said = [StreamIndication::Connected, StreamIndication::Room(4096), StreamIndication::Data(lines)];
+        said.into_iter().for_each(|said| server.handle_indication(Instant::ZERO, (CALLER, said)));
+        let (mut answers, mut others) = (String::new(), Vec::new());
+        while let Some((_, request)) = server.poll_request(Instant::ZERO) {
+            match request {
+                StreamRequest::Write(bytes) => answers.push_str(&String::from_utf8_lossy(&bytes)),
+                request => others.push(request),
+            }
+        }
+        (answers, others)
+    }
+
+    /// The last answer's code.
+    fn code(answers: &str) -> &str {
+        answers.lines().last().and_then(|line| line.split(' ').next()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (line, answer) in [
+            ("NOOP\r\n", "500"),
+            ("STOR test.dat\r\n", "425"),
+            ("PORT 44,0,0,9,195,80\r\n", "500"),
+            ("PORT\r\n", "500"),
+            ("\r\n", "500"),
+            ("TYPE I\r\n", "200"),
+        ] {
+            let (answers, _) = told(line.as_bytes());
+            assert_eq!(code(&answers), answer, "{line:?}: {answers}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_ends_the_dialogue() {
+        let (answers, others) = told(&[b'x'; 513]);
+        assert_eq!(code(&answers), "220", "{answers}");
+        assert!(others.contains(&StreamRequest::Abort), "{others:?}");
+    }
+
+    #[test]
+    fn data_go_where_the_client_said_and_when_it_asks() {
+        let (answers, others) = told(b"PORT 44,0,0,1,195,80\r\n");
+        assert_eq!((code(&answers), others.contains(&StreamRequest::Connect)), ("200", false));
+        let (answers, others) = told(b"PORT 44,0,0,1,195,80\r\nSTOR test.dat\r\n");
+        assert_eq!((code(&answers), others.contains(&StreamRequest::Connect)), ("200", true), "{answers}");
+    }
+}
