@@ -3,7 +3,7 @@
 //! "Effective throughput of AX.25 protocol", B. Zieliński, Bull. Pol. Ac.: Tech. 61(3), 2013: a model in five equations,
 //! and throughputs and windows of fifteen controllers and their firmwares, wired together. The text has no table of either;
 //! what it states in words is here, beside the model and beside [simulated controllers](longwire_sim::Controller): the
-//! constants of firmwares are [fitted](calibrate) to what is said of 1200 bit/s, and predict the rest.
+//! constants of firmwares are fitted to what is said of 1200 bit/s, and predict the rest.
 
 mod bench;
 mod calibrate;
