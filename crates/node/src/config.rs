@@ -250,7 +250,7 @@ pub struct Link {
     pub kind: Kind,
     /// Where it is: `host:port`. Over AX.25 `tnc` and `callsign` say that.
     pub address: String,
-    /// Over AX.25: the name of the [[tnc]] over which it is called.
+    /// Over AX.25: the name of the `[[tnc]]` over which it is called.
     pub tnc: String,
     /// Over AX.25: its callsign, with its SSID where it has one.
     pub callsign: String,
