@@ -1,8 +1,9 @@
 //! A bundle over a connected AX.25 link, between two stations on a simulated radio channel: by AX25CM-CL, TCPCL 3 on the
 //! link, or by our own convergence layer.
 
-use crate::packets::{AT, LINK, PacketsOnly, Since, Transfer, way};
+use crate::packets::{AT, LINK, Since, Transfer, way};
 use bytes::Bytes;
+use longwire_proto::ax25::{LinksOnly, Station};
 use longwire_proto::ax25cl;
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Fan, Origin, Stack};
@@ -128,7 +129,8 @@ impl Stage {
             let name = ["sender", "receiver"][at];
             let (rng, tnc, loss) = (rng.fork(name), transfer.tnc.clone(), transfer.loss);
             let factory: Factory<Sessions> = Box::new(move |_| {
-                let lower = Stack::new(PacketsOnly::new(station.clone()), way(tnc.as_ref(), loss, &rng));
+                let lower =
+                    Stack::new(LinksOnly(Station::new(station.clone())), way(tnc.as_ref(), loss, &rng));
                 Box::new(OnRadio(Stack::new(layer.engines(at, &rng), lower)))
             });
             world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)

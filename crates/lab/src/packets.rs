@@ -3,13 +3,13 @@
 use crate::internet::station_radio;
 use bytes::Bytes;
 use longwire_proto::ax25::{self, Callsign, LinkConfig, Peer, Station, Version};
-use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Stack, Through};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     Both, Datagrams, Frames, InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
 };
-use longwire_proto::time::{Duration, Instant};
+use longwire_proto::time::Duration;
 use longwire_proto::wrap::{Spoil, SpoilConfig};
 use longwire_sim::{
     ClockConfig, DiskConfig, Factory, NodeId, OnRadio, RadioConfig, Simulation, Tnc, TncConfig,
@@ -126,43 +126,6 @@ pub(crate) fn of_host(tnc: Option<&TncConfig>, link: LinkConfig) -> LinkConfig {
 
 fn callsign(text: &str) -> Callsign {
     text.parse().expect("a callsign")
-}
-
-/// A station of which only the connections are used.
-pub(crate) struct PacketsOnly(Station);
-
-impl PacketsOnly {
-    pub(crate) fn new(config: ax25::Config) -> Self {
-        PacketsOnly(Station::new(config))
-    }
-}
-
-impl Engine for PacketsOnly {
-    type Above = Many<LinkId, Packets>;
-    type Below = Frames;
-
-    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
-        self.0.handle_request(now, Port::First(request));
-    }
-    fn handle_indication(&mut self, now: Instant, indication: Indication<Frames>) {
-        self.0.handle_indication(now, indication);
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        loop {
-            if let Port::First(said) = self.0.poll_indication()? {
-                return Some(said);
-            }
-        }
-    }
-    fn poll_request(&mut self, now: Instant) -> Option<Request<Frames>> {
-        self.0.poll_request(now)
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
 }
 
 /// A transfer in progress.

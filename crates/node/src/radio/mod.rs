@@ -28,12 +28,12 @@ pub(crate) use views::{line_hint, line_words};
 use crate::config::Config;
 use crate::links::Shared;
 use convergence::Convergence;
-use longwire_proto::ax25::Station;
+use longwire_proto::ax25::{LinksOnly, Station};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::Stack;
 use longwire_proto::kiss;
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{Bundles, BundlesIndication, Frames, LinkId, Many, Packets, Port, Stream};
+use longwire_proto::service::{Bundles, BundlesIndication, LinkId, Many, Stream};
 use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
 use std::collections::BTreeMap;
@@ -42,40 +42,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TncId(pub(crate) usize);
 
-/// A station of which only the links are used.
-#[derive(Debug)]
-struct Links(Station);
-
-impl Engine for Links {
-    type Above = Many<LinkId, Packets>;
-    type Below = Frames;
-
-    fn handle_request(&mut self, now: Instant, request: Request<Self::Above>) {
-        self.0.handle_request(now, Port::First(request));
-    }
-    fn handle_indication(&mut self, now: Instant, indication: Indication<Frames>) {
-        self.0.handle_indication(now, indication);
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.0.handle_timeout(now);
-    }
-    fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        loop {
-            if let Port::First(said) = self.0.poll_indication()? {
-                return Some(said);
-            }
-        }
-    }
-    fn poll_request(&mut self, now: Instant) -> Option<Request<Frames>> {
-        self.0.poll_request(now)
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.0.poll_timeout()
-    }
-}
-
 /// All engines of one TNC.
-type Tower = Stack<Convergence, Stack<Links, kiss::Tnc>>;
+type Tower = Stack<Convergence, Stack<LinksOnly, kiss::Tnc>>;
 
 /// One TNC, and the sessions over it that peers opened: each station counts its own.
 #[derive(Debug)]
@@ -101,7 +69,7 @@ impl Radios {
         let mut radios = Vec::new();
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
-            let lower = Stack::new(Links(station), kiss::Tnc::new(tnc.kiss.clone()));
+            let lower = Stack::new(LinksOnly(station), kiss::Tnc::new(tnc.kiss.clone()));
             let convergence = Convergence::new(links.clone(), rng.fork(&format!("tnc {at}")));
             radios.push(Radio {
                 tower: Stack::new(convergence, lower),
