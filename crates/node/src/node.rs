@@ -76,7 +76,7 @@ impl Node {
         let radios = Radios::new(&setup.config, links.clone(), &rng)?;
         let neighbours = Neighbours { internet: sessions, radios };
         let engines = Stack::new(agent, Beside { first: Through::new(), second: neighbours });
-        let tncs = setup.config.tnc.iter().map(crate::config::Tnc::line).collect::<Result<_, _>>()?;
+        let tncs = setup.config.tnc.iter().map(crate::config::Tnc::place).collect::<Result<_, _>>()?;
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -32,7 +32,7 @@ use crate::setup::{Setup, WallClock};
 use crate::storage::Drive;
 use crate::stream::{Order, Said, Window, Wire, pump};
 use crate::tls::{self, Credentials, Handshake, Trouble};
-use crate::tnc::Line;
+use crate::tnc::Place;
 use crate::view::Proven;
 use longwire_proto::bp::agent::Agent;
 use longwire_proto::engine::Engine;
@@ -141,7 +141,7 @@ pub(crate) struct Parts {
     pub(crate) http: Option<Arc<crate::http::Counted>>,
     pub(crate) noted: Arc<Events>,
     pub(crate) control: Arc<control::Counted>,
-    pub(crate) tncs: Vec<Line>,
+    pub(crate) tncs: Vec<Place>,
 }
 
 impl Task {

@@ -19,8 +19,8 @@ fn tnc(air: &Air, at: usize, callsign: &str) -> String {
         "[storage]\nkind = 'memory'\n[agent]\nbackoff-min = '20 ms'\nbackoff-max = '100 ms'\n\
          [ax25cl]\nretry-min = '50 ms'\nretry-max = '200 ms'\n[ax25cm]\nreconnect-min = '50 ms'\nreconnect-max = '200 ms'\n\
          [[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = '{callsign}'\nturnaround = '300 ms'\n\
-         [tnc.kiss]\nrate-bps = 10_000_000\ntx-delay = '0 ms'\ntx-tail = '0 ms'\nslot-time = '0 ms'\n\
-         reconnect-min = '20 ms'\nreconnect-max = '100 ms'\n[tnc.ax25]\nretries = 4\n",
+         reconnect-min = '20 ms'\nreconnect-max = '100 ms'\n\
+         [tnc.channel]\nrate-bps = 10_000_000\ntx-delay = '0 ms'\ntx-tail = '0 ms'\nslot-time = '0 ms'\n[tnc.ax25]\nretries = 4\n",
         air.at(at)
     )
 }
@@ -236,9 +236,12 @@ fn a_lost_tnc_is_told_to_whoever_watches() {
     assert_eq!(value("longwire_tnc_up{tnc=\"vhf\"}") as u64, 0);
     air.heal();
     here.wait_status(|status| status["tncs"][0]["up"] == true);
-    let told = events_of_tncs(at, 3);
+    // Not only the first time.
+    air.trouble(Trouble::Gone(0));
+    here.wait_status(|status| status["tncs"][0]["up"] == false);
+    let told = events_of_tncs(at, 4);
     let names: Vec<_> = told.iter().map(|event| event["event"].as_str().unwrap_or_default()).collect();
-    assert_eq!(names, ["tnc_up", "tnc_down", "tnc_up"]);
+    assert_eq!(names, ["tnc_up", "tnc_down", "tnc_up", "tnc_down"]);
     let down = &told[1];
     for (key, words) in [("why", "closed the line"), ("kept", "stay in the store"), ("hint", "KISS over TCP")]
     {

@@ -10,6 +10,7 @@ pub mod ax25;
 pub mod ax25cl;
 pub mod bp;
 pub mod codec;
+pub mod controller;
 pub mod engine;
 pub mod fuzz;
 pub mod joint;

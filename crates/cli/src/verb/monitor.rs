@@ -76,8 +76,8 @@ impl Monitor {
                 talk(format_args!("{} listens", self.tnc));
                 return Ok(());
             }
-            Heard::Lost(reason) => {
-                talk(format_args!("no line to {}: {reason:?}; it is tried again", self.tnc));
+            Heard::Lost(why) => {
+                talk(format_args!("no line to {}: {why}; it is tried again", self.tnc));
                 return Ok(());
             }
             Heard::Frame(bytes) => bytes,

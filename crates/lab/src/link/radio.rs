@@ -140,7 +140,7 @@ impl RadioChannel {
     pub fn as_configured(&self, link: &LinkProfile) -> String {
         let RadioChannel { tx_delay_ms, tx_tail_ms, slot_time_ms, persistence, .. } = self;
         format!(
-            "[tnc.kiss]\nrate-bps = {}\ntx-delay = \"{tx_delay_ms} ms\"\ntx-tail = \"{tx_tail_ms} ms\"\n\
+            "[tnc.channel]\nrate-bps = {}\ntx-delay = \"{tx_delay_ms} ms\"\ntx-tail = \"{tx_tail_ms} ms\"\n\
              slot-time = \"{slot_time_ms} ms\"\npersistence = {persistence}\n",
             link.rate_bps
         )

@@ -1,11 +1,12 @@
 //! `[[tnc]]` and links over it: packet radio.
 
 use super::{Config, Kind, Link, out_of_range};
-use crate::tnc::Line;
+use crate::tnc::{Controller, Line, Place};
 use longwire_proto::ax25::{self, Callsign, DIGIPEATERS_MAX, LinkConfig, Radio, Version};
 use longwire_proto::bp::Eid;
 use longwire_proto::tcpcl::{Tls, Versions};
-use longwire_proto::{ax25cl, kiss, tcpcl};
+use longwire_proto::controller::{self, Channel};
+use longwire_proto::{agwpe, ax25cl, kiss, tcpcl};
 use longwire_settings::error::{Error, nearest};
 use longwire_settings::toml_text;
 use serde::{Deserialize, Serialize};
@@ -16,13 +17,14 @@ const NODE_ID_BYTES_MAX: usize = 100;
 /// What a frame has to have room for beside the node id: who calls, and where it goes on.
 const BESIDE_NODE_ID_BYTES: usize = 40;
 
-/// A TNC: a controller between this node and a radio, in KISS mode; Dire Wolf is one, too.
+/// A TNC: a controller between this node and a radio, in KISS mode or behind an AGWPE server; Dire Wolf is both, too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tnc {
     /// What it is called, by links.
     pub name: String,
-    /// Where it is, over TCP: `host:port`, such as `127.0.0.1:8001`. Default: none, it is on a serial line.
+    /// Where it is, over TCP: `host:port`, such as `127.0.0.1:8001`, in KISS mode; `agwpe:host:port`, such as
+    /// `agwpe:127.0.0.1:8000`, a port of an AGWPE server. Default: none, it is on a serial line.
     pub address: Option<String>,
     /// The device of its serial line, such as `/dev/ttyUSB0`; 8 data bits, no parity, one stop bit. Default: none, it is
     /// reached over TCP. KISS 3.
@@ -42,14 +44,26 @@ pub struct Tnc {
     pub turnaround: Duration,
     /// The longest time that one key-up sends frames; what is left waits for the next one. Default 60 s. AX.25 6.7.1 (T107).
     pub transmission_max: Duration,
-    /// How the TNC is spoken with, and its channel.
+    /// Frames that it gets at a time. Default 64.
+    pub burst_frames_max: u32,
+    /// From the loss of its line to the first attempt to have it again; doubled after each. Default 1 s.
+    pub reconnect_min: Duration,
+    /// The longest time between attempts. Default 60 s.
+    pub reconnect_max: Duration,
+    /// The channel behind it.
+    pub channel: Channel,
+    /// How it is spoken with in KISS mode.
     pub kiss: kiss::Config,
+    /// How it is spoken with behind an AGWPE server.
+    pub agwpe: agwpe::Config,
     /// How its AX.25 links work.
     pub ax25: LinkConfig,
 }
 
 impl Default for Tnc {
     fn default() -> Self {
+        let controller::Config { channel, burst_frames_max, reconnect_min, reconnect_max } =
+            controller::Config::default();
         Tnc {
             name: String::new(),
             address: None,
@@ -61,18 +75,23 @@ impl Default for Tnc {
             links_max: 64,
             turnaround: Duration::from_millis(500),
             transmission_max: Duration::from_secs(60),
+            burst_frames_max,
+            reconnect_min,
+            reconnect_max,
+            channel,
             kiss: kiss::Config::default(),
+            agwpe: agwpe::Config::default(),
             ax25: LinkConfig::default(),
         }
     }
 }
 
 impl Tnc {
-    /// Where it is.
+    /// Where it is, and how it is spoken with.
     ///
     /// # Errors
     /// It is nowhere, or at two places.
-    pub fn line(&self) -> Result<Line, Error> {
+    pub fn place(&self) -> Result<Place, Error> {
         let wrong =
             |what: &str, hint: &str| Err(Error::new(format!("TNC `{}`: {what}", self.name)).hint(hint));
         match (&self.address, &self.serial) {
@@ -85,14 +104,14 @@ impl Tnc {
                 "address = \"127.0.0.1:8001\", or serial = \"/dev/ttyUSB0\"",
             ),
             (Some(address), None) => match address.parse() {
-                Ok(line @ Line::Tcp(_)) => Ok(line),
+                Ok(place @ (Place::Kiss(Line::Tcp(_)) | Place::Agwpe(_))) => Ok(place),
                 _ => wrong(
                     &format!("`{address}` is no address"),
-                    "write host:port; Dire Wolf's KISS has port 8001",
+                    "write host:port for KISS, where Dire Wolf has port 8001, or agwpe:host:port, where it has port 8000",
                 ),
             },
             (None, Some(path)) if path.starts_with('/') => {
-                Ok(Line::Serial { path: path.clone(), speed_bps: self.serial_rate_bps })
+                Ok(Place::Kiss(Line::Serial { path: path.clone(), speed_bps: self.serial_rate_bps }))
             }
             (None, Some(path)) => {
                 wrong(&format!("`{path}` is no serial device"), "write its path, such as /dev/ttyUSB0")
@@ -102,9 +121,26 @@ impl Tnc {
 
     /// What the channel takes, for reckoning how long an answer may take.
     fn radio(&self) -> Radio {
-        let kiss::Config { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex, .. } = self.kiss;
+        let Channel { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex } = self.channel;
         let turnaround = self.turnaround;
         Radio { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex, turnaround }
+    }
+
+    /// What speaks with it.
+    ///
+    /// # Errors
+    /// It is nowhere, or at two places.
+    pub(crate) fn controller(&self) -> Result<Controller, Error> {
+        let config = self.controller_config();
+        Ok(match self.place()? {
+            Place::Kiss(_) => Controller::kiss(self.kiss.clone(), config),
+            Place::Agwpe(_) => Controller::agwpe(self.agwpe.clone(), config),
+        })
+    }
+
+    fn controller_config(&self) -> controller::Config {
+        let Tnc { burst_frames_max, reconnect_min, reconnect_max, .. } = *self;
+        controller::Config { channel: self.channel.clone(), burst_frames_max, reconnect_min, reconnect_max }
     }
 
     /// Its station, without the peers that are called.
@@ -123,10 +159,14 @@ impl Tnc {
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.line()?;
         self.station()?;
         let place = format!("TNC `{}`", self.name);
+        self.check_sections(&self.place()?)?;
+        self.controller_config()
+            .check()
+            .map_err(|fault| Error { what: format!("{place}: {fault}"), ..out_of_range(fault) })?;
         self.kiss.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: kiss"))))?;
+        self.agwpe.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: agwpe"))))?;
         self.ax25.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25"))))?;
         let wrong = |what: &str, hint: &str| Err(Error::new(format!("{place}: {what}")).hint(hint));
         if self.links_max == 0 {
@@ -139,6 +179,20 @@ impl Tnc {
             return wrong("`transmission-max` is zero", "60 s is usual");
         }
         Ok(())
+    }
+}
+
+impl Tnc {
+    /// What is said of the other way of speaking with it means nothing.
+    fn check_sections(&self, place: &Place) -> Result<(), Error> {
+        let (kiss, agwpe) = (self.kiss != kiss::Config::default(), self.agwpe != agwpe::Config::default());
+        let (key, hint) = match place {
+            Place::Kiss(_) if agwpe => ("agwpe", "`address = \"agwpe:host:port\"` is an AGWPE server"),
+            Place::Agwpe(_) if kiss => ("kiss", "leave `agwpe:` out of its `address` for KISS"),
+            _ => return Ok(()),
+        };
+        let name = &self.name;
+        Err(Error::new(format!("TNC `{name}` at {place}: `{key}` means nothing there")).hint(hint))
     }
 }
 
@@ -175,21 +229,20 @@ impl Config {
 
 impl Tnc {
     fn explain(&self, line: &mut impl FnMut(String)) {
-        let at = self.line().map_or_else(|error| error.what, |line| line.to_string());
-        let kiss = &self.kiss;
+        let place = self.place();
+        let (at, port) = match &place {
+            Err(error) => (error.what.clone(), 0),
+            Ok(place @ Place::Kiss(_)) => (place.to_string(), self.kiss.port),
+            Ok(place @ Place::Agwpe(_)) => (place.to_string(), self.agwpe.port),
+        };
+        let Channel { rate_bps, tx_delay, slot_time, persistence, .. } = self.channel;
+        let is_told = matches!(place, Ok(Place::Kiss(_))) && self.kiss.send_parameters;
         line(format!(
-            "TNC `{}` at {at}: this station is {} on it, at {} bit/s; TXDELAY {:?}, slots of {:?}, persistence {} of 256{}.",
+            "TNC `{}` at {at}, port {port}: this station is {} on it, at {rate_bps} bit/s; TXDELAY {tx_delay:?}, slots of {slot_time:?}, persistence {} of 256{}.",
             self.name,
             self.callsign.to_ascii_uppercase(),
-            kiss.rate_bps,
-            kiss.tx_delay,
-            kiss.slot_time,
-            u16::from(kiss.persistence) + 1,
-            if kiss.send_parameters {
-                ", which the TNC is told"
-            } else {
-                ", as the TNC has to have them by itself"
-            },
+            u16::from(persistence) + 1,
+            if is_told { ", which the TNC is told" } else { ", as the TNC has to have them by itself" },
         ));
         let LinkConfig {
             version, window_frames, extended_window_frames, information_bytes_max, retries, ..

@@ -149,12 +149,14 @@ fn a_token_is_not_listed() {
 
 const TNC: &str =
     "node = 'dtn://a/'\n[[tnc]]\nname = 'vhf'\naddress = '127.0.0.1:8001'\ncallsign = 'oe1abc-7'\n";
+const AGWPE: &str =
+    "node = 'dtn://a/'\n[[tnc]]\nname = 'vhf'\naddress = 'agwpe:pi:8000'\ncallsign = 'oe1abc-7'\n";
 const LINK: &str = "[[link]]\nname = 'bob'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'OE1XYZ'\n";
 
 #[test]
 fn a_tnc_and_links_over_it_are_explained() {
     let text = format!(
-        "{TNC}[tnc.kiss]\ntx-delay = '150 ms'\n[tnc.ax25]\nwindow-frames = 4\n{LINK}path = ['OE1XXR-1']\n\
+        "{TNC}[tnc.channel]\ntx-delay = '150 ms'\n[tnc.ax25]\nwindow-frames = 4\n{LINK}path = ['OE1XXR-1']\n\
          peer = 'dtn://bob/'\n[link.ax25]\nversion = 'plain'\n[link.ax25cl]\nresume-within = '1 h'\n"
     );
     let config = parse(&text).expect("it makes sense");
@@ -170,13 +172,27 @@ fn a_tnc_and_links_over_it_are_explained() {
     assert_eq!(neighbour.ours.peer_node_id.as_deref(), Some("dtn://bob/"));
     let words = config.explain();
     for part in [
-        "TNC `vhf` at 127.0.0.1:8001: this station is OE1ABC-7 on it, at 1200 bit/s; TXDELAY 150ms",
+        "TNC `vhf` at 127.0.0.1:8001, port 0: this station is OE1ABC-7 on it, at 1200 bit/s; TXDELAY 150ms",
         "It calls link `bob`: OE1XYZ by way of OE1XXR-1 over TNC `vhf`",
         "4 where it counts to 8",
-        "  tnc.0.kiss.tx-delay = \"150 ms\"",
+        "  tnc.0.channel.tx-delay = \"150 ms\"",
         "  tnc.0.serial-rate-bps = 9600",
         "  link.0.ax25.version = \"plain\"",
         "  ax25cl.resume-within = \"15 min\"",
+    ] {
+        assert!(words.contains(part), "{part}\n{words}");
+    }
+}
+
+#[test]
+fn a_port_of_an_agwpe_server_is_explained() {
+    let text = format!("{AGWPE}[tnc.channel]\nrate-bps = 9600\n[tnc.agwpe]\nport = 1\n{LINK}");
+    let words = parse(&text).expect("it makes sense").explain();
+    for part in [
+        "TNC `vhf` at agwpe:pi:8000, port 1: this station is OE1ABC-7 on it, at 9600 bit/s",
+        "as the TNC has to have them by itself",
+        "  tnc.0.agwpe.port = 1",
+        "  tnc.0.agwpe.ask-interval = \"100 ms\"",
     ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
@@ -190,10 +206,16 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
         (format!("{TNC}serial = '/dev/ttyUSB0'"), "an `address` and a `serial` line", "leave one out"),
         (TNC.replace("address = '127.0.0.1:8001'\n", ""), "neither `address` nor `serial`", "/dev/ttyUSB0"),
         (TNC.replace("127.0.0.1:8001", "8001"), "`8001` is no address", "8001"),
+        (TNC.replace("127.0.0.1", "agwpe:"), "`agwpe::8001` is no address", "agwpe:host:port"),
+        (TNC.replace("127.0.0.1:8001", "/dev/ttyUSB0"), "`/dev/ttyUSB0` is no address", "host:port"),
+        (format!("{AGWPE}[tnc.kiss]\nport = 1"), "`kiss` means nothing there", "leave `agwpe:` out"),
+        (format!("{TNC}[tnc.agwpe]\nport = 1"), "`agwpe` means nothing there", "agwpe:host:port"),
+        (format!("{AGWPE}[tnc.agwpe]\nport = 16"), "agwpe.port` is 16", "four bits"),
+        (format!("{TNC}burst-frames-max = 0"), "TNC `vhf`: `burst-frames-max` is 0", "64 is usual"),
         (format!("{TNC}[tnc.ax25]\nwindow-frames = 8"), "ax25.window-frames` is 8", "modulo 8 has seven"),
         (format!("{TNC}[tnc.ax25]\ninformation-bytes-max = 40"), "the node id alone takes 8", "256 is usual"),
-        (format!("{TNC}[tnc.kiss]\nslot-time = '3 s'"), "kiss.slot-time` is 3", "units of 10 ms"),
-        (format!("{TNC}[tnc.kiss]\ntxdelay = '3 s'"), "unknown field `txdelay`", "did you mean `tx-delay`?"),
+        (format!("{TNC}[tnc.channel]\nslot-time = '3 s'"), "channel.slot-time` is 3", "units of 10 ms"),
+        (format!("{TNC}[tnc.channel]\ntxdelay = '3 s'"), "unknown field `txdelay`", "did you mean `tx-delay`?"),
         (format!("{TNC}links-max = 0"), "`links-max` is 0", "answer = false"),
         (format!("{TNC}{}", &TNC[TNC.find('[').unwrap_or(0)..]), "two TNCs are called `vhf`", "otherwise"),
         (format!("{TNC}{}", LINK.replace("'vhf'", "'vhv'")), "there is no TNC `vhv`", "did you mean `vhf`?"),

@@ -9,7 +9,7 @@
 //!            |                     Many<LinkId, Packets>
 //!        [ Links ]                 an AX.25 station
 //!            |                     Frames
-//!        [ kiss::Tnc ]
+//!        [ Controller ]            KISS, or AGWPE
 //!            |                     Stream
 //!          Lines                   a serial line, or TCP: pumps
 //! ```
@@ -23,15 +23,14 @@ mod lines;
 mod views;
 
 pub(crate) use lines::Lines;
-pub(crate) use views::{line_hint, line_words};
 
 use crate::config::Config;
 use crate::links::Shared;
+use crate::tnc::Controller;
 use convergence::Convergence;
 use longwire_proto::ax25::{LinksOnly, Station};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::Stack;
-use longwire_proto::kiss;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Bundles, BundlesIndication, LinkId, Many, Stream};
 use longwire_proto::time::Instant;
@@ -43,7 +42,7 @@ use std::collections::BTreeMap;
 pub(crate) struct TncId(pub(crate) usize);
 
 /// All engines of one TNC.
-type Tower = Stack<Convergence, Stack<LinksOnly, kiss::Tnc>>;
+type Tower = Stack<Convergence, Stack<LinksOnly, Controller>>;
 
 /// One TNC, and the sessions over it that peers opened: each station counts its own.
 #[derive(Debug)]
@@ -69,7 +68,7 @@ impl Radios {
         let mut radios = Vec::new();
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
-            let lower = Stack::new(LinksOnly(station), kiss::Tnc::new(tnc.kiss.clone()));
+            let lower = Stack::new(LinksOnly(station), tnc.controller()?);
             let convergence = Convergence::new(links.clone(), rng.fork(&format!("tnc {at}")));
             radios.push(Radio {
                 tower: Stack::new(convergence, lower),
@@ -112,7 +111,7 @@ impl Radios {
         let stands = |(_, (TncId(at), own)): &(&LinkId, &(TncId, LinkId))| {
             let tower = &self.radios[*at].tower;
             let link = tower.upper.ours.link_of(*own).unwrap_or(*own);
-            tower.lower.lower.is_open() && tower.lower.upper.0.standing(link).is_some()
+            tower.lower.lower.line().is_open() && tower.lower.upper.0.standing(link).is_some()
         };
         self.owners.iter().filter(stands).map(|(id, _)| *id).collect()
     }

@@ -2,10 +2,10 @@
 
 use super::{Radios, TncId};
 use crate::config::Tnc;
-use crate::tnc::Line;
+use crate::tnc::Controller;
 use crate::view::{self, Counts};
 use longwire_proto::ax25::{Modulo, Phase, Standing};
-use longwire_proto::service::{CloseReason, LinkId};
+use longwire_proto::service::LinkId;
 
 /// What of the bundles under way the peer has, in frames.
 type Sending = Option<(u64, u64)>;
@@ -27,7 +27,7 @@ impl Radios {
             (frame > 0).then(|| (gone.div_ceil(frame).saturating_sub(on_the_way), all.div_ceil(frame)))
         });
         let detached = session.is_some_and(|session| session.is_detached());
-        let state = if lower.lower.is_open() {
+        let state = if lower.lower.line().is_open() {
             state_words(standing, sending, detached, lower.lower.waits())
         } else {
             "its TNC is gone; what waits is kept, and it goes on when the TNC is back".to_owned()
@@ -71,18 +71,18 @@ impl Radios {
         session.upper.version().map(|version| version.number())
     }
 
-    /// A TNC: whether its line stands, and why not.
-    pub(crate) fn is_open(&self, TncId(at): TncId) -> bool {
-        self.radios[at].tower.lower.lower.is_open()
+    /// The controller of a TNC.
+    pub(crate) fn controller(&self, TncId(at): TncId) -> &Controller {
+        &self.radios[at].tower.lower.lower
     }
 
     /// All TNCs.
     pub(crate) fn tnc_views(&self, tncs: &[Tnc], lines: impl Fn(TncId) -> String) -> Vec<view::Tnc> {
         let view = |(at, (radio, tnc)): (usize, (&super::Radio, &Tnc))| {
-            let (station, line) = (&radio.tower.lower.upper.0, &radio.tower.lower.lower);
-            let up = line.is_open();
-            let why = line.last_close().filter(|_| !up).map(|reason| line_words(reason).to_owned());
-            let mut counters = view::counts(&line.counters());
+            let (station, controller) = (&radio.tower.lower.upper.0, &radio.tower.lower.lower);
+            let up = controller.line().is_open();
+            let why = controller.why_down().filter(|_| !up).map(str::to_owned);
+            let mut counters = controller.counts();
             counters.extend(view::counts(&station.counters()));
             let drops = view::counts(&station.drops());
             counters.extend(drops.into_iter().map(|(name, count)| (format!("dropped_{name}"), count)));
@@ -93,9 +93,9 @@ impl Radios {
                 callsign: tnc.callsign.to_ascii_uppercase(),
                 up,
                 why_down: why,
-                attempts_failed: line.failures().into(),
-                acknowledges: line.acknowledges(),
-                frames_waiting: line.held() as u64,
+                attempts_failed: controller.line().failures().into(),
+                acknowledges: controller.acknowledges(),
+                frames_waiting: controller.held() as u64,
                 counters,
             }
         };
@@ -124,28 +124,5 @@ fn state_words(standing: Option<Standing>, sending: Sending, detached: bool, wai
             Some((there, all)) => format!("sending {there} of {all} frames"),
             None => "connected".to_owned(),
         },
-    }
-}
-
-/// Why the line of a TNC is down, for a person.
-pub(crate) fn line_words(reason: CloseReason) -> &'static str {
-    match reason {
-        CloseReason::Finished | CloseReason::Aborted => "it closed the line",
-        CloseReason::Reset => "the line broke",
-        CloseReason::Refused => "nobody listens there",
-        CloseReason::TimedOut => "no answer",
-        CloseReason::Unreachable => "it is not there",
-        CloseReason::Stalled => "it took nothing for too long",
-        CloseReason::Insecure | CloseReason::Limit | CloseReason::Damaged => "the line failed",
-    }
-}
-
-/// What may help.
-pub(crate) fn line_hint(line: &Line) -> &'static str {
-    match line {
-        Line::Tcp(_) => "is the TNC's program running, with KISS over TCP on that port?",
-        Line::Serial { .. } => {
-            "is it plugged in and switched on, and may this user open the device (group dialout)?"
-        }
     }
 }

@@ -1,47 +1,20 @@
 //! Listening to what a TNC hears, for programs without an event loop.
 
-use super::{Driver, Line};
+use super::{Controller, Driver, Place};
 use bytes::Bytes;
-use longwire_proto::engine::Engine;
-use longwire_proto::service::{CloseReason, Frames, FramesIndication, FramesRequest, Stream};
-use longwire_proto::{agwpe, kiss};
+use longwire_proto::service::{FramesIndication, FramesRequest};
+use longwire_proto::{agwpe, controller, kiss};
 use std::io;
 use std::ops::ControlFlow;
-use std::str::FromStr;
 use tokio::signal::unix::{SignalKind, signal};
-
-/// What is listened to: a TNC in KISS mode on a [`Line`], or `agwpe:127.0.0.1:8000`, the raw frames of an AGWPE server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A TNC in KISS mode.
-    Kiss(Line),
-    /// A server that speaks AGWPE, over TCP.
-    Agwpe(Line),
-}
-
-impl FromStr for Place {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.strip_prefix("agwpe:") {
-            None => Ok(Place::Kiss(text.parse()?)),
-            Some(server) => match server.parse()? {
-                line @ Line::Tcp(_) => Ok(Place::Agwpe(line)),
-                Line::Serial { .. } => {
-                    Err("an AGWPE server is at a host and port, as in agwpe:127.0.0.1:8000")
-                }
-            },
-        }
-    }
-}
 
 /// What a listener hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// The line stands.
     Open,
-    /// The line is lost, or could not be had; it is tried again.
-    Lost(CloseReason),
+    /// The line is lost, or could not be had, and why; it is tried again.
+    Lost(&'static str),
     /// A frame, without flags and check sequence.
     Frame(Bytes),
 }
@@ -57,37 +30,18 @@ pub fn listen(
     hear: impl FnMut(Heard) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match place {
-        Place::Kiss(line) => {
-            let tnc = kiss::Tnc::new(kiss::Config { send_parameters: false, ..config });
-            runtime.block_on(listen_to(Driver::new(tnc, line), hear))
+    let plain = controller::Config::default();
+    let engine = match place {
+        Place::Kiss(_) => Controller::kiss(kiss::Config { send_parameters: false, ..config }, plain),
+        Place::Agwpe(_) => {
+            Controller::agwpe(agwpe::Config { port: config.port, ..agwpe::Config::default() }, plain)
         }
-        Place::Agwpe(line) => {
-            let raw = agwpe::Raw::new(agwpe::Config { port: config.port, ..agwpe::Config::default() });
-            runtime.block_on(listen_to(Driver::new(raw, line), hear))
-        }
-    }
+    };
+    runtime.block_on(listen_to(Driver::new(engine, place.line().clone()), hear))
 }
 
-/// An engine that says why its line ended.
-trait Controller: Engine<Above = Frames, Below = Stream> {
-    fn last_close(&self) -> Option<CloseReason>;
-}
-
-impl Controller for kiss::Tnc {
-    fn last_close(&self) -> Option<CloseReason> {
-        kiss::Tnc::last_close(self)
-    }
-}
-
-impl Controller for agwpe::Raw {
-    fn last_close(&self) -> Option<CloseReason> {
-        agwpe::Raw::last_close(self)
-    }
-}
-
-async fn listen_to<E: Controller>(
-    mut driver: Driver<E>,
+async fn listen_to(
+    mut driver: Driver<Controller>,
     mut hear: impl FnMut(Heard) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let (mut interrupt, mut end) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -106,17 +60,17 @@ async fn listen_to<E: Controller>(
 }
 
 /// The next thing to be heard; `lost`: how often the line was reported as lost.
-async fn next_or_lost<E: Controller>(driver: &mut Driver<E>, lost: &mut u64) -> Heard {
+async fn next_or_lost(driver: &mut Driver<Controller>, lost: &mut u64) -> Heard {
     loop {
         match driver.step().await {
             Some(FramesIndication::Frame(bytes)) => return Heard::Frame(bytes),
             Some(FramesIndication::Carrier(true)) => return Heard::Open,
             _ => {}
         }
-        let reason = driver.engine().last_close();
-        if let Some(reason) = reason.filter(|_| driver.lost() > *lost) {
+        let why = driver.engine().why_down();
+        if let Some(why) = why.filter(|_| driver.lost() > *lost) {
             *lost = driver.lost();
-            return Heard::Lost(reason);
+            return Heard::Lost(why);
         }
     }
 }

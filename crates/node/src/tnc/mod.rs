@@ -13,32 +13,25 @@
 //! The engine asks for its line, and asks again when it is lost. What goes out waits in the pump, bounded by the room that the
 //! engine is told; what comes in is bounded by the pump's window.
 
+mod connection;
+mod controller;
 mod listen;
 #[cfg(test)]
 mod tests;
 
-pub use listen::{Heard, Place, listen};
+pub(crate) use connection::Connection;
+pub use controller::Controller;
+pub use listen::{Heard, listen};
 
-use crate::patient::Patience;
-use crate::pressure::Pressure;
-use crate::stream::{Order, Said, Window, Wire, pump, reason_of};
+use crate::stream::{Said, Wire};
 use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::service::{CloseReason, Stream, StreamIndication, StreamRequest};
+use longwire_proto::service::{Stream, StreamIndication};
 use longwire_proto::time::Instant;
 use std::io;
 use std::str::FromStr;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
-/// Bytes that wait for a line: more than any window of frames, escaped.
-pub(crate) const QUEUE_BYTES: u64 = 256 * 1024;
-/// Bytes of a line that rise without being released.
-pub(crate) const WINDOW_BYTES: u64 = 64 * 1024;
-/// A line that takes nothing for so long is closed and opened anew.
-pub(crate) const STALL: Duration = Duration::from_secs(60);
 /// The speed of serial lines whose is not given, bit/s.
 const SPEED_BPS: u32 = 9600;
 
@@ -94,7 +87,9 @@ impl Line {
     pub(crate) async fn open(&self) -> io::Result<Box<dyn Wire>> {
         match self {
             Line::Tcp(address) => {
-                let stream = TcpStream::connect(address).await?;
+                let found = lookup_host(address).await;
+                let found = found.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
+                let stream = TcpStream::connect(&*found.collect::<Vec<_>>()).await?;
                 // A window is one write, and is not to wait for another.
                 stream.set_nodelay(true)?;
                 Ok(Box::new(stream))
@@ -106,17 +101,57 @@ impl Line {
     }
 }
 
-/// A connection, as the driver knows it.
-#[derive(Debug)]
-struct Open {
-    orders: mpsc::UnboundedSender<Order>,
-    task: JoinHandle<()>,
-    queued: u64,
+/// A TNC and how it is spoken with: in KISS mode at a [`Line`], or `agwpe:127.0.0.1:8000`, an AGWPE server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A TNC in KISS mode.
+    Kiss(Line),
+    /// A server that speaks AGWPE, over TCP.
+    Agwpe(Line),
 }
 
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.task.abort();
+impl Place {
+    /// What it is reached over.
+    pub fn line(&self) -> &Line {
+        match self {
+            Place::Kiss(line) | Place::Agwpe(line) => line,
+        }
+    }
+
+    /// What may help when it is not reached.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Place::Kiss(Line::Tcp(_)) => "is the TNC's program running, with KISS over TCP on that port?",
+            Place::Kiss(Line::Serial { .. }) => {
+                "is it plugged in and switched on, and may this user open the device (group dialout)?"
+            }
+            Place::Agwpe(_) => {
+                "is the server running, with AGWPE on that TCP port and the radio port of `agwpe.port`, counted from 0?"
+            }
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.strip_prefix("agwpe:") {
+            None => Ok(Place::Kiss(text.parse()?)),
+            Some(server) => match server.parse() {
+                Ok(line @ Line::Tcp(_)) => Ok(Place::Agwpe(line)),
+                _ => Err("an AGWPE server is at a host and port, as in agwpe:127.0.0.1:8000"),
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Kiss(line) => write!(f, "{line}"),
+            Place::Agwpe(line) => write!(f, "agwpe:{line}"),
+        }
     }
 }
 
@@ -124,11 +159,8 @@ impl Drop for Open {
 #[derive(Debug)]
 pub struct Driver<E> {
     engine: E,
-    line: Line,
+    connection: Connection,
     began: tokio::time::Instant,
-    open: Option<Open>,
-    /// Connections so far: what one says that is gone is not heard.
-    number: u64,
     lost: u64,
     said: mpsc::UnboundedReceiver<(u64, Said)>,
     tell: mpsc::UnboundedSender<(u64, Said)>,
@@ -138,16 +170,8 @@ impl<E: Engine<Below = Stream>> Driver<E> {
     /// An engine whose time begins now.
     pub fn new(engine: E, line: Line) -> Self {
         let (tell, said) = mpsc::unbounded_channel();
-        Driver {
-            engine,
-            line,
-            began: tokio::time::Instant::now(),
-            open: None,
-            number: 0,
-            lost: 0,
-            said,
-            tell,
-        }
+        let connection = Connection::new(line);
+        Driver { engine, connection, began: tokio::time::Instant::now(), lost: 0, said, tell }
     }
 
     /// The engine.
@@ -185,7 +209,9 @@ impl<E: Engine<Below = Stream>> Driver<E> {
             return Some(said);
         }
         if let Some(request) = self.engine.poll_request(self.now()) {
-            self.carry_out(request);
+            let tell = self.tell.clone();
+            let tell = || -> connection::Tell { Box::new(move |number, said| drop(tell.send((number, said)))) };
+            self.connection.request(request, tell);
             return None;
         }
         let deadline = self.engine.poll_timeout();
@@ -196,68 +222,12 @@ impl<E: Engine<Below = Stream>> Driver<E> {
         None
     }
 
-    fn carry_out(&mut self, request: StreamRequest) {
-        if request == StreamRequest::Connect {
-            return self.connect();
-        }
-        let Some(open) = &mut self.open else { return };
-        let order = match request {
-            StreamRequest::Write(bytes) => {
-                open.queued += bytes.len() as u64;
-                Order::Write(bytes)
-            }
-            StreamRequest::Release(bytes) => Order::Release(bytes),
-            StreamRequest::Close => Order::Close,
-            StreamRequest::Abort => Order::Abort,
-            StreamRequest::Connect => return,
-            StreamRequest::Secure { .. } => panic!("there is no TLS on the line of a TNC"),
-        };
-        // A pump that is over has said so, and is heard soon.
-        let _ = open.orders.send(order);
-    }
-
-    fn connect(&mut self) {
-        self.number += 1;
-        let (number, tell, line) = (self.number, self.tell.clone(), self.line.clone());
-        let (orders, ordered) = mpsc::unbounded_channel();
-        let task = tokio::spawn(async move {
-            let tell = move |said| drop(tell.send((number, said)));
-            let window = Window {
-                bytes: WINDOW_BYTES,
-                all: Arc::new(Pressure::new(WINDOW_BYTES)),
-                patience: Patience::new(STALL),
-            };
-            match line.open().await {
-                Ok(wire) => pump(wire, ordered, window, tell).await,
-                Err(error) => tell(Said::Closed(reason_of(&error))),
-            }
-        });
-        self.open = Some(Open { orders, task, queued: 0 });
-    }
-
     fn hear(&mut self, number: u64, said: Said) {
-        let Some(open) = self.open.as_mut().filter(|_| number == self.number) else { return };
-        let now = Instant::ZERO + self.began.elapsed();
-        let room = |queued: u64| StreamIndication::Room(QUEUE_BYTES.saturating_sub(queued));
-        let indication = match said {
-            Said::Connected => {
-                self.engine.handle_indication(now, StreamIndication::Connected);
-                room(0)
-            }
-            Said::Written(bytes) => {
-                open.queued -= bytes;
-                room(open.queued)
-            }
-            Said::Data(bytes) => StreamIndication::Data(bytes),
-            Said::PeerClosed => StreamIndication::PeerClosed,
-            Said::Closed(reason) => {
-                self.open = None;
-                self.lost += 1;
-                StreamIndication::Closed(reason)
-            }
-            Said::Secured { .. } | Said::Insecure(_) => StreamIndication::Closed(CloseReason::Insecure),
-        };
-        self.engine.handle_indication(now, indication);
+        for indication in self.connection.hear(number, said) {
+            self.lost += u64::from(matches!(indication, StreamIndication::Closed(_)));
+            let now = self.now();
+            self.engine.handle_indication(now, indication);
+        }
     }
 }
 

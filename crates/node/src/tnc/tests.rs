@@ -2,10 +2,12 @@
 
 use super::*;
 use bytes::{Bytes, BytesMut};
+use longwire_proto::controller::{self, Channel};
 use longwire_proto::kiss::{Acknowledgement, Body, Config, Deframer, Frame, Tnc, enclose};
 use longwire_proto::service::{FramesIndication, FramesRequest, Shares};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
@@ -14,13 +16,13 @@ use tokio::net::unix::pipe;
 const BOUND: Duration = Duration::from_secs(30);
 
 fn config() -> Config {
-    Config {
-        acknowledgement: Acknowledgement::Always,
-        reconnect_min: Duration::from_millis(1),
-        rate_bps: 1_000_000,
-        tx_delay: Duration::ZERO,
-        ..Config::default()
-    }
+    Config { acknowledgement: Acknowledgement::Always, ..Config::default() }
+}
+
+fn tnc() -> Tnc {
+    let channel = Channel { rate_bps: 1_000_000, tx_delay: Duration::ZERO, ..Channel::default() };
+    let reconnect_min = Duration::from_millis(1);
+    Tnc::new(config(), controller::Config { channel, reconnect_min, ..controller::Config::default() })
 }
 
 /// A TNC, played by hand.
@@ -102,7 +104,7 @@ async fn frames_go_over_a_serial_line() {
     let line: Line = format!("{}@38400", path.to_str().unwrap()).parse().unwrap();
     let reads = pipe::Receiver::from_owned_fd_unchecked(master.try_clone().unwrap()).unwrap();
     let master = tokio::io::join(reads, pipe::Sender::from_owned_fd_unchecked(master).unwrap());
-    let mut driver = Driver::new(Tnc::new(config()), line);
+    let mut driver = Driver::new(tnc(), line);
     driver.request(FramesRequest::Join);
     let mut far = Far::new(master);
     let both = async { tokio::join!(converse(&mut driver), far.converse()) };
@@ -116,7 +118,7 @@ async fn a_lost_line_over_tcp_is_taken_up_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let mut driver = Driver::new(Tnc::new(config()), address.to_string().parse().unwrap());
+    let mut driver = Driver::new(tnc(), address.to_string().parse().unwrap());
     driver.request(FramesRequest::Join);
     let story = async {
         while driver.lost() == 0 {

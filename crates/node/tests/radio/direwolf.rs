@@ -137,6 +137,11 @@ impl Rig {
         format!("127.0.0.1:{}", self.stations[at].kiss)
     }
 
+    /// Where its AGWPE server is, as a node's configuration has it.
+    pub(crate) fn agwpe(&self, at: usize) -> String {
+        format!("agwpe:127.0.0.1:{}", self.stations[at].agw)
+    }
+
     /// A user of a station, with this callsign.
     pub(crate) async fn user(&self, at: usize, own: &str) -> User {
         let stream = TcpStream::connect(("127.0.0.1", self.stations[at].agw)).await.unwrap();

@@ -22,13 +22,18 @@ struct Pair {
 impl Pair {
     /// `retries`: after so many without an answer a link is given up.
     fn start(name: &str, retries: u8) -> Pair {
+        Pair::speaking(name, retries, Rig::kiss)
+    }
+
+    /// `way`: where the TNC of a station is.
+    fn speaking(name: &str, retries: u8, way: impl Fn(&Rig, usize) -> String) -> Pair {
         let rig = Rig::start(name, AIR);
         let text = |at: usize, own: &str, callsign: &str| {
             format!(
                 "node = 'dtn://{own}/'\n[storage]\nkind = 'memory'\n[ax25cl]\nretry-min = '1 s'\nretry-max = '2 s'\n\
-                 [[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = '{callsign}'\n[tnc.kiss]\nrate-bps = {}\n\
+                 [[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = '{callsign}'\n[tnc.channel]\nrate-bps = {}\n\
                  tx-delay = '150 ms'\nslot-time = '20 ms'\n[tnc.ax25]\nversion = 'plain'\nretries = {retries}\n",
-                rig.kiss(at),
+                way(&rig, at),
                 AIR.rate_bps
             )
         };
@@ -107,6 +112,31 @@ fn a_file_between_two_nodes_outlives_its_link() {
     if is_installed() {
         cut_in_the_middle("nodes", 3, 7182, 8, Duration::from_secs(60));
     }
+}
+
+/// Dire Wolf's other interface: its AGWPE server, by raw frames.
+#[test]
+fn nodes_speak_agwpe_with_their_tncs() {
+    if !is_installed() {
+        return;
+    }
+    let pair = Pair::speaking("agwpe", 3, Rig::agwpe);
+    let [mut here, mut there] = [0, 1].map(|at: usize| App::new(&pair.nodes[at]));
+    let files = [payload(4000, 1), payload(3000, 2)];
+    here.register("inbox", 1 << 20);
+    there.register("inbox", 1 << 20);
+    // One after the other: nothing collides.
+    for at in [0, 1] {
+        let (from, to) = if at == 0 { (&mut here, &mut there) } else { (&mut there, &mut here) };
+        from.send(["dtn://bob/inbox", "dtn://alice/inbox"][at], &files[at], Options::default());
+        let (delivery, got) = to.receive();
+        assert!(got == files[at], "every byte is as it was sent");
+        to.take(delivery);
+        from.wait_status(|status| status["bundles"] == 0);
+    }
+    let status = here.status();
+    let counters = &status["tncs"][0]["counters"];
+    assert_eq!((&counters["unanswered"], &counters["damaged"]), (&0.into(), &0.into()), "{counters:#}");
 }
 
 /// The same with a longer file and links that are not given up so soon.

@@ -4,6 +4,7 @@ use crate::direwolf::{Failure, OURS, Rig, THEIRS};
 use bytes::Bytes;
 use longwire_node::tnc::Driver;
 use longwire_proto::ax25::{self, LinkConfig, Peer, Radio, Station, Version};
+use longwire_proto::controller::{self, Channel};
 use longwire_proto::joint::Stack;
 use longwire_proto::kiss::{self, Acknowledgement, Tnc};
 use longwire_proto::service::{
@@ -31,14 +32,10 @@ impl Ours {
         let air = rig.air;
         let (tx_delay, tx_tail) = (Duration::from_millis(150), Duration::from_millis(20));
         let slot_time = Duration::from_millis(20);
-        let tnc = kiss::Config {
-            rate_bps: air.rate_bps,
-            tx_delay,
-            tx_tail,
-            slot_time,
-            acknowledgement,
-            ..kiss::Config::default()
-        };
+        let channel =
+            Channel { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..Channel::default() };
+        let tnc = kiss::Config { acknowledgement, ..kiss::Config::default() };
+        let tnc = Tnc::new(tnc, controller::Config { channel, ..controller::Config::default() });
         let link = LinkConfig {
             version: if air.is_extended() { Version::Best } else { Version::Plain },
             window_frames: air.window.min(7),
@@ -55,7 +52,7 @@ impl Ours {
             unconnected: [(EVERYBODY, everybody)].into(),
             ..config
         };
-        let stack = Stack::new(Station::new(config), Tnc::new(tnc));
+        let stack = Stack::new(Station::new(config), tnc);
         let driver = Driver::new(stack, rig.kiss(0).parse().unwrap());
         Ours { driver, link: LINK, room: 0, bytes_best: 0, acknowledged: 0, heard: vec![], ended: None }
     }

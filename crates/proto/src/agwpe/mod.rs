@@ -6,12 +6,13 @@
 //! ```text
 //!                 Frames (AX.25, a monitor)
 //!                    |
-//!                 [ Raw ]   Apart - Calling - Open - Ending
+//!                 [ Raw ]   asks for the ports, then for raw frames of its own
 //!                    |
 //!                 Stream (TCP)
 //! ```
 //!
-//! [`Raw`] uses a port of a server as a link of raw frames. A burst goes to the server in one write, and until it has left
+//! [`Raw`] uses a port of a server as a link of raw frames. The server is asked first which ports it has: who answers otherwise
+//! or not at all is no such server, and the line is ended and tried again. A burst goes to the server in one write, and until it has left
 //! there is no room for more. The server says how many frames wait on the port; when none does any more they are being sent,
 //! and when they have left is computed from there.
 //!
@@ -27,8 +28,8 @@ mod wire;
 mod tests;
 
 pub use config::{Config, Counters};
-pub use raw::Raw;
+pub use raw::{Raw, Trouble};
 pub use wire::{
-    Capabilities, DATA_BYTES_MAX, Frame, HEADER_BYTES, Kind, NAME_BYTES, Name, Queued, Registered, VIA_MAX,
-    Version, Via,
+    Capabilities, DATA_BYTES_MAX, Frame, HEADER_BYTES, Kind, NAME_BYTES, Name, Ports, Queued, Registered,
+    VIA_MAX, Version, Via,
 };

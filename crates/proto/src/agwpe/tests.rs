@@ -57,6 +57,8 @@ fn replies_are_read() {
     capabilities.encode(&mut again);
     assert_eq!(again, port);
     assert_eq!(Registered::decode(&mut Bytes::from_static(&[1])), Ok(Registered(true)));
+    let ports = Ports::decode(&mut Bytes::from_static(b"2;Port1 9600 baud;Port3 HF;\0"));
+    assert_eq!(ports, Ok(Ports([0, 2].into())));
     assert_eq!(Queued::decode(&mut Bytes::from_static(&[4, 0, 0, 0])), Ok(Queued(4)));
 }
 

@@ -4,6 +4,7 @@ use crate::codec::DecodeError;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use core::fmt;
 use core::str::FromStr;
+use std::collections::BTreeSet;
 
 /// Octets before the data.
 pub const HEADER_BYTES: usize = 36;
@@ -319,6 +320,39 @@ impl Queued {
     /// Appends it.
     pub fn encode(&self, output: &mut BytesMut) {
         output.put_u32_le(self.0);
+    }
+}
+
+/// The data of [`Kind::Ports`] from the server: the ports that it has, by their numbers from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ports(pub BTreeSet<u8>);
+
+impl Ports {
+    /// Takes them all: `2;Port1 description;Port2 description;`. Servers that name none that way have the first ones.
+    ///
+    /// # Errors
+    /// It does not begin with a number of ports.
+    pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let all = input.split_to(input.len());
+        let used = all.iter().position(|octet| *octet == 0).unwrap_or(all.len());
+        let mut parts = all[..used].split(|octet| *octet == b';');
+        let number = |text: &[u8]| core::str::from_utf8(text).ok()?.trim().parse::<u8>().ok();
+        let count = parts.next().and_then(number);
+        let count = count.ok_or(DecodeError::invalid("number of ports", CLAUSE))?;
+        let named = parts.filter_map(|part| {
+            let name = part.strip_prefix(b"Port")?;
+            let digits = name.iter().position(|octet| !octet.is_ascii_digit()).unwrap_or(name.len());
+            number(&name[..digits])?.checked_sub(1)
+        });
+        let named: BTreeSet<u8> = named.collect();
+        Ok(Ports(if named.is_empty() { (0..count).collect() } else { named }))
+    }
+
+    /// Appends them.
+    pub fn encode(&self, output: &mut BytesMut) {
+        output.put_slice(self.0.len().to_string().as_bytes());
+        self.0.iter().for_each(|port| output.put_slice(format!(";Port{}", u16::from(*port) + 1).as_bytes()));
+        output.put_slice(b";\0");
     }
 }
 

@@ -91,17 +91,18 @@ pub(super) fn valid_agwpe(mut rng: Rng) -> Bytes {
 pub(super) fn check_agwpe_data(bytes: &Bytes) -> bool {
     let Some(&choice) = bytes.first() else { return false };
     let data = bytes.slice(1..);
-    match choice % 5 {
+    match choice % 6 {
         0 => is_stable(&data, agwpe::Version::decode, agwpe::Version::encode),
         1 => is_stable(&data, agwpe::Registered::decode, agwpe::Registered::encode),
         2 => is_identity(&data, agwpe::Queued::decode, agwpe::Queued::encode),
         3 => is_identity(&data, agwpe::Capabilities::decode, agwpe::Capabilities::encode),
-        _ => is_stable(&data, agwpe::Via::decode, agwpe::Via::encode),
+        4 => is_stable(&data, agwpe::Via::decode, agwpe::Via::encode),
+        _ => is_stable(&data, agwpe::Ports::decode, agwpe::Ports::encode),
     }
 }
 
 pub(super) fn valid_agwpe_data(mut rng: Rng) -> Bytes {
-    let choice = rng.below(5) as u8;
+    let choice = rng.below(6) as u8;
     let mut octets = [0; 12];
     rng.fill(&mut octets);
     encoded(|out: &mut BytesMut| {
@@ -110,6 +111,7 @@ pub(super) fn valid_agwpe_data(mut rng: Rng) -> Bytes {
             4 => {
                 agwpe::Via(vec!["WIDE1-1".parse().unwrap_or_default(); 1 + rng.below(8) as usize]).encode(out)
             }
+            5 => agwpe::Ports((0..rng.below(4) as u8).collect()).encode(out),
             _ => out.extend_from_slice(&octets),
         }
     })

@@ -1,6 +1,7 @@
 //! The engine, with a server and a user that are played.
 
-use crate::agwpe::{Config, Frame, Kind, Queued, Raw};
+use crate::agwpe::{Config, Frame, Kind, Queued, Raw, Trouble};
+use crate::controller;
 use crate::engine::{Engine, drain};
 use crate::service::{CloseReason, FramesIndication, FramesRequest, Shares, StreamIndication, StreamRequest};
 use crate::time::{Duration, Instant};
@@ -20,14 +21,30 @@ struct Bench {
 }
 
 impl Bench {
+    /// The server has two ports.
     fn open(config: Config) -> Bench {
-        let raw = Lawful::new("raw", Raw::new(config));
+        let mut bench = Bench::connected(config);
+        bench.ports(b"2;Port1 a;Port2 b;\0");
+        bench.writes.remove(0);
+        bench
+    }
+
+    fn connected(config: Config) -> Bench {
+        let raw = Lawful::new("raw", Raw::new(config, controller::Config::default()));
         let mut bench = Bench { now: Instant::ZERO, raw, writes: vec![], heard: vec![], calls: 0 };
         bench.raw.handle_request(bench.now, FramesRequest::Join);
         bench.drain();
-        bench.say(StreamIndication::Connected);
-        bench.say(StreamIndication::Room(LINE_ROOM));
+        bench.stands();
         bench
+    }
+
+    fn stands(&mut self) {
+        self.say(StreamIndication::Connected);
+        self.say(StreamIndication::Room(LINE_ROOM));
+    }
+
+    fn ports(&mut self, data: &'static [u8]) {
+        self.frame(&Frame::new(Kind::Ports).with(data));
     }
 
     fn say(&mut self, indication: StreamIndication) {
@@ -178,8 +195,34 @@ fn a_line_with_nonsense_on_it_is_taken_up_again() {
     assert_eq!((bench.raw.engine.counters().damaged, bench.room()), (1, Some(0)));
     bench.pass(Duration::from_secs(1));
     assert_eq!(bench.calls, 2);
-    bench.say(StreamIndication::Connected);
-    assert_eq!(bench.room(), Some(64));
+    bench.stands();
+    assert_eq!((bench.raw.engine.trouble(), bench.room()), (Some(Trouble::Nonsense), Some(0)));
+    bench.ports(b"1;Port1 a;\0");
+    assert_eq!((bench.raw.engine.trouble(), bench.room()), (None, Some(64)));
+}
+
+/// Who answers otherwise than such a server does, or not at all, is none; and a port that is not there carries nothing.
+#[test]
+fn a_server_has_to_have_the_port() {
+    let trouble = |answer: Option<&'static [u8]>| {
+        let mut bench = Bench::connected(Config { port: 2, ..Config::default() });
+        assert_eq!(kinds(&bench.writes[0]), [Kind::Ports]);
+        if let Some(answer) = answer {
+            bench.frame(&Frame { port: 2, ..Frame::new(Kind::QueuedOnPort) }.with(&[0; 4][..]));
+            bench.frame(&Frame { port: 2, ..Frame::new(Kind::Raw) }.with(&b"\0too early"[..]));
+            bench.ports(answer);
+        }
+        bench.pass(Duration::from_secs(11));
+        let is_open = bench.raw.engine.line().is_open();
+        assert_eq!(bench.heard.contains(&FramesIndication::Carrier(true)), is_open);
+        assert!(is_open || bench.calls > 1, "it is tried again");
+        bench.raw.engine.trouble()
+    };
+    assert_eq!(trouble(None), Some(Trouble::Silent));
+    assert_eq!(trouble(Some(b"many;\0")), Some(Trouble::Nonsense));
+    assert_eq!(trouble(Some(b"2;Port1 a;Port2 b;\0")), Some(Trouble::NoPort));
+    assert_eq!(trouble(Some(b"2;Port1 a;Port3 b;\0")), None, "they need not be the first ones");
+    assert_eq!(trouble(Some(b"3;radio;radio;radio;")), None, "they need not be named");
 }
 
 #[test]

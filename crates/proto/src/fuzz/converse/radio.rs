@@ -11,7 +11,7 @@ use crate::service::{
     PacketsRequest, Port, Shares,
 };
 use crate::time::Duration;
-use crate::{agwpe, kiss};
+use crate::{agwpe, controller, kiss};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -307,13 +307,21 @@ pub(super) fn tnc(script: &mut Script<'_>) -> u64 {
         acknowledgement: script.pick(&acknowledgements).unwrap_or_default(),
         poll_interval: script.chance().then_some(Duration::from_millis(50 << script.below(6))),
         send_parameters: script.chance(),
-        persistence: script.byte(),
-        full_duplex: script.below(4) == 0,
-        burst_frames_max: 1 + script.below(9) as u32,
         ..kiss::Config::default()
     };
+    let tnc = kiss::Tnc::new(config, controller(script));
     let mut provider = stream::Provider::speaking(false, speech);
-    play("tnc", kiss::Tnc::new(config), &mut Sender::default(), &mut provider, script)
+    play("tnc", tnc, &mut Sender::default(), &mut provider, script)
+}
+
+fn controller(script: &mut Script<'_>) -> controller::Config {
+    let channel = controller::Channel {
+        persistence: script.byte(),
+        full_duplex: script.below(4) == 0,
+        ..controller::Channel::default()
+    };
+    let burst_frames_max = 1 + script.below(9) as u32;
+    controller::Config { channel, burst_frames_max, ..controller::Config::default() }
 }
 
 fn speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
@@ -334,21 +342,17 @@ fn speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
 
 /// Plays the engine of an AGWPE server's port on a line on which such a server speaks, or something else.
 pub(super) fn agwpe_port(script: &mut Script<'_>) -> u64 {
-    let config = agwpe::Config {
-        port: script.below(2) as u8,
-        persistence: script.byte(),
-        full_duplex: script.below(4) == 0,
-        burst_frames_max: 1 + script.below(9) as u32,
-        ..agwpe::Config::default()
-    };
+    let config = agwpe::Config { port: script.below(2) as u8, ..agwpe::Config::default() };
+    let raw = agwpe::Raw::new(config, controller(script));
     let mut provider = stream::Provider::speaking(false, server_speech);
-    play("port", agwpe::Raw::new(config), &mut Sender::default(), &mut provider, script)
+    play("port", raw, &mut Sender::default(), &mut provider, script)
 }
 
 fn server_speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
     let (kind, data) = match script.below(16) {
         0 => return script.bytes(100),
-        1..=7 => (agwpe::Kind::Raw, script.bytes(100)),
+        1..=3 => (agwpe::Kind::Ports, Bytes::from_static(b"2;Port1 a;Port2 b;\0")),
+        4..=7 => (agwpe::Kind::Raw, script.bytes(100)),
         8..=13 => (agwpe::Kind::QueuedOnPort, Bytes::from(vec![script.below(3) as u8, 0, 0, 0])),
         14 => (agwpe::Kind::QueuedOnPort, script.bytes(5)),
         _ => (agwpe::Kind::from_octet(script.byte()), script.bytes(20)),

@@ -1,5 +1,6 @@
 //! The engine, with a TNC and a user that are played.
 
+use crate::controller::{self, Channel};
 use crate::engine::{Engine, drain};
 use crate::kiss::{Acknowledgement, Body, Checksum, Config, Deframer, Frame, Tnc, enclose};
 use crate::service::{CloseReason, FramesIndication, FramesRequest, Shares, StreamIndication, StreamRequest};
@@ -24,17 +25,21 @@ const LINE_ROOM: u64 = 100_000;
 impl Bench {
     /// The line stands, and the parameters are sent.
     fn open(config: Config) -> Bench {
-        let mut bench = Bench::apart(config);
+        Bench::with(config, controller::Config::default())
+    }
+
+    fn with(config: Config, controller: controller::Config) -> Bench {
+        let mut bench = Bench::apart(config, controller);
         bench.tell(FramesRequest::Join);
         bench.stands();
         bench
     }
 
-    fn apart(config: Config) -> Bench {
+    fn apart(config: Config, controller: controller::Config) -> Bench {
         Bench {
             now: Instant::ZERO,
             checksum: config.checksum,
-            tnc: Lawful::new("tnc", Tnc::new(config)),
+            tnc: Lawful::new("tnc", Tnc::new(config, controller)),
             writes: vec![],
             deframer: Deframer::new(),
             heard: vec![],
@@ -128,13 +133,20 @@ fn never() -> Config {
     Config { acknowledgement: Acknowledgement::Never, ..Config::default() }
 }
 
+fn behind(channel: Channel) -> controller::Config {
+    controller::Config { channel, ..controller::Config::default() }
+}
+
 fn data(bytes: &'static [u8]) -> Body {
     Body::Data(Bytes::from_static(bytes))
 }
 
 #[test]
 fn the_parameters_come_first_and_in_one_write() {
-    let bench = Bench::open(Config { port: 2, tx_delay: Duration::from_millis(155), ..never() });
+    let bench = {
+        let channel = Channel { tx_delay: Duration::from_millis(155), ..Channel::default() };
+        Bench::with(Config { port: 2, ..never() }, behind(channel))
+    };
     let bodies = bench.writes[0].iter().map(|frame| (frame.port, frame.body.clone()));
     let expected =
         [Body::TxDelay(16), Body::Persistence(63), Body::SlotTime(10), Body::TxTail(2), Body::FullDuplex(0)];
@@ -177,7 +189,7 @@ fn while_others_are_heard_more_can_join() {
 /// An answer that could not have come while the frame waited says that it has left.
 #[test]
 fn an_answer_says_that_it_has_left() {
-    let mut bench = Bench::open(Config { persistence: 0, ..never() });
+    let mut bench = Bench::with(never(), behind(Channel { persistence: 0, ..Channel::default() }));
     bench.burst([(&[1; 15][..], Some(1))]);
     bench.pass(Duration::from_millis(1200));
     assert_eq!(bench.transmitted(), []);
@@ -231,8 +243,8 @@ fn a_frame_that_the_tnc_swallowed_is_sent_again() {
 /// time, and the parameters are sent anew.
 #[test]
 fn a_line_that_breaks_comes_back() {
-    let config = Config { reconnect_max: Duration::from_secs(5), ..never() };
-    let mut bench = Bench::open(config);
+    let config = controller::Config { reconnect_max: Duration::from_secs(5), ..controller::Config::default() };
+    let mut bench = Bench::with(never(), config);
     bench.burst([(&[1; 100][..], Some(7))]);
     bench.say(StreamIndication::PeerClosed);
     assert_eq!(bench.heard[3..], [FramesIndication::Transmitted(7), FramesIndication::Carrier(false),]);
@@ -295,7 +307,9 @@ fn what_others_say_on_the_line_is_counted() {
 fn settings_out_of_range_are_named() {
     let wrong = Config { port: 9, checksum: Checksum::Smack, ..Config::default() };
     assert_eq!(wrong.check().unwrap_err().key, "port");
-    let wrong = Config { tx_delay: Duration::from_secs(3), ..Config::default() };
-    assert_eq!(wrong.check().unwrap_err().key, "tx-delay");
+    let wrong = behind(Channel { tx_delay: Duration::from_secs(3), ..Channel::default() });
+    assert_eq!(wrong.check().unwrap_err().key, "channel.tx-delay");
+    let wrong = controller::Config { burst_frames_max: 0, ..controller::Config::default() };
+    assert_eq!(wrong.check().unwrap_err().key, "burst-frames-max");
     assert_eq!(Config::default().check(), Ok(()));
 }

@@ -1,0 +1,332 @@
+//! What hosts of packet-radio controllers have in common, whatever they speak with them: what the channel takes, the line,
+//! and frames that a controller has.
+//!
+//! ```text
+//!             Join              Connected, ready            told to end
+//!   Apart ------------> Calling ----------------> Open ------------------> Ending
+//!     ^    Call (timer)    |                        |                         |
+//!     +--------------------+------------------------+-------------------------+  Closed
+//! ```
+
+use crate::engine::Indication;
+use crate::service::{CloseReason, Frames, FramesIndication, StreamRequest};
+use crate::setting::{Fault, at_least, number};
+use crate::time::{Duration, Instant};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// What the channel behind a controller takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Channel {
+    /// Bit rate on the air, bit/s. Default 1,200.
+    pub rate_bps: u32,
+    /// From keying the transmitter to the first frame, to 10 ms. Default 300 ms.
+    pub tx_delay: Duration,
+    /// From the end of the last frame to unkeying, to 10 ms. Default 20 ms.
+    pub tx_tail: Duration,
+    /// One slot of persistence, to 10 ms. Default 100 ms: shorter ones end before others' carrier is noticed.
+    pub slot_time: Duration,
+    /// The chance to begin in a free slot, of 256: `persistence` + 1. Default 63, a quarter.
+    pub persistence: u8,
+    /// Both directions at once. Default no.
+    pub full_duplex: bool,
+}
+
+impl Default for Channel {
+    fn default() -> Self {
+        Channel {
+            rate_bps: 1200,
+            tx_delay: Duration::from_millis(300),
+            tx_tail: Duration::from_millis(20),
+            slot_time: Duration::from_millis(100),
+            persistence: 63,
+            full_duplex: false,
+        }
+    }
+}
+
+impl Channel {
+    /// Walks its numbers.
+    ///
+    /// # Errors
+    /// The first that is out of its range.
+    pub fn check(&self) -> Result<(), Fault> {
+        number("rate-bps", self.rate_bps, 1..=10_000_000, "1200 and 9600 are usual")?;
+        for (key, time) in
+            [("tx-delay", self.tx_delay), ("tx-tail", self.tx_tail), ("slot-time", self.slot_time)]
+        {
+            let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            number(key, ms, 0..=2550, "KISS has one octet for it, in units of 10 ms")?;
+        }
+        Ok(())
+    }
+
+    /// What a frame of so many bytes takes on the air, with check sequence, flag and the stuffing of random data.
+    pub(crate) fn air_time(&self, bytes: usize) -> Duration {
+        /// A flag and the check sequence.
+        const AROUND_BYTES: u64 = 3;
+        let bits = 8 * (bytes as u64 + AROUND_BYTES);
+        let bits = bits + bits / 62;
+        Duration::from_nanos(bits * 1_000_000_000 / u64::from(self.rate_bps.max(1)))
+    }
+
+    /// From a free channel to the first frame, on the average.
+    pub(crate) fn key_up(&self) -> Duration {
+        if self.full_duplex {
+            return self.tx_delay;
+        }
+        self.tx_delay + self.slot_time.mul_f64(256.0 / (f64::from(self.persistence) + 1.0))
+    }
+}
+
+/// A controller as its host uses it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The channel behind it.
+    pub channel: Channel,
+    /// Frames that it holds at a time, one or more. Default 64.
+    pub burst_frames_max: u32,
+    /// From the loss of the line to the first attempt to have it again; doubled after each. Default 1 s.
+    pub reconnect_min: Duration,
+    /// The longest time between attempts. Default 60 s.
+    pub reconnect_max: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            channel: Channel::default(),
+            burst_frames_max: 64,
+            reconnect_min: Duration::from_secs(1),
+            reconnect_max: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Config {
+    /// Walks its numbers.
+    ///
+    /// # Errors
+    /// The first that is out of its range.
+    pub fn check(&self) -> Result<(), Fault> {
+        at_least("burst-frames-max", self.burst_frames_max, 1, "64 is usual")?;
+        self.channel.check().map_err(|fault| fault.within("channel"))
+    }
+}
+
+/// A frame that the controller has, and what else is known of it.
+#[derive(Debug)]
+pub(crate) struct Held<T> {
+    /// Its user is told when it has left.
+    pub(crate) user_token: Option<u64>,
+    pub(crate) air_time: Duration,
+    /// When it should have left.
+    pub(crate) leaves_at: Instant,
+    pub(crate) more: T,
+}
+
+/// When frames leave of which the first begins then.
+pub(crate) fn schedule<T>(held: &mut VecDeque<Held<T>>, begins_at: Instant) {
+    let mut at = begins_at;
+    for held in held {
+        at += held.air_time;
+        held.leaves_at = at;
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// There is no line.
+    Apart,
+    Calling,
+    Open,
+    /// The line is being ended.
+    Ending,
+}
+
+/// The line to a controller, and what its user is told: called when it is wanted, and again when it is lost.
+#[derive(Debug)]
+pub struct Line {
+    reconnect_min: Duration,
+    reconnect_max: Duration,
+    state: State,
+    call_at: Option<Instant>,
+    failures: u32,
+    connections: u64,
+    last_close: Option<CloseReason>,
+    wants_line: bool,
+    wants_end: bool,
+    to_release: u64,
+    room: u64,
+    /// Bytes for the line, what belongs together in one piece.
+    out: VecDeque<Bytes>,
+    told_room: u32,
+    indications: VecDeque<FramesIndication>,
+}
+
+impl Line {
+    pub(crate) fn new(config: &Config) -> Self {
+        Line {
+            reconnect_min: config.reconnect_min,
+            reconnect_max: config.reconnect_max,
+            state: State::Apart,
+            call_at: None,
+            failures: 0,
+            connections: 0,
+            last_close: None,
+            wants_line: false,
+            wants_end: false,
+            to_release: 0,
+            room: 0,
+            out: VecDeque::new(),
+            told_room: 0,
+            indications: VecDeque::new(),
+        }
+    }
+
+    /// It stands, and the controller takes frames.
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// Attempts to have it that failed in a row.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Times that it stood.
+    pub fn connections(&self) -> u64 {
+        self.connections
+    }
+
+    /// Why it ended the last time.
+    pub fn last_close(&self) -> Option<CloseReason> {
+        self.last_close
+    }
+
+    pub(crate) fn join(&mut self) {
+        self.wants_line |= self.state == State::Apart;
+    }
+
+    /// The controller is ready.
+    pub(crate) fn opened(&mut self) {
+        (self.state, self.failures) = (State::Open, 0);
+        (self.call_at, self.wants_line) = (None, false);
+        self.connections += 1;
+        self.indications.push_back(FramesIndication::Carrier(true));
+    }
+
+    /// It is there no more; what waited for it is dropped. Frames that the controller had are as lost as if nobody had heard
+    /// them: whoever waits for an answer must not wait for ever.
+    pub(crate) fn closed<T>(&mut self, now: Instant, reason: CloseReason, held: &mut VecDeque<Held<T>>) {
+        self.last_close = Some(reason);
+        self.wants_end = false;
+        self.lose(State::Apart, held);
+        let wait = self.reconnect_min * (1 << self.failures.min(16));
+        self.failures += 1;
+        self.call_at = Some(now + wait.min(self.reconnect_max));
+    }
+
+    /// It is of no more use, and is ended.
+    pub(crate) fn end<T>(&mut self, held: &mut VecDeque<Held<T>>) {
+        self.lose(State::Ending, held);
+        self.wants_end = true;
+    }
+
+    fn lose<T>(&mut self, then: State, held: &mut VecDeque<Held<T>>) {
+        let was_open = core::mem::replace(&mut self.state, then) == State::Open;
+        self.out.clear();
+        (self.room, self.to_release) = (0, 0);
+        for held in held.drain(..) {
+            self.left(&held);
+        }
+        if was_open {
+            self.indications.push_back(FramesIndication::Carrier(false));
+        }
+    }
+
+    /// A frame has left, as far as is known.
+    pub(crate) fn left<T>(&mut self, held: &Held<T>) {
+        self.indications.extend(held.user_token.map(FramesIndication::Transmitted));
+    }
+
+    /// A frame was heard.
+    pub(crate) fn rise(&mut self, bytes: Bytes) {
+        self.indications.push_back(FramesIndication::Frame(bytes));
+    }
+
+    pub(crate) fn write(&mut self, bytes: Bytes) {
+        self.out.push_back(bytes);
+    }
+
+    /// It has taken all there was.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    pub(crate) fn set_room(&mut self, bytes: u64) {
+        self.room = bytes;
+    }
+
+    /// So many bytes came; false: nobody listens to them any more.
+    pub(crate) fn hears(&mut self, bytes: usize) -> bool {
+        self.to_release += bytes as u64;
+        self.state != State::Ending
+    }
+
+    /// Spends the room for one frame; how much is left.
+    pub(crate) fn spend(&mut self) -> u32 {
+        assert!(self.told_room > 0, "a frame for a controller without room");
+        self.told_room -= 1;
+        self.told_room
+    }
+
+    /// The room that its user believes in.
+    pub(crate) fn told_room(&self) -> u32 {
+        self.told_room
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.call_at.take_if(|at| *at <= now).is_some() {
+            self.wants_line = true;
+        }
+    }
+
+    /// `room`: for how many frames there is room now.
+    pub(crate) fn poll_indication(&mut self, room: u32) -> Option<Indication<Frames>> {
+        if let Some(indication) = self.indications.pop_front() {
+            return Some(indication);
+        }
+        (room != self.told_room).then(|| {
+            self.told_room = room;
+            FramesIndication::Room(room)
+        })
+    }
+
+    pub(crate) fn poll_request(&mut self) -> Option<StreamRequest> {
+        if core::mem::take(&mut self.wants_line) {
+            self.state = State::Calling;
+            return Some(StreamRequest::Connect);
+        }
+        if core::mem::take(&mut self.wants_end) {
+            return Some(StreamRequest::Abort);
+        }
+        if self.to_release > 0 {
+            return Some(StreamRequest::Release(core::mem::take(&mut self.to_release)));
+        }
+        let front = self.out.front_mut().filter(|_| self.room > 0)?;
+        let length = front.len().min(usize::try_from(self.room).unwrap_or(usize::MAX));
+        let bytes = front.split_to(length);
+        if front.is_empty() {
+            self.out.pop_front();
+        }
+        self.room -= length as u64;
+        Some(StreamRequest::Write(bytes))
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.call_at
+    }
+}
