@@ -215,7 +215,11 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
         (format!("{TNC}[tnc.ax25]\nwindow-frames = 8"), "ax25.window-frames` is 8", "modulo 8 has seven"),
         (format!("{TNC}[tnc.ax25]\ninformation-bytes-max = 40"), "the node id alone takes 8", "256 is usual"),
         (format!("{TNC}[tnc.channel]\nslot-time = '3 s'"), "channel.slot-time` is 3", "units of 10 ms"),
-        (format!("{TNC}[tnc.channel]\ntxdelay = '3 s'"), "unknown field `txdelay`", "did you mean `tx-delay`?"),
+        (
+            format!("{TNC}[tnc.channel]\ntxdelay = '3 s'"),
+            "unknown field `txdelay`",
+            "did you mean `tx-delay`?",
+        ),
         (format!("{TNC}links-max = 0"), "`links-max` is 0", "answer = false"),
         (format!("{TNC}{}", &TNC[TNC.find('[').unwrap_or(0)..]), "two TNCs are called `vhf`", "otherwise"),
         (format!("{TNC}{}", LINK.replace("'vhf'", "'vhv'")), "there is no TNC `vhv`", "did you mean `vhf`?"),

@@ -210,7 +210,8 @@ impl<E: Engine<Below = Stream>> Driver<E> {
         }
         if let Some(request) = self.engine.poll_request(self.now()) {
             let tell = self.tell.clone();
-            let tell = || -> connection::Tell { Box::new(move |number, said| drop(tell.send((number, said)))) };
+            let tell =
+                || -> connection::Tell { Box::new(move |number, said| drop(tell.send((number, said)))) };
             self.connection.request(request, tell);
             return None;
         }

@@ -32,8 +32,7 @@ impl Ours {
         let air = rig.air;
         let (tx_delay, tx_tail) = (Duration::from_millis(150), Duration::from_millis(20));
         let slot_time = Duration::from_millis(20);
-        let channel =
-            Channel { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..Channel::default() };
+        let channel = Channel { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..Channel::default() };
         let tnc = kiss::Config { acknowledgement, ..kiss::Config::default() };
         let tnc = Tnc::new(tnc, controller::Config { channel, ..controller::Config::default() });
         let link = LinkConfig {

@@ -243,7 +243,8 @@ fn a_frame_that_the_tnc_swallowed_is_sent_again() {
 /// time, and the parameters are sent anew.
 #[test]
 fn a_line_that_breaks_comes_back() {
-    let config = controller::Config { reconnect_max: Duration::from_secs(5), ..controller::Config::default() };
+    let config =
+        controller::Config { reconnect_max: Duration::from_secs(5), ..controller::Config::default() };
     let mut bench = Bench::with(never(), config);
     bench.burst([(&[1; 100][..], Some(7))]);
     bench.say(StreamIndication::PeerClosed);
