@@ -14,6 +14,7 @@
 //!   turnaround access TXDELAY | I I .. I | TXTAIL   T2   turnaround access TXDELAY | RR | TXTAIL
 //!
 //!   full duplex: TXDELAY | I I I I I .. I | TXTAIL, each RR beside the next I, the last one behind it
+//!   with k = 1:  turnaround TXDELAY | I | T2 turnaround TXDELAY | RR |, each TXTAIL beside what the other station does
 //! ```
 //!
 //! Times are seconds, rates bit/s, lengths octets. Octets of a frame count its two flags.
@@ -332,11 +333,8 @@ impl Model {
         assert!(window > 0, "a window has one frame at least");
         let mut spent = self.data(rate_bps, file_bytes);
         let cycles = self.cycles(window, file_bytes) as f64;
-        let acknowledgements = match self.duplex {
-            Duplex::Half => cycles,
-            Duplex::Full => cycles.min(1.0),
-        };
-        spent.add_turns(self, rate_bps, acknowledgements);
+        let turns = if self.streams(window) { cycles.min(1.0) } else { cycles };
+        spent.add_turns(self, rate_bps, turns);
         spent.t2_s = self.t2_s * self.cycles_with_t2(window, file_bytes) as f64;
         spent.set_up_s = f64::from(self.set_up_frames) * self.lone_frame_s(rate_bps);
         spent.serial_s = match self.serial_bps {
@@ -352,13 +350,22 @@ impl Model {
     /// If the window is 0.
     pub fn throughput_bps(&self, rate_bps: f64, window: u32) -> f64 {
         let endless = Model { set_up_frames: 0, serial_bps: None, ..*self };
-        let frames = if self.duplex == Duplex::Full { 1 } else { window };
+        let endless = match self.duplex {
+            Duplex::Half => endless,
+            Duplex::Full => Model { txtail_s: 0.0, ..endless },
+        };
+        let frames = if self.streams(window) { 1 } else { window };
         let bytes = u64::from(self.information_bytes) * u64::from(frames);
-        let cycle_s = match self.duplex {
-            Duplex::Half => endless.transfer(rate_bps, window, bytes).total_s(),
-            Duplex::Full => endless.data(rate_bps, bytes).total_s(),
+        let cycle_s = match self.streams(window) {
+            false => endless.transfer(rate_bps, window, bytes).total_s(),
+            true => endless.data(rate_bps, bytes).total_s(),
         };
         8.0 * bytes as f64 / cycle_s
+    }
+
+    /// Whether frames go out one behind the other, with acknowledgements beside them: a window of one frame waits for its own.
+    fn streams(&self, window: u32) -> bool {
+        self.duplex == Duplex::Full && window > 1
     }
 
     /// The I frames alone.
@@ -414,7 +421,7 @@ impl Model {
             return 0;
         }
         let frames = self.frames(file_bytes);
-        if self.duplex == Duplex::Full {
+        if self.streams(window) {
             // Only the last acknowledgement is not beside data.
             return frames.min(1);
         }
@@ -483,7 +490,12 @@ impl Spent {
         };
         self.turnaround_s = 2.0 * count * turnaround_s;
         self.access_s = waits * count * access_s;
-        self.keying_s = count * (2.0 * model.txdelay_s + tails * model.txtail_s);
+        let tails = match model.duplex {
+            Duplex::Half => count * tails,
+            // What is keyed by one station ends while the other is keyed, but for the last.
+            Duplex::Full => count.min(1.0) * tails,
+        };
+        self.keying_s = 2.0 * count * model.txdelay_s + tails * model.txtail_s;
         self.acknowledgements_s = count * model.bare_frame_s(rate_bps);
     }
 }

@@ -65,15 +65,33 @@ fn zielinski_in_half_duplex() {
 }
 
 #[test]
-fn zielinski_in_full_duplex_does_not_ask_for_the_window() {
+fn zielinski_in_full_duplex_does_not_ask_for_a_window_of_two_or_more() {
     let model = Model { duplex: Duplex::Full, ..Model::zielinski() };
-    assert_eq!(throughputs(model, 1200.0), [1095.0; 7]);
+    assert_eq!(throughputs(model, 1200.0)[1..], [1095.0; 6]);
     // 2048 bits in 2208 * 63/62 bits of time, at 9600 bit/s: 8763.
-    assert_eq!(throughputs(model, 9600.0), [8763.0; 7]);
+    assert_eq!(throughputs(model, 9600.0)[1..], [8763.0; 6]);
     // A long file comes to the same, whatever its beginning and its end take.
     let spent = model.transfer(1200.0, 7, 25_600_000);
     assert!((8.0 * 25_600_000.0 / spent.total_s() - 1095.0).abs() < 1.0, "{spent:?}");
     assert_eq!(spent.access_s, 0.0);
+}
+
+/// Nothing is beside a window of one frame: both stations are keyed anew for each.
+#[test]
+fn one_frame_at_a_time_waits_for_its_acknowledgement_in_full_duplex_too() {
+    let model = Model { duplex: Duplex::Full, txtail_s: 0.05, turnaround_s: 0.01, ..Model::zielinski() };
+    // Two turns, two key-ups of 0.3 s, a frame of 2208 * 63/62 bits and an acknowledgement of 160 * 63/62.
+    let cycle_s = |rate: f64| 0.02 + 0.6 + (2208.0 + 160.0) * 63.0 / 62.0 / rate;
+    for rate in [1200.0, 9600.0] {
+        let off = model.throughput_bps(rate, 1) * cycle_s(rate) / 2048.0 - 1.0;
+        assert!(off.abs() < 1e-9, "{rate} bit/s: {off}");
+        // A file's last two tails are beside nothing.
+        let file_s = model.transfer(rate, 1, 10 * 256).total_s();
+        assert!((file_s - 10.0 * cycle_s(rate)).abs() <= 0.1 + 1e-9, "{rate} bit/s: {file_s} s");
+        assert!(file_s > model.transfer(rate, 2, 10 * 256).total_s());
+    }
+    assert_eq!(Model { t2_s: 1.0, ..model }.transfer(1200.0, 1, 2560).t2_s, 10.0);
+    assert_eq!(Model { t2_s: 1.0, ..model }.transfer(1200.0, 2, 2560).t2_s, 1.0);
 }
 
 #[test]
