@@ -1,25 +1,27 @@
-//! `longwire monitor`, with a TNC over TCP that hears a transfer.
+//! `longwire monitor`, with a TNC over TCP or an AGWPE server that hears a transfer.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use bytes::{Bytes, BytesMut};
 use longwire_proto::ax25::{Address, Control, Frame, Modulo, Role, Supervisory, Unnumbered};
-use longwire_proto::kiss;
+use longwire_proto::{agwpe, kiss};
 
+/// Nothing here takes this long.
+const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
 const HERE: &str = "EI7IG-1";
 const THERE: &str = "EI2GYB";
 
-fn frame(from: &str, role: Role, control: Control, information: &'static [u8]) -> kiss::Frame {
+fn frame(from: &str, role: Role, control: Control, information: &'static [u8]) -> Bytes {
     let to = if from == HERE { THERE } else { HERE };
     let address = Address::new(from.parse().unwrap(), to.parse().unwrap(), role, &[]);
     let pid = if control.has_pid() { 0xf0 } else { 0 };
     let frame = Frame { pid, information: Bytes::from_static(information), ..Frame::bare(address, control) };
-    kiss::Frame::data(0, frame.to_bytes(Modulo::Eight))
+    frame.to_bytes(Modulo::Eight)
 }
 
-fn transfer() -> Vec<kiss::Frame> {
+fn transfer() -> Vec<Bytes> {
     let unnumbered = |function| Control::Unnumbered { function, poll_final: true };
     let information = |send, poll| Control::Information { send, receive: 0, poll };
     let ready =
@@ -31,14 +33,44 @@ fn transfer() -> Vec<kiss::Frame> {
         frame(HERE, Role::Command, information(1, true), b"and more"),
         frame(THERE, Role::Response, ready(2), b""),
         frame(HERE, Role::Command, information(2, true), b"end"),
-        kiss::Frame::data(0, Bytes::from_static(b"noise")),
+        Bytes::from_static(b"noise"),
     ]
 }
 
+/// What a TNC in KISS mode says, who is asked nothing.
+fn by_kiss(line: &mut TcpStream) {
+    let mut bytes = BytesMut::new();
+    let frames = transfer().into_iter().map(|frame| kiss::Frame::data(0, frame));
+    frames.for_each(|frame| kiss::enclose(&frame, kiss::Checksum::None, &mut bytes));
+    line.write_all(&bytes).unwrap();
+}
+
+/// The next frame from the monitor.
+fn asked(line: &mut TcpStream, kind: agwpe::Kind) {
+    let mut header = [0; agwpe::HEADER_BYTES];
+    line.read_exact(&mut header).unwrap();
+    let frame = agwpe::Frame::decode(&mut header.to_vec().into()).unwrap();
+    assert_eq!((frame.kind, frame.port), (kind, 1));
+}
+
+/// What a server of two ports says when it is asked for its ports and for raw frames; the second port hears the transfer.
+fn by_agwpe(line: &mut TcpStream) {
+    use agwpe::{Frame, Kind};
+    asked(line, Kind::Ports);
+    line.write_all(&Frame::new(Kind::Ports).with(&b"2;Port1 HF;Port2 VHF;\0"[..]).to_bytes()).unwrap();
+    asked(line, Kind::MonitorRaw);
+    let raw = |port: u8, frame: &Bytes| {
+        let data = [&[port << 4][..], frame].concat();
+        Frame { port, ..Frame::new(Kind::Raw) }.with(data).to_bytes()
+    };
+    line.write_all(&raw(0, &transfer()[0])).unwrap();
+    transfer().iter().for_each(|frame| line.write_all(&raw(1, frame)).unwrap());
+}
+
 /// What it says of the transfer, without the times; it ends with an interrupt.
-fn heard(options: &[&str]) -> Vec<String> {
+fn heard(prefix: &str, options: &[&str], says: impl Fn(&mut TcpStream)) -> Vec<String> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+    let address = format!("{prefix}{}", listener.local_addr().unwrap());
     let mut monitor = Command::new(env!("CARGO_BIN_EXE_longwire"))
         .args(["monitor", "--tnc", &address])
         .args(options)
@@ -47,9 +79,8 @@ fn heard(options: &[&str]) -> Vec<String> {
         .spawn()
         .unwrap();
     let (mut line, _) = listener.accept().unwrap();
-    let mut bytes = BytesMut::new();
-    transfer().iter().for_each(|frame| kiss::enclose(frame, kiss::Checksum::None, &mut bytes));
-    line.write_all(&bytes).unwrap();
+    line.set_read_timeout(Some(DEADLINE)).unwrap();
+    says(&mut line);
     let mut out = BufReader::new(monitor.stdout.take().unwrap());
     let mut lines: Vec<String> = (&mut out).lines().take(transfer().len()).map(Result::unwrap).collect();
     let interrupt = Command::new("kill").args(["-INT", &monitor.id().to_string()]).status().unwrap();
@@ -66,9 +97,9 @@ fn heard(options: &[&str]) -> Vec<String> {
     lines
 }
 
-#[test]
-fn frames_are_shown_with_their_windows_and_counted_at_the_end() {
-    let lines = heard(&[]);
+/// All of it, as it is printed without the times.
+#[track_caller]
+fn shows_the_transfer(lines: &[String]) {
     let (frames, end) = lines.split_at(transfer().len());
     let frames: Vec<_> = frames.iter().map(|line| line.split_once("  ").unwrap().1).collect();
     assert_eq!(
@@ -95,9 +126,39 @@ fn frames_are_shown_with_their_windows_and_counted_at_the_end() {
 }
 
 #[test]
+fn frames_are_shown_with_their_windows_and_counted_at_the_end() {
+    shows_the_transfer(&heard("", &[], by_kiss));
+}
+
+#[test]
+fn an_agwpe_server_is_asked_for_the_raw_frames_of_a_port() {
+    shows_the_transfer(&heard("agwpe:", &["--port", "1"], by_agwpe));
+}
+
+/// What it says of something that is no server, when it has tried once.
+#[test]
+fn what_is_no_agwpe_server_is_called_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("agwpe:{}", listener.local_addr().unwrap());
+    let mut monitor = Command::new(env!("CARGO_BIN_EXE_longwire"))
+        .args(["monitor", "--tnc", &address])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut line, _) = listener.accept().unwrap();
+    line.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").unwrap();
+    let mut talk = BufReader::new(monitor.stderr.take().unwrap()).lines();
+    let said = talk.next().unwrap().unwrap();
+    monitor.kill().unwrap();
+    monitor.wait().unwrap();
+    assert_eq!(said, format!("no line to {address}: it does not speak AGWPE; it is tried again"));
+}
+
+#[test]
 fn json_has_a_line_for_each_frame() {
     let lines: Vec<serde_json::Value> =
-        heard(&["--json"]).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        heard("", &["--json"], by_kiss).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[3]["kind"], &lines[3]["window"]), (&"I".into(), &2.into()));
     assert_eq!(lines.last().unwrap()["windows"]["EI7IG-1"], serde_json::json!({ "1": 1, "2": 1 }));
 }

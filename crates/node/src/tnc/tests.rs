@@ -145,3 +145,14 @@ fn lines_are_read() {
         assert!(wrong.parse::<Line>().is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn a_place_says_what_is_spoken_there() {
+    let server = Line::Tcp("pi:8000".into());
+    assert_eq!("agwpe:pi:8000".parse(), Ok(Place::Agwpe(server.clone())));
+    assert_eq!("pi:8000".parse(), Ok(Place::Kiss(server.clone())));
+    assert_eq!(Place::Agwpe(server).to_string(), "agwpe:pi:8000");
+    for wrong in ["agwpe:", "agwpe:pi", "agwpe:/dev/ttyUSB0", "agwpe://pi:8000/"] {
+        assert_eq!(wrong.parse::<Place>().map_err(|hint| hint.contains("agwpe:127.0.0.1:8000")), Err(true));
+    }
+}
