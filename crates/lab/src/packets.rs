@@ -187,7 +187,7 @@ impl Stage {
             match said {
                 PacketsIndication::Connected { .. } => self.connected |= sends,
                 PacketsIndication::Room(room) if sends => self.room = room,
-                PacketsIndication::Room(_) => {}
+                PacketsIndication::Room(_) | PacketsIndication::Takes { .. } => {}
                 PacketsIndication::Acknowledged(count) if sends => self.acknowledged = count,
                 PacketsIndication::Acknowledged(_) => {}
                 PacketsIndication::Packet(packet) => {

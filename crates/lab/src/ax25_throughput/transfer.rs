@@ -196,7 +196,9 @@ impl Stage {
                     self.heard.extend_from_slice(&packet);
                     self.world.request(node, (link, PacketsRequest::Release(1)));
                 }
-                PacketsIndication::Room(_) | PacketsIndication::Acknowledged(_) => {}
+                PacketsIndication::Takes { .. }
+                | PacketsIndication::Room(_)
+                | PacketsIndication::Acknowledged(_) => {}
                 PacketsIndication::Closed(why) => panic!("a wire loses nothing: {why:?}"),
             }
             self.send();

@@ -29,6 +29,8 @@ type Make = Box<dyn FnMut(LinkId, Origin) -> Option<Packaged> + Send>;
 #[derive(Debug)]
 struct Held {
     connected: PacketsIndication,
+    /// What it takes since.
+    takes: Option<PacketsIndication>,
     room: u64,
     /// When it is ended.
     until: Instant,
@@ -105,7 +107,8 @@ impl Convergence {
             return self.down.push_back((id, PacketsRequest::Abort));
         }
         let is_cm = matches!(&packet, PacketsIndication::Packet(bytes) if bytes.starts_with(MAGIC));
-        for said in [held.connected, PacketsIndication::Room(held.room), packet] {
+        let before = [Some(held.connected), held.takes, Some(PacketsIndication::Room(held.room))];
+        for said in before.into_iter().flatten().chain([packet]) {
             match is_cm {
                 true => self.cm.handle_indication(now, (id, said)),
                 false => self.ours.handle_indication(now, (id, said)),
@@ -117,7 +120,12 @@ impl Convergence {
         match said {
             PacketsIndication::Connected { .. } => {
                 let until = now + SILENCE_MAX;
-                self.held.insert(id, Held { connected: said, room: 0, until, ending: false });
+                self.held.insert(id, Held { connected: said, takes: None, room: 0, until, ending: false });
+            }
+            PacketsIndication::Takes { .. } => {
+                if let Some(held) = self.held.get_mut(&id) {
+                    held.takes = Some(said);
+                }
             }
             PacketsIndication::Room(room) => {
                 if let Some(held) = self.held.get_mut(&id) {

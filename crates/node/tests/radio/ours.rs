@@ -80,6 +80,7 @@ impl Ours {
             PacketsIndication::Connected { bytes_best, .. } => {
                 (self.bytes_best, self.acknowledged) = (bytes_best as usize, 0);
             }
+            PacketsIndication::Takes { bytes_best, .. } => self.bytes_best = bytes_best as usize,
             PacketsIndication::Room(room) => self.room = room,
             PacketsIndication::Packet(bytes) => {
                 self.heard.extend_from_slice(&bytes);

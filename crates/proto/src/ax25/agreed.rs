@@ -5,6 +5,12 @@ use super::frame::Modulo;
 use super::link::Link;
 use super::segment;
 use super::xid::{Options, Parameters, Recovery};
+use crate::service::PacketsIndication;
+
+/// N1 of version 2.2 where nothing was said, bytes (6.3.2).
+const INFORMATION_BYTES_UNSAID: u32 = 256;
+/// The window of version 2.2 where nothing was said, frames (6.3.2).
+const WINDOW_FRAMES_UNSAID: u8 = 32;
 
 /// What both stations work by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +26,22 @@ pub(super) struct Agreed {
 }
 
 /// What stations remember of a peer between links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) modulo: Modulo,
-    /// It answers XID.
-    pub(super) identifies: bool,
+    pub(super) identity: Identity,
+}
+
+/// What a peer answers to XID.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Identity {
+    /// It was not asked, or was silent.
+    #[default]
+    Unknown,
+    /// FRMR.
+    Refused,
+    /// What it can do.
+    Said(Parameters),
 }
 
 /// What holds before anything is negotiated (6.3.2).
@@ -43,6 +60,16 @@ pub(super) fn defaults(config: &LinkConfig, modulo: Modulo) -> Agreed {
     }
 }
 
+/// The same while a peer of version 2.2 is asked what it takes: no more than everyone takes who says nothing (6.3.2).
+pub(super) fn unsaid(config: &LinkConfig) -> Agreed {
+    let agreed = defaults(config, Modulo::Extended);
+    Agreed {
+        window: agreed.window.min(WINDOW_FRAMES_UNSAID),
+        information_bytes_max: agreed.information_bytes_max.min(INFORMATION_BYTES_UNSAID),
+        ..agreed
+    }
+}
+
 /// What a station of this configuration says that it can do.
 pub(super) fn offer(config: &LinkConfig, radio: &Radio, modulo: Modulo) -> Parameters {
     Parameters {
@@ -52,6 +79,14 @@ pub(super) fn offer(config: &LinkConfig, radio: &Radio, modulo: Modulo) -> Param
         window_frames: Some(config.window(modulo, config.recovery)),
         acknowledge_timer: None,
         retries: Some(config.retries),
+    }
+}
+
+impl Agreed {
+    /// The longest packet, and what of one fits in a frame, bytes.
+    fn packet_bytes(&self) -> (u32, u32) {
+        let best = self.information_bytes_max;
+        (if self.segmenter { segment::packet_bytes_max(best) } else { best }, best)
     }
 }
 
@@ -67,13 +102,38 @@ impl Link {
         if let Some(bytes) = agreed.information_bytes_max {
             self.agreed.information_bytes_max = bytes.clamp(2, self.config.information_bytes_max);
         }
-        self.keep_promise();
         self.agreed.retries = agreed.retries.unwrap_or(self.agreed.retries).max(1);
+        self.tell_packet_bytes();
+    }
+
+    /// The link stands, and the user is told.
+    pub(super) fn connected(&mut self) {
+        let (bytes_max, bytes_best) = self.agreed.packet_bytes();
+        self.told_bytes = (bytes_max, bytes_best);
+        let peer = self.peer.to_string();
+        self.indications.push_back(PacketsIndication::Connected { bytes_max, bytes_best, peer });
+    }
+
+    /// What was agreed on anew is told, if the user knows of the link.
+    pub(super) fn tell_packet_bytes(&mut self) {
+        if self.told_bytes.0 == 0 {
+            return;
+        }
+        let wished = self.agreed.information_bytes_max;
+        self.keep_promise();
+        let (bytes_max, bytes_best) = self.agreed.packet_bytes();
+        let bytes_max = bytes_max.max(self.told_bytes.0);
+        // A peer that takes less than was promised, and no segments, is spared what its user need not send.
+        let bytes_best = if self.agreed.segmenter { bytes_best } else { wished };
+        if self.told_bytes != (bytes_max, bytes_best) {
+            self.told_bytes = (bytes_max, bytes_best);
+            self.indications.push_back(PacketsIndication::Takes { bytes_max, bytes_best });
+        }
     }
 
     /// What the user was told to be the longest packet goes on, whatever the peer says later of what it takes.
     fn keep_promise(&mut self) {
-        let promised = self.promised_bytes;
+        let (promised, _) = self.told_bytes;
         self.agreed.segmenter |= promised > self.config.information_bytes_max;
         let least = if self.agreed.segmenter { segment::information_bytes_min(promised) } else { promised };
         let bytes = self.agreed.information_bytes_max.max(least);

@@ -124,6 +124,8 @@ impl Internet {
                     self.tell(at, FramesIndication::Carrier(false));
                 }
             }
+            // The stack above has a longest packet of its own.
+            PacketsIndication::Takes { .. } => {}
             PacketsIndication::Room(_) | PacketsIndication::Acknowledged(_) => {}
         }
     }

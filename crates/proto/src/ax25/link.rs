@@ -1,25 +1,26 @@
 //! One connection: how it opens, how it ends, and what it waits for (C4). The station moves its frames.
 
-use super::agreed::{Agreed, Known, defaults, offer};
+use super::Callsign;
+use super::agreed::{Agreed, Identity, Known, defaults, offer, unsaid};
 use super::config::{Counters, LinkConfig, Radio, Version};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
+use super::identify::Question;
 use super::receive::Receiver;
 use super::station::Phase;
 use super::transmit::Sender;
 use super::xid::Parameters;
-use super::{Callsign, segment};
 use crate::service::{CloseReason, PacketsIndication, Shares};
 use crate::time::{Duration, Instant, Timers};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Calls without an answer before the next rung of the ladder is tried.
-const CALLS_A_RUNG: u8 = 3;
+/// Calls without an answer before the next rung of the ladder is tried; so often the peer is asked what it can do.
+pub(super) const CALLS_A_RUNG: u8 = 3;
 /// T1 is begun anew by frames that the peer is heard to send, so often at most between two answers.
 const EXTENSIONS_MAX: u8 = 128;
 /// How long a frame that waits for an answer may take to leave, if nobody says that it has: a controller that waits for a
 /// busy channel holds it no longer in most cases, and one that never tells must not stop the link.
-const LEAVING_MAX: Duration = Duration::from_secs(60);
+pub(super) const LEAVING_MAX: Duration = Duration::from_secs(60);
 /// The longest T1 after many timeouts.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
 
@@ -36,11 +37,13 @@ pub(super) enum Timer {
     Ask,
     /// The peer may ask for more.
     Gather,
+    /// TM201: the peer is to say what it can do.
+    Identify,
 }
 
 /// With what a call is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rung {
+pub(super) enum Rung {
     /// SABME.
     Extended,
     /// XID, for stations of version 2.2 that count to eight.
@@ -50,14 +53,12 @@ enum Rung {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// It calls (1, 5).
     Opening(Rung),
     /// It called more than once, and one call is answered. What comes may still belong to an answer before the last: the
     /// link stands when the peer has answered a question asked now.
     Settling(Rung),
-    /// It stands, and the peer is asked what it can do.
-    Identifying,
     /// It stands (3, 4).
     Connected,
     /// DISC is out (2).
@@ -78,6 +79,19 @@ pub(super) struct Out {
     pub(super) awaits: bool,
 }
 
+impl Out {
+    pub(super) fn unnumbered(
+        command: bool,
+        function: Unnumbered,
+        poll_final: bool,
+        information: Bytes,
+    ) -> Self {
+        let control = Control::Unnumbered { function, poll_final };
+        let (awaits, shares) = (command && poll_final, Shares::default());
+        Out { command, control, pid: 0, information, shares, awaits }
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Link {
@@ -86,10 +100,11 @@ pub(super) struct Link {
     pub(super) path: Vec<Callsign>,
     pub(super) config: LinkConfig,
     pub(super) radio: Radio,
-    state: State,
+    pub(super) state: State,
     pub(super) agreed: Agreed,
     pub(super) known: Option<Known>,
-    pub(super) timers: Timers<5>,
+    pub(super) question: Question,
+    pub(super) timers: Timers<6>,
     /// Tries without an answer (RC).
     tries: u8,
     extensions: u8,
@@ -97,14 +112,14 @@ pub(super) struct Link {
     unanswered_calls: u8,
     /// The peer was heard to use the link as it stands.
     met: bool,
-    /// The longest packet that the user was told of, bytes; 0: it was not told yet.
-    pub(super) promised_bytes: u32,
+    /// The longest packet and the best that the user was told of, bytes; 0: it was not told yet.
+    pub(super) told_bytes: (u32, u32),
     /// The smoothed time from the end of what was sent to its answer, and its deviation.
     round_trip: Option<(Duration, Duration)>,
     /// When what waits for an answer had left.
     left_at: Option<Instant>,
     /// Frames that wait for an answer, and have not left.
-    leaving: u32,
+    pub(super) leaving: u32,
     /// The last such key-up, bytes and frames: digipeaters repeat all of it before an answer comes.
     burst: (u64, u64),
     /// Unnumbered frames to be sent.
@@ -130,12 +145,13 @@ impl Link {
             state,
             agreed,
             known: None,
+            question: Question::Over,
             timers: Timers::new(),
             tries: 0,
             extensions: 0,
             unanswered_calls: 0,
             met: false,
-            promised_bytes: 0,
+            told_bytes: (0, 0),
             round_trip: None,
             left_at: None,
             leaving: 0,
@@ -155,16 +171,13 @@ impl Link {
         radio: Radio,
         known: Option<Known>,
     ) -> Self {
-        let rung = match (config.version, known) {
+        let rung = match (config.version, &known) {
             (Version::Plain, _) => Rung::Plain,
             (Version::Extended, _) => Rung::Extended,
-            (Version::Best, Some(Known { modulo: Modulo::Eight, identifies })) => {
-                if identifies {
-                    Rung::Identify
-                } else {
-                    Rung::Plain
-                }
-            }
+            (Version::Best, Some(Known { modulo: Modulo::Eight, identity })) => match identity {
+                Identity::Said(_) => Rung::Identify,
+                Identity::Unknown | Identity::Refused => Rung::Plain,
+            },
             (Version::Best, _) => Rung::Extended,
         };
         let mut link = Link::new(peer, path, config, radio, State::Opening(rung));
@@ -203,14 +216,14 @@ impl Link {
     }
 
     pub(super) fn is_connected(&self) -> bool {
-        matches!(self.state, State::Connected | State::Identifying)
+        self.state == State::Connected
     }
 
     /// How far it is; none: it is over.
     pub(super) fn phase(&self) -> Option<Phase> {
         match self.state {
             State::Opening(_) | State::Settling(_) => Some(Phase::Calling),
-            State::Identifying | State::Connected => Some(Phase::Connected),
+            State::Connected => Some(Phase::Connected),
             State::Releasing => Some(Phase::Ending),
             State::Closed => None,
         }
@@ -246,24 +259,15 @@ impl Link {
         self.controls.clear();
     }
 
-    /// It is fresh, nothing waits to be sent, and all is as it is before anything is agreed.
+    /// It is fresh, nothing waits to be sent, and all is as it is before anything is asked or agreed.
     fn is_blank(&self) -> bool {
         self.is_fresh()
             && self.sender.is_done()
-            && self.state == State::Connected
+            && !self.question.is_open()
             && self.agreed == defaults(&self.config, self.agreed.modulo)
     }
 
-    fn connected(&mut self) {
-        let bytes_best = self.agreed.information_bytes_max;
-        let bytes_max =
-            if self.agreed.segmenter { segment::packet_bytes_max(bytes_best) } else { bytes_best };
-        let peer = self.peer.to_string();
-        self.promised_bytes = bytes_max;
-        self.indications.push_back(PacketsIndication::Connected { bytes_max, bytes_best, peer });
-    }
-
-    fn climb(&mut self, rung: Rung) {
+    pub(super) fn climb(&mut self, rung: Rung) {
         self.state = State::Opening(rung);
         self.tries = 0;
         self.agreed =
@@ -275,7 +279,7 @@ impl Link {
         self.unanswered_calls = self.unanswered_calls.saturating_add(u8::from(rung != Rung::Identify));
         match rung {
             Rung::Extended => self.control(true, Unnumbered::SetModeExtended, true),
-            Rung::Identify => self.identify(true),
+            Rung::Identify => self.identify(),
             Rung::Plain => self.control(true, Unnumbered::SetMode, true),
         }
     }
@@ -302,28 +306,19 @@ impl Link {
         self.say(command, function, poll_final, Bytes::new());
     }
 
-    fn say(&mut self, command: bool, function: Unnumbered, poll_final: bool, information: Bytes) {
+    pub(super) fn say(&mut self, command: bool, function: Unnumbered, poll_final: bool, information: Bytes) {
         /// Answers that wait for the channel; a flood of commands gets no more.
         const CONTROLS_MAX: usize = 4;
         if self.controls.len() >= CONTROLS_MAX {
             self.counters.violations += 1;
             return;
         }
-        let control = Control::Unnumbered { function, poll_final };
-        let awaits = command && poll_final;
-        let shares = Shares::default();
-        self.controls.push_back(Out { command, control, pid: 0, information, shares, awaits });
+        self.controls.push_back(Out::unnumbered(command, function, poll_final, information));
     }
 
     /// What this side can do, as XID says it.
     pub(super) fn offer(&self) -> Parameters {
         offer(&self.config, &self.radio, self.agreed.modulo)
-    }
-
-    fn identify(&mut self, command: bool) {
-        let mut information = BytesMut::new();
-        self.offer().encode(&mut information);
-        self.say(command, Unnumbered::ExchangeIdentification, true, information.freeze());
     }
 
     /// How long an answer may take, from the end of what was sent: the peer's and the digipeaters' ways to the channel,
@@ -365,8 +360,11 @@ impl Link {
         // The answer may have come before the word that the question has left: then nothing is measured.
         self.left_at = self.awaits_answer().then_some(now);
         self.extensions = 0;
-        if self.leaving == 0 && self.awaits_answer() {
-            self.wait(now);
+        if self.leaving == 0 {
+            self.watch_question(now, true);
+            if self.awaits_answer() {
+                self.wait(now);
+            }
         }
     }
 
@@ -378,14 +376,14 @@ impl Link {
 
     fn awaits_answer(&self) -> bool {
         match self.state {
-            State::Opening(_) | State::Settling(_) | State::Identifying | State::Releasing => true,
+            State::Opening(_) | State::Settling(_) | State::Releasing => true,
             State::Connected => self.sender.awaits_answer(),
             State::Closed => false,
         }
     }
 
     /// What was asked is answered.
-    fn answered(&mut self, now: Instant) {
+    pub(super) fn answered(&mut self, now: Instant) {
         if let (Some(left), 0) = (self.left_at.take(), self.tries) {
             let sample = now.saturating_since(left);
             self.round_trip = Some(match self.round_trip {
@@ -426,11 +424,11 @@ impl Link {
                 self.control(false, Unnumbered::DisconnectedMode, true);
                 self.close(CloseReason::Aborted);
             }
-            State::Identifying | State::Connected if at_once => {
+            State::Connected if at_once => {
                 self.sender.drop_all();
                 self.release();
             }
-            State::Identifying | State::Connected => self.closing = true,
+            State::Connected => self.closing = true,
             State::Releasing if at_once => self.close(CloseReason::Aborted),
             State::Releasing | State::Closed => {}
         }
@@ -440,6 +438,7 @@ impl Link {
     fn release(&mut self) {
         self.state = State::Releasing;
         self.tries = 0;
+        self.drop_question();
         self.timers.stop_all();
         self.control(true, Unnumbered::Disconnect, true);
     }
@@ -452,6 +451,7 @@ impl Link {
             // to wait.
             self.wait(now);
         }
+        self.watch_question(now, false);
         if self.closing && self.state == State::Connected && self.sender.is_done() {
             self.closing = false;
             self.release();
@@ -494,20 +494,12 @@ impl Link {
             }
             Control::Information { send, receive, poll } => {
                 self.met = true;
-                if self.state == State::Identifying {
-                    // Who was called does not wait for the rest.
-                    self.open(now);
-                }
                 if self.hear_number(now, receive) {
                     self.hear_information(now, frame, send, poll);
                 }
             }
             Control::Supervisory { function, receive, poll_final } => {
                 self.met = true;
-                if self.state == State::Identifying && frame.is_command() && poll_final {
-                    // Who was called asks how this side stands: it stands.
-                    self.open(now);
-                }
                 self.hear_supervisory(now, frame, function, receive, poll_final);
             }
         }
@@ -547,9 +539,15 @@ impl Link {
                     self.close(CloseReason::Refused);
                 }
             }
-            (Unnumbered::FrameReject, State::Identifying) => self.identified(now, None),
-            (Unnumbered::DisconnectedMode, State::Connected | State::Identifying) => {
-                self.close(CloseReason::Reset);
+            (Unnumbered::FrameReject, State::Connected) if self.question.is_asked() => {
+                self.question_refused()
+            }
+            (Unnumbered::DisconnectedMode, State::Connected) => self.close(CloseReason::Reset),
+            // The answer to the call comes twice, and nothing was said since.
+            (Unnumbered::Acknowledge, State::Connected)
+                if self.question.is_open() && self.is_fresh() && self.sender.outstanding() == 0 =>
+            {
+                self.counters.violations += 1;
             }
             // The peer and this side no longer agree: what is on its way may be lost or come twice.
             (Unnumbered::FrameReject | Unnumbered::Acknowledge, State::Connected) => self.broken(),
@@ -582,16 +580,16 @@ impl Link {
                 _ => self.acknowledge_call(poll),
             },
             // The answer was lost, or comes later than the peer waits for it.
-            State::Connected | State::Identifying if self.is_fresh() && self.agreed.modulo == modulo => {
+            State::Connected if self.is_fresh() && self.agreed.modulo == modulo => {
                 self.acknowledge_call(poll);
             }
             // It came down to less before anything was carried or agreed.
-            State::Connected | State::Identifying if self.is_blank() => {
+            State::Connected if self.is_blank() => {
                 self.agreed = defaults(&self.config, modulo);
                 self.control(false, Unnumbered::Acknowledge, poll);
             }
             // The peer has begun anew, and knows nothing of what was. The station opens its new link.
-            State::Connected | State::Identifying => {
+            State::Connected => {
                 self.counters.resets += 1;
                 self.close(CloseReason::Reset);
             }
@@ -631,55 +629,27 @@ impl Link {
     fn stand(&mut self, now: Instant, rung: Rung) {
         self.met = core::mem::take(&mut self.unanswered_calls) > 1;
         if rung == Rung::Extended {
-            self.state = State::Identifying;
-            self.identify(true);
-        } else {
-            self.open(now);
+            self.expect_of_the_peer(now);
         }
+        self.open(now);
+    }
+
+    fn expect_of_the_peer(&mut self, now: Instant) {
+        let identity = self.known.as_ref().map(|known| known.identity.clone()).unwrap_or_default();
+        match identity {
+            Identity::Refused => return,
+            Identity::Unknown => self.agreed = unsaid(&self.config),
+            Identity::Said(theirs) => self.agree(&theirs),
+        }
+        self.plan_question(now);
     }
 
     fn open(&mut self, now: Instant) {
         self.state = State::Connected;
-        let identifies = self.known.is_some_and(|known| known.identifies);
-        self.known = Some(Known { modulo: self.agreed.modulo, identifies });
+        let identity = self.known.take().map(|known| known.identity).unwrap_or_default();
+        self.known = Some(Known { modulo: self.agreed.modulo, identity });
         self.timers.set(Timer::Idle as usize, now + self.config.idle_probe);
         self.connected();
-    }
-
-    fn hear_identification(&mut self, now: Instant, frame: &Frame, poll_final: bool) {
-        let Ok(theirs) = Parameters::decode(&mut frame.information.clone()) else {
-            self.counters.violations += 1;
-            return;
-        };
-        if frame.is_command() {
-            if self.is_connected() {
-                self.agree(&theirs);
-            }
-            let mut information = BytesMut::new();
-            self.offer().agree(&theirs).with_own_limits(&self.offer()).encode(&mut information);
-            self.say(false, Unnumbered::ExchangeIdentification, poll_final, information.freeze());
-            return;
-        }
-        match self.state {
-            State::Identifying => self.identified(now, Some(&theirs)),
-            State::Connected => self.agree(&theirs),
-            State::Opening(Rung::Identify) => {
-                self.answered(now);
-                self.climb(Rung::Plain);
-                self.agree(&theirs);
-                self.known = Some(Known { modulo: Modulo::Eight, identifies: true });
-            }
-            _ => self.counters.violations += 1,
-        }
-    }
-
-    fn identified(&mut self, now: Instant, theirs: Option<&Parameters>) {
-        self.answered(now);
-        if let Some(theirs) = theirs {
-            self.agree(theirs);
-        }
-        self.known = Some(Known { modulo: self.agreed.modulo, identifies: theirs.is_some() });
-        self.open(now);
     }
 
     /// Both sides no longer agree on what was sent (J, K of C4): going on would lose or repeat packets unseen.
@@ -705,17 +675,20 @@ impl Link {
         {
             self.sender.probe();
         }
+        if self.timers.expire(Timer::Identify as usize, now) {
+            self.question_times_out(now, busy);
+        }
         if self.timers.expire(Timer::Answer as usize, now) {
             // Nobody can answer while others speak.
             match busy {
                 true => self.heard(now),
-                false => self.unanswered(now),
+                false => self.unanswered(),
             }
         }
         self.settle(now);
     }
 
-    fn unanswered(&mut self, now: Instant) {
+    fn unanswered(&mut self) {
         // Whoever should have said that it has left never will.
         self.leaving = 0;
         self.tries += 1;
@@ -734,8 +707,6 @@ impl Link {
             State::Opening(_) | State::Settling(_) if silent => self.close(CloseReason::TimedOut),
             State::Opening(rung) => self.call_again(rung),
             State::Settling(_) => self.sender.probe(),
-            State::Identifying if self.tries >= CALLS_A_RUNG => self.identified(now, None),
-            State::Identifying => self.identify(true),
             State::Releasing if silent => self.close(CloseReason::TimedOut),
             State::Releasing => self.control(true, Unnumbered::Disconnect, true),
             State::Connected if silent => {
@@ -762,13 +733,14 @@ impl Link {
     /// It has something for the air.
     pub(super) fn wants_air(&self) -> bool {
         !self.controls.is_empty()
+            || self.question_wants_air()
             || (self.state == State::Connected && self.wants_numbered())
             || (matches!(self.state, State::Settling(_)) && self.wants_numbered())
     }
 
     /// The next frame for the air; `more` says whether the key-up has time for another behind it.
     pub(super) fn next_frame(&mut self, more: impl Fn(u64) -> bool) -> Option<Out> {
-        let out = match self.controls.pop_front() {
+        let out = match self.controls.pop_front().or_else(|| self.question()) {
             Some(out) => out,
             None if matches!(self.state, State::Connected | State::Settling(_)) => {
                 self.next_numbered(more)?

@@ -12,7 +12,7 @@
 //!                 Packets (links)   Datagrams (UI)
 //!                        |               |
 //!                   [        Station        ]   one callsign on one channel
-//!                     Link  Link  Link ..       Opening - Identifying - Connected - Releasing - Closed
+//!                     Link  Link  Link ..       Opening - Settling - Connected - Releasing - Closed
 //!                               |
 //!                            Frames (a TNC, a simulated channel)
 //! ```
@@ -21,7 +21,12 @@
 //! instead of waiting for more; an acknowledgement that nobody asked for waits until the peer has sent as many frames
 //! as it did the last time, or for T2, or hardly at all behind a frame shorter than the one before it; T1 counts from the
 //! moment at which the frames have left and is what an answer needs on this channel; tries are counted anew whenever the
-//! peer gets further. How a peer answers to SABME is remembered for the next call.
+//! peer gets further. How a peer answers to SABME and what it says of itself are remembered for the next call.
+//!
+//! Who is answered to SABME sends XID ahead of its first data, in the same key-up, and its user hears at once that the link
+//! stands (6.3.2 negotiates before there is a connection, which costs a turn of the channel). Until the answer the link works by
+//! what the peer said the last time, or by the defaults of version 2.2: 32 frames on their way, 256 octets in each, no segments.
+//! The answer tells the user how long packets may be ([`Takes`](crate::service::PacketsIndication::Takes)).
 //!
 //! What is missing is asked for at once: a controller keeps REJ and SREJ until the channel is free. A frame that the peer has
 //! passed over in what it sends again is lost again, and asked for again; so is everything that was asked for, after a
@@ -38,6 +43,7 @@ mod config;
 mod frame;
 pub mod hdlc;
 mod holds;
+mod identify;
 mod internet;
 mod link;
 mod links_only;

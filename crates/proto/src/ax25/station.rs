@@ -253,7 +253,7 @@ impl Station {
             return self.closed.push_back((id, CloseReason::Limit));
         }
         self.forget(id);
-        let known = self.known.get(&station).copied();
+        let known = self.known.get(&station).cloned();
         let mut link = Link::call(station, path, link, self.config.radio.clone(), known);
         if self.called_in_vain.remove(&station) {
             link.suspect();
@@ -293,7 +293,7 @@ impl Station {
         if self.by_peer.get(&place.link.peer) == Some(&id) {
             self.by_peer.remove(&place.link.peer);
         }
-        if let Some(known) = place.link.known {
+        if let Some(known) = place.link.known.clone() {
             if self.known.len() >= KNOWN_MAX && !self.known.contains_key(&place.link.peer) {
                 self.known.pop_first();
             }

@@ -2,6 +2,7 @@
 
 mod channel;
 mod hostile;
+mod identify;
 mod links;
 mod manners;
 mod monitor;

@@ -1,6 +1,6 @@
 //! The sending side of a link: the window, what is sent again, and who is asked for an answer (6.4.1, 6.4.6 to 6.4.11).
 
-use super::frame::{Control, Frame, Supervisory};
+use super::frame::{Control, Frame, Supervisory, pid};
 use super::link::{Link, Out, Timer};
 use super::segment;
 use super::xid::Recovery;
@@ -109,12 +109,13 @@ impl Sender {
         u64::from(window).saturating_sub((self.sent.len() + self.queue.len()) as u64)
     }
 
-    fn may_send_new(&self, window: u8) -> bool {
-        !self.queue.is_empty() && self.sent.len() < usize::from(window)
+    fn may_send_new(&self, window: u8, segments: bool) -> bool {
+        let next = self.queue.front().filter(|next| segments || next.pid != pid::SEGMENT);
+        next.is_some() && self.sent.len() < usize::from(window)
     }
 
-    fn has_information(&self, window: u8) -> bool {
-        !self.peer_busy && (self.sent.iter().any(|sent| sent.again) || self.may_send_new(window))
+    fn has_information(&self, window: u8, segments: bool) -> bool {
+        !self.peer_busy && (self.sent.iter().any(|sent| sent.again) || self.may_send_new(window, segments))
     }
 }
 
@@ -137,7 +138,13 @@ impl Link {
     fn may_inform(&self) -> bool {
         let gathers = self.timers.get(Timer::Gather as usize).is_some();
         let waits = (self.sender.poll.is_some() || gathers) && !self.radio.full_duplex;
-        !waits && !self.sender.probing && self.sender.has_information(self.agreed.window)
+        !waits && !self.sender.probing && self.has_information()
+    }
+
+    /// Segments wait for the peer to say that it puts them together (6.3.2).
+    fn has_information(&self) -> bool {
+        let segments = self.agreed.segmenter || !self.question.is_open();
+        self.sender.has_information(self.agreed.window, segments)
     }
 
     pub(super) fn next_numbered(&mut self, more: impl Fn(u64) -> bool) -> Option<Out> {
@@ -213,7 +220,7 @@ impl Link {
                 Shares { payload: length, ..Shares::default() }
             }
         };
-        let last = !(self.sender.has_information(self.agreed.window) && more(u64::from(length)));
+        let last = !(self.has_information() && more(u64::from(length)));
         let asks = last && self.config.poll_last && self.sender.poll.is_none();
         // Some answer P on a frame that fills a hole with RR, whatever else is missing; an enquiry they answer with SREJ.
         let behind = asks && self.is_repairing() && more(0);

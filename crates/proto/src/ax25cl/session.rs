@@ -248,6 +248,17 @@ impl Session {
         }
     }
 
+    /// The peer has said how long packets may be. Those that were packed before stay as they are.
+    fn takes(&mut self, now: Instant, bytes_max: u32, bytes_best: u32) {
+        if self.link != Link::Open {
+            return;
+        }
+        (self.span.bytes_max, self.span.bytes_best) = (bytes_max as usize, bytes_best as usize);
+        if self.hello().len() + BEHIND_HELLO > self.span.bytes_best {
+            self.give_up(now, DownReason::Contact);
+        }
+    }
+
     fn draw_tag(&mut self) -> u32 {
         self.rng.next_u32().max(1)
     }
@@ -656,6 +667,7 @@ impl Engine for Session {
             PacketsIndication::Connected { bytes_max, bytes_best, .. } => {
                 self.connected(now, bytes_max, bytes_best)
             }
+            PacketsIndication::Takes { bytes_max, bytes_best } => self.takes(now, bytes_max, bytes_best),
             PacketsIndication::Room(room) => self.span.room = room,
             PacketsIndication::Packet(packet) => self.hear(now, packet),
             PacketsIndication::Acknowledged(all) => self.acknowledged(all),

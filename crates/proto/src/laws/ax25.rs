@@ -241,7 +241,7 @@ fn finds(flaw: &str, law: &str, alter: fn(PacketsIndication) -> Vec<PacketsIndic
 
 #[test]
 fn the_laws_find_flaws_in_what_rises_from_links() {
-    use PacketsIndication::{Acknowledged, Closed, Packet};
+    use PacketsIndication::{Acknowledged, Closed, Packet, Takes};
     finds("a bit turned", "is not what was sent", |said| match said {
         Packet(packet) if packet.len() > 20 => {
             let mut packet = packet.to_vec();
@@ -260,6 +260,10 @@ fn the_laws_find_flaws_in_what_rises_from_links() {
     });
     finds("an early acknowledgement", "acknowledged on", |said| match said {
         Acknowledged(all) => vec![Acknowledged(all + 1)],
+        other => vec![other],
+    });
+    finds("a promise taken back", "were promised", |said| match said {
+        Takes { .. } => vec![Takes { bytes_max: 16, bytes_best: 16 }],
         other => vec![other],
     });
     finds("no end", "is still open", |said| match said {

@@ -308,6 +308,11 @@ impl Users<Many<LinkId, Packets>> for LinkUsers {
         let port = (node, link);
         match said {
             PacketsIndication::Connected { bytes_max, peer, .. } => self.connected(port, &peer, bytes_max),
+            PacketsIndication::Takes { bytes_max, .. } => {
+                if let Some(side) = self.sides.get_mut(&port) {
+                    side.bytes_max = bytes_max.into();
+                }
+            }
             PacketsIndication::Room(room) => {
                 if let Some(side) = self.sides.get_mut(&port) {
                     side.room = room;

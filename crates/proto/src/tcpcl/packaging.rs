@@ -104,19 +104,28 @@ impl Packaging {
         if self.state == State::Open || matches!(self.state, State::Ending(_)) {
             return;
         }
-        let content = |bytes: u32| (bytes as usize).saturating_sub(CRC_BYTES).max(1);
         *self = Packaging {
             state: State::Open,
-            bytes_best: content(bytes_best),
-            bytes_max: content(bytes_max),
             damaged: self.damaged,
             up: core::mem::take(&mut self.up),
             ..Packaging::default()
         };
-        if bytes_best < PACKET_BYTES_MIN {
-            return self.end(CloseReason::Limit);
+        self.takes(bytes_max, bytes_best);
+        if self.state == State::Open {
+            self.up.push_back(StreamIndication::Connected);
         }
-        self.up.push_back(StreamIndication::Connected);
+    }
+
+    /// How long packets may be. What was cut before stays as it is.
+    fn takes(&mut self, bytes_max: u32, bytes_best: u32) {
+        if self.state != State::Open {
+            return;
+        }
+        let content = |bytes: u32| (bytes as usize).saturating_sub(CRC_BYTES).max(1);
+        (self.bytes_best, self.bytes_max) = (content(bytes_best), content(bytes_max));
+        if bytes_best < PACKET_BYTES_MIN {
+            self.end(CloseReason::Limit);
+        }
     }
 
     fn hear(&mut self, packet: &Bytes) {
@@ -237,6 +246,7 @@ impl Engine for Packaging {
             PacketsIndication::Connected { bytes_max, bytes_best, .. } => {
                 self.connected(bytes_max, bytes_best);
             }
+            PacketsIndication::Takes { bytes_max, bytes_best } => self.takes(bytes_max, bytes_best),
             PacketsIndication::Room(room) => self.room = room,
             PacketsIndication::Packet(packet) => self.hear(&packet),
             PacketsIndication::Acknowledged(_) => {}

@@ -218,6 +218,7 @@ impl Controller {
         let mut at = self.now;
         match &said {
             PacketsIndication::Connected { .. } => self.link = Some(link),
+            PacketsIndication::Takes { .. } => {}
             PacketsIndication::Room(room) => {
                 self.station_room = *room;
                 return;

@@ -62,6 +62,7 @@ impl Engine for User {
         let Port::First((id, said)) = indication else { return };
         match said {
             PacketsIndication::Connected { .. } => self.met.push_back(Met::Connected),
+            PacketsIndication::Takes { .. } => {}
             PacketsIndication::Room(room) => self.room = room,
             PacketsIndication::Packet(packet) => {
                 self.met.push_back(Met::Packet(packet));

@@ -21,6 +21,8 @@ const KEY_UP_FRAMES: u32 = 64;
 pub(super) struct User {
     pub(super) to_send: BTreeMap<LinkId, VecDeque<Bytes>>,
     room: BTreeMap<LinkId, u64>,
+    /// The longest packet and the best, bytes.
+    pub(super) takes: BTreeMap<LinkId, (u32, u32)>,
     pub(super) heard: BTreeMap<LinkId, Vec<Bytes>>,
     pub(super) acknowledged: BTreeMap<LinkId, u64>,
     pub(super) open: BTreeSet<LinkId>,
@@ -214,8 +216,12 @@ impl Node {
             Port::Second(_) => return,
         };
         match said {
-            PacketsIndication::Connected { .. } => {
+            PacketsIndication::Connected { bytes_max, bytes_best, .. } => {
+                self.user.takes.insert(link, (bytes_max, bytes_best));
                 self.user.open.insert(link);
+            }
+            PacketsIndication::Takes { bytes_max, bytes_best } => {
+                self.user.takes.insert(link, (bytes_max, bytes_best));
             }
             PacketsIndication::Room(room) => {
                 self.user.room.insert(link, room);
@@ -241,7 +247,10 @@ impl Node {
     fn act(&mut self, now: Instant) -> bool {
         for (link, packets) in &mut self.user.to_send {
             let Some(room) = self.user.room.get_mut(link).filter(|room| **room > 0) else { continue };
-            let Some(packet) = packets.pop_front() else { continue };
+            let (bytes_max, _) = self.user.takes[link];
+            let Some(packet) = packets.pop_front_if(|packet| packet.len() <= bytes_max as usize) else {
+                continue;
+            };
             *room -= 1;
             self.station.handle_request(now, Port::First((*link, PacketsRequest::Packet(packet))));
             return true;

@@ -447,7 +447,9 @@ fn an_absurd_identification_breaks_no_promise() {
     turn(&mut station, now, None, Modulo::Eight);
     station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
     turn(&mut station, now, None, Modulo::Eight);
-    turn(&mut station, now, Some(unnumbered(Role::Response, Unnumbered::Acknowledge)), Modulo::Extended);
+    let stands = unnumbered(Role::Response, Unnumbered::Acknowledge);
+    let (said, _) = turn(&mut station, now, Some(stands), Modulo::Extended);
+    assert!(matches!(said[0], PacketsIndication::Connected { bytes_max: 256, .. }), "{said:?}");
     let says = |role, information_bytes_max, segmenter, window_frames| {
         let options = Options { recovery: Recovery::Reject, modulo: Modulo::Extended, segmenter };
         let parameters = Parameters {
@@ -461,7 +463,7 @@ fn an_absurd_identification_breaks_no_promise() {
         Frame { information: field.freeze(), ..unnumbered(role, Unnumbered::ExchangeIdentification) }
     };
     let (said, _) = turn(&mut station, now, Some(says(Role::Response, 256, true, 127)), Modulo::Extended);
-    let PacketsIndication::Connected { bytes_max, .. } = said[0] else { panic!("{said:?}") };
+    let PacketsIndication::Takes { bytes_max, .. } = said[0] else { panic!("{said:?}") };
     for (bytes, segmenter) in [(0, true), (1, false), (3, false), (536_870_911, true), (7, true)] {
         turn(&mut station, now, Some(says(Role::Command, bytes, segmenter, 127)), Modulo::Extended);
     }

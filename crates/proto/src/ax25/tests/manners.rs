@@ -70,6 +70,8 @@ impl Bench {
         bench.drain();
         for function in [Unnumbered::Acknowledge, Unnumbered::FrameReject] {
             bench.hear(Role::Response, Control::Unnumbered { function, poll_final: true }, &[]);
+            // What it can do is asked when nothing is there to be sent with the question.
+            bench.pass(Duration::from_millis(100));
         }
         bench.said();
         assert!(bench.room > 0, "the link stands");

@@ -23,12 +23,13 @@ struct Bench {
 }
 
 /// The states, by the specification's number where it has one.
-const STATES: [(&str, &str); 9] = [
+const STATES: [(&str, &str); 10] = [
     ("0", "disconnected"),
     ("1", "awaiting connection, SABM is out"),
     ("5", "awaiting connection, SABME is out"),
     ("settling", "called twice, answered once"),
-    ("identifying", "answered, XID is out"),
+    ("identifying", "connected, XID is out"),
+    ("identifying, sent", "connected, XID is out, and behind it I frames 0 and 1, the second with P"),
     ("2", "awaiting release, DISC is out"),
     ("3", "connected, nothing is out"),
     ("3 sent", "connected, I frames 0 and 1 are out, the second with P"),
@@ -39,7 +40,7 @@ impl Bench {
     fn new(state: &str) -> Self {
         let mut config = station("A", &["B"]);
         let version = match state {
-            "5" | "identifying" => Version::Best,
+            "5" | "identifying" | "identifying, sent" => Version::Best,
             _ => Version::Plain,
         };
         config.peers.values_mut().for_each(|peer| {
@@ -59,7 +60,8 @@ impl Bench {
         }
         bench.hear(Some(unnumbered(Role::Response, Unnumbered::Acknowledge)));
         match state {
-            "settling" | "identifying" | "3" => {}
+            "settling" | "3" => {}
+            "identifying" => drop(bench.wait()),
             "2" => drop(bench.ask(PacketsRequest::Close)),
             _ => {
                 let now = bench.now;
@@ -97,6 +99,9 @@ impl Bench {
             PacketsIndication::Packet(packet) => Some(format!("up {:?}", String::from_utf8_lossy(packet))),
             PacketsIndication::Acknowledged(all) => Some(format!("up Acknowledged {all}")),
             PacketsIndication::Closed(reason) => Some(format!("up Closed {reason:?}")),
+            PacketsIndication::Takes { bytes_max, bytes_best } => {
+                Some(format!("up Takes {bytes_max} {bytes_best}"))
+            }
             PacketsIndication::Room(_) => None,
         });
         let frames = frames.iter().map(words);

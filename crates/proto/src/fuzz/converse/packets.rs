@@ -13,6 +13,8 @@ pub(super) struct Provider {
     connecting: bool,
     connected: bool,
     closing: bool,
+    /// What it takes, bytes.
+    bytes_max: u32,
     handed: u64,
     acknowledged: u64,
     /// What comes has its CRC.
@@ -23,8 +25,17 @@ pub(super) struct Provider {
 
 impl Provider {
     pub(super) fn new(incoming: bool, sealed: bool) -> Self {
-        let (connecting, connected, closing) = (incoming, false, false);
-        Provider { connecting, connected, closing, handed: 0, acknowledged: 0, sealed, greeted: false }
+        let (connecting, connected, closing, bytes_max) = (incoming, false, false, 0);
+        Provider {
+            connecting,
+            connected,
+            closing,
+            bytes_max,
+            handed: 0,
+            acknowledged: 0,
+            sealed,
+            greeted: false,
+        }
     }
 }
 
@@ -41,9 +52,9 @@ impl Party<PacketsRequest, PacketsIndication> for Provider {
     fn say(&mut self, script: &mut Script<'_>) -> Option<PacketsIndication> {
         if self.connecting && script.below(4) > 0 {
             let sealed = self.sealed;
-            *self = Provider { connected: true, ..Provider::new(false, sealed) };
             let bytes_best = 16 << script.below(6);
             let bytes_max = bytes_best << script.below(4);
+            *self = Provider { connected: true, bytes_max, ..Provider::new(false, sealed) };
             return Some(PacketsIndication::Connected { bytes_max, bytes_best, peer: "PEER-1".into() });
         }
         if self.connecting || !self.connected {
@@ -64,6 +75,11 @@ impl Party<PacketsRequest, PacketsIndication> for Provider {
                 *self = Provider::new(false, sealed);
                 let reasons = [CloseReason::Finished, CloseReason::TimedOut, CloseReason::Reset];
                 PacketsIndication::Closed(script.pick(&reasons).unwrap_or(CloseReason::Reset))
+            }
+            1 if script.below(4) == 0 => {
+                self.bytes_max = self.bytes_max.max(16 << script.below(9));
+                let bytes_max = self.bytes_max;
+                PacketsIndication::Takes { bytes_max, bytes_best: bytes_max >> script.below(5) }
             }
             1 | 2 => PacketsIndication::Room(script.below(8)),
             3 if self.handed > self.acknowledged => {

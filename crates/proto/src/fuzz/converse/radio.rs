@@ -90,6 +90,7 @@ impl Party<Said, Asked> for User {
             PacketsIndication::Connected { bytes_max, .. } => {
                 *link = Link { connected: true, closing: link.closing, bytes_max, ..Link::default() };
             }
+            PacketsIndication::Takes { bytes_max, .. } => link.bytes_max = bytes_max,
             PacketsIndication::Room(room) => link.room = room,
             PacketsIndication::Packet(_) => link.unreleased += 1,
             PacketsIndication::Acknowledged(_) => {}

@@ -65,6 +65,13 @@ impl Accounted for Packets {
                 let (state, bytes_max) = (State::Connected, u64::from(*bytes_max));
                 *account = PacketsAccount { state, bytes_max, closing, ..Default::default() };
             }
+            PacketsIndication::Takes { bytes_max, bytes_best } => {
+                let (before, most) = (account.bytes_max, u64::from(*bytes_max));
+                rule(connected, format_args!("what it takes without a connection"))?;
+                rule(bytes_best <= bytes_max, format_args!("best are more bytes than there may be"))?;
+                rule(most >= before, format_args!("{most} bytes at the most, and {before} were promised"))?;
+                account.bytes_max = most;
+            }
             PacketsIndication::Room(room) => {
                 rule(connected || *room == 0, format_args!("room without a connection"))?;
                 account.room = Room(*room);

@@ -1,0 +1,163 @@
+//! XID: what the peer can do (6.3.2, C5).
+//!
+//! Who calls with SABME asks when the link stands, and waits for nothing: the question goes ahead of the first data, and until it
+//! is answered holds what the peer said the last time, or what version 2.2 says of those that say nothing.
+
+use super::agreed::{Identity, Known, defaults};
+use super::frame::{Frame, Modulo, Unnumbered};
+use super::link::{CALLS_A_RUNG, LEAVING_MAX, Link, Out, Rung, State, Timer};
+use super::xid::Parameters;
+use crate::time::{Duration, Instant};
+use bytes::{Bytes, BytesMut};
+
+/// How long the question waits for data to go with: two key-ups would cost a turn of the channel.
+const COMPANY: Duration = Duration::from_millis(100);
+
+/// The question of this side on a link that stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Question {
+    /// There is none, or it is answered.
+    #[default]
+    Over,
+    /// It goes with the next data, or when it has waited long enough, alone.
+    Due { asked: u8, alone: bool },
+    /// It was asked so often, and the answer is owed.
+    Asked { asked: u8, has_left: bool },
+}
+
+impl Question {
+    pub(super) fn is_open(self) -> bool {
+        self != Question::Over
+    }
+
+    pub(super) fn is_asked(self) -> bool {
+        matches!(self, Question::Asked { .. } | Question::Due { asked: 1.., .. })
+    }
+}
+
+impl Link {
+    /// The link stands, and nobody has said what the peer can do on it.
+    pub(super) fn plan_question(&mut self, now: Instant) {
+        self.question = Question::Due { asked: 0, alone: false };
+        self.timers.set(Timer::Identify as usize, now + COMPANY);
+    }
+
+    pub(super) fn drop_question(&mut self) {
+        self.question = Question::Over;
+        self.timers.stop(Timer::Identify as usize);
+    }
+
+    /// It is to go now, even if nothing else does.
+    pub(super) fn question_wants_air(&self) -> bool {
+        self.state == State::Connected && matches!(self.question, Question::Due { alone: true, .. })
+    }
+
+    /// The question, ahead of all that has numbers.
+    pub(super) fn question(&mut self) -> Option<Out> {
+        let Question::Due { asked, alone } = self.question else { return None };
+        if self.state != State::Connected || !(alone || self.wants_numbered()) {
+            return None;
+        }
+        self.question = Question::Asked { asked: asked + 1, has_left: false };
+        self.timers.stop(Timer::Identify as usize);
+        Some(Out::unnumbered(true, Unnumbered::ExchangeIdentification, true, self.offered()))
+    }
+
+    /// TM201 begins when the key-up is over in which the question was asked; or when that should be over, where nobody says
+    /// that it is.
+    pub(super) fn watch_question(&mut self, now: Instant, has_left_now: bool) {
+        let Question::Asked { asked, has_left } = self.question else { return };
+        let unwatched = self.timers.get(Timer::Identify as usize).is_none();
+        if unwatched || has_left_now && !has_left {
+            self.question = Question::Asked { asked, has_left: has_left_now };
+            let leaving = if has_left_now { Duration::ZERO } else { LEAVING_MAX };
+            self.timers.set(Timer::Identify as usize, now + leaving + self.answer_time());
+        }
+    }
+
+    /// TM201.
+    pub(super) fn question_times_out(&mut self, now: Instant, busy: bool) {
+        if let Question::Asked { has_left: false, .. } = self.question {
+            // Whoever should have said that it has left never will.
+            self.leaving = 0;
+        }
+        match self.question {
+            Question::Over => {}
+            Question::Due { asked, .. } => self.question = Question::Due { asked, alone: true },
+            // Nobody can answer while others speak.
+            Question::Asked { .. } if busy => {
+                self.timers.set(Timer::Identify as usize, now + self.answer_time());
+            }
+            Question::Asked { asked, .. } if asked < CALLS_A_RUNG => {
+                self.question = Question::Due { asked, alone: true };
+            }
+            // C5: the defaults of the version; here, what this side is configured to.
+            Question::Asked { .. } => self.ask_no_more(),
+        }
+    }
+
+    /// The peer says nothing of what it takes: what it said the last time holds, or what this side is configured to.
+    fn ask_no_more(&mut self) {
+        self.drop_question();
+        if !matches!(self.known, Some(Known { identity: Identity::Said(_), .. })) {
+            self.agreed = defaults(&self.config, self.agreed.modulo);
+            self.tell_packet_bytes();
+        }
+    }
+
+    /// FRMR, which stations that know no XID answer to it.
+    pub(super) fn question_refused(&mut self) {
+        self.known = Some(Known { modulo: self.agreed.modulo, identity: Identity::Refused });
+        self.ask_no_more();
+    }
+
+    fn offered(&self) -> Bytes {
+        let mut information = BytesMut::new();
+        self.offer().encode(&mut information);
+        information.freeze()
+    }
+
+    /// XID before there is a link, as those want it that count to eight.
+    pub(super) fn identify(&mut self) {
+        self.say(true, Unnumbered::ExchangeIdentification, true, self.offered());
+    }
+
+    pub(super) fn hear_identification(&mut self, now: Instant, frame: &Frame, poll_final: bool) {
+        let Ok(theirs) = Parameters::decode(&mut frame.information.clone()) else {
+            self.counters.violations += 1;
+            return;
+        };
+        if frame.is_command() {
+            if self.is_connected() {
+                self.agree(&theirs);
+            }
+            let mut information = BytesMut::new();
+            self.offer().agree(&theirs).with_own_limits(&self.offer()).encode(&mut information);
+            self.say(false, Unnumbered::ExchangeIdentification, poll_final, information.freeze());
+            return;
+        }
+        match self.state {
+            State::Connected => self.identified(theirs),
+            State::Opening(Rung::Identify) => {
+                self.answered(now);
+                self.climb(Rung::Plain);
+                self.agree(&theirs);
+                self.known = Some(Known { modulo: Modulo::Eight, identity: Identity::Said(theirs) });
+            }
+            // The link was ended before the answer came.
+            State::Releasing => {}
+            _ => self.counters.violations += 1,
+        }
+    }
+
+    /// The peer has answered, perhaps later than it was waited for.
+    fn identified(&mut self, theirs: Parameters) {
+        if self.question.is_open() {
+            self.drop_question();
+            // What is absent has its default, and is not what it was before the answer.
+            self.agreed = defaults(&self.config, self.agreed.modulo);
+        }
+        self.agree(&theirs);
+        self.known = Some(Known { modulo: self.agreed.modulo, identity: Identity::Said(theirs) });
+    }
+}
