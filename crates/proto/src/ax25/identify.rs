@@ -21,8 +21,8 @@ pub(super) enum Question {
     Over,
     /// It goes with the next data, or when it has waited long enough, alone.
     Due { asked: u8, alone: bool },
-    /// It was asked so often, and the answer is owed.
-    Asked { asked: u8, has_left: bool },
+    /// It was asked so often, the last time alone or with data, and the answer is owed.
+    Asked { asked: u8, alone: bool, has_left: bool },
 }
 
 impl Question {
@@ -47,18 +47,26 @@ impl Link {
         self.timers.stop(Timer::Identify as usize);
     }
 
-    /// It is to go now, even if nothing else does.
+    /// It is to go now, even if nothing else does. Who is owed another answer leaves the channel to it, and asks afterwards.
     pub(super) fn question_wants_air(&self) -> bool {
-        self.state == State::Connected && matches!(self.question, Question::Due { alone: true, .. })
+        self.state == State::Connected
+            && matches!(self.question, Question::Due { alone: true, .. })
+            && (self.radio.full_duplex || !self.sender.is_polling())
+    }
+
+    /// It went alone, and data would meet its answer.
+    pub(super) fn question_has_the_channel(&self) -> bool {
+        matches!(self.question, Question::Asked { alone: true, .. }) && !self.radio.full_duplex
     }
 
     /// The question, ahead of all that has numbers.
     pub(super) fn question(&mut self) -> Option<Out> {
-        let Question::Due { asked, alone } = self.question else { return None };
-        if self.state != State::Connected || !(alone || self.wants_numbered()) {
+        let Question::Due { asked, .. } = self.question else { return None };
+        if self.state != State::Connected || !(self.question_wants_air() || self.wants_numbered()) {
             return None;
         }
-        self.question = Question::Asked { asked: asked + 1, has_left: false };
+        let alone = !self.may_inform();
+        self.question = Question::Asked { asked: asked + 1, alone, has_left: false };
         self.timers.stop(Timer::Identify as usize);
         Some(Out::unnumbered(true, Unnumbered::ExchangeIdentification, true, self.offered()))
     }
@@ -66,10 +74,10 @@ impl Link {
     /// TM201 begins when the key-up is over in which the question was asked; or when that should be over, where nobody says
     /// that it is.
     pub(super) fn watch_question(&mut self, now: Instant, has_left_now: bool) {
-        let Question::Asked { asked, has_left } = self.question else { return };
+        let Question::Asked { asked, alone, has_left } = self.question else { return };
         let unwatched = self.timers.get(Timer::Identify as usize).is_none();
         if unwatched || has_left_now && !has_left {
-            self.question = Question::Asked { asked, has_left: has_left_now };
+            self.question = Question::Asked { asked, alone, has_left: has_left_now };
             let leaving = if has_left_now { Duration::ZERO } else { LEAVING_MAX };
             self.timers.set(Timer::Identify as usize, now + leaving + self.answer_time());
         }

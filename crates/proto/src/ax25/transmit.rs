@@ -135,10 +135,10 @@ impl Link {
     }
 
     /// I frames may go now. On a half-duplex channel who asked for an answer leaves the channel to it.
-    fn may_inform(&self) -> bool {
+    pub(super) fn may_inform(&self) -> bool {
         let gathers = self.timers.get(Timer::Gather as usize).is_some();
         let waits = (self.sender.poll.is_some() || gathers) && !self.radio.full_duplex;
-        !waits && !self.sender.probing && self.has_information()
+        !waits && !self.question_has_the_channel() && !self.sender.probing && self.has_information()
     }
 
     /// Segments wait for the peer to say that it puts them together (6.3.2).

@@ -233,6 +233,35 @@ fn who_has_nothing_to_send_asks_alone() {
 }
 
 #[test]
+fn data_that_come_behind_a_question_leave_the_channel_to_its_answer() {
+    let mut bench = Bench::new(|_| ());
+    bench.call();
+    assert_eq!(names(&bench.wait()), ["XID"]);
+    assert_eq!(names(&bench.send(2, 10)), [""; 0]);
+    assert_eq!(names(&bench.turn(Some(identification(Role::Response, 256, 32, true)))), ["I", "I P"]);
+
+    let mut bench = Bench::new(|_| ());
+    bench.call();
+    assert_eq!(names(&bench.wait()), ["XID"]);
+    bench.send(2, 10);
+    // Nobody answers, and nobody waits for that any longer.
+    assert_eq!(names(&bench.wait()), ["XID", "I", "I P"]);
+}
+
+#[test]
+fn the_question_is_not_repeated_into_the_answer_to_something_else() {
+    let mut bench = Bench::new(|_| ());
+    bench.call();
+    assert_eq!(names(&bench.send(1, 10)), ["XID", "I P"]);
+    bench.turn(Some(ready(Role::Response, 1)));
+    // TM201 runs out while the answer to these is awaited.
+    bench.now += Duration::from_secs(1);
+    assert_eq!(names(&bench.send(1, 10)), ["I P"]);
+    assert_eq!(names(&bench.wait()), [""; 0]);
+    assert_eq!(names(&bench.turn(Some(ready(Role::Response, 2)))), ["XID"]);
+}
+
+#[test]
 fn the_question_or_its_answer_may_be_lost() {
     for lost in [2, 6] {
         let mut channel = Channel::new(1, vec![station("A", &["B"]), station("B", &[])]);
