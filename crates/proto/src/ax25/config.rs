@@ -226,6 +226,8 @@ pub struct Counters {
     pub rejects_received: u64,
     /// Times that no answer came in time (T1).
     pub timeouts: u64,
+    /// Answers that came when nothing was asked, or too early to be the answer to what was: T1 was too short.
+    pub late_answers: u64,
     /// Frames of the link that made no sense where they came.
     pub violations: u64,
     /// Times that the link was begun anew while it stood.
@@ -245,6 +247,7 @@ impl Counters {
             (&mut self.rejects_sent, other.rejects_sent),
             (&mut self.rejects_received, other.rejects_received),
             (&mut self.timeouts, other.timeouts),
+            (&mut self.late_answers, other.late_answers),
             (&mut self.violations, other.violations),
             (&mut self.resets, other.resets),
         ];

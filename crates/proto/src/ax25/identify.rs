@@ -5,7 +5,8 @@
 
 use super::agreed::{Identity, Known, defaults};
 use super::frame::{Frame, Modulo, Unnumbered};
-use super::link::{CALLS_A_RUNG, LEAVING_MAX, Link, Out, Rung, State, Timer};
+use super::link::{CALLS_A_RUNG, Link, Out, Rung, State, Timer};
+use super::timing::LEAVING_MAX;
 use super::xid::Parameters;
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
@@ -78,16 +79,20 @@ impl Link {
         let unwatched = self.timers.get(Timer::Identify as usize).is_none();
         if unwatched || has_left_now && !has_left {
             self.question = Question::Asked { asked, alone, has_left: has_left_now };
-            let leaving = if has_left_now { Duration::ZERO } else { LEAVING_MAX };
+            let told = has_left_now || self.untold;
+            let leaving = if told { Duration::ZERO } else { LEAVING_MAX };
             self.timers.set(Timer::Identify as usize, now + leaving + self.answer_time());
         }
     }
 
-    /// TM201.
-    pub(super) fn question_times_out(&mut self, now: Instant, busy: bool) {
+    /// TM201; `leaves_by`: see [`Link::waited`].
+    pub(super) fn question_times_out(&mut self, now: Instant, busy: bool, leaves_by: Option<Instant>) {
         if let Question::Asked { has_left: false, .. } = self.question {
-            // Whoever should have said that it has left never will.
-            self.leaving = 0;
+            self.expect_no_word();
+        }
+        let due = leaves_by.map(|at| at + self.answer_time()).filter(|due| *due > now);
+        if let (Question::Asked { .. }, Some(due)) = (self.question, due) {
+            return self.timers.set(Timer::Identify as usize, due);
         }
         match self.question {
             Question::Over => {}

@@ -7,6 +7,7 @@ use super::frame::{Control, Frame, Modulo, Unnumbered};
 use super::identify::Question;
 use super::receive::Receiver;
 use super::station::Phase;
+use super::timing::RoundTrip;
 use super::transmit::Sender;
 use super::xid::Parameters;
 use crate::service::{CloseReason, PacketsIndication, Shares};
@@ -16,13 +17,6 @@ use std::collections::VecDeque;
 
 /// Calls without an answer before the next rung of the ladder is tried; so often the peer is asked what it can do.
 pub(super) const CALLS_A_RUNG: u8 = 3;
-/// T1 is begun anew by frames that the peer is heard to send, so often at most between two answers.
-const EXTENSIONS_MAX: u8 = 128;
-/// How long a frame that waits for an answer may take to leave, if nobody says that it has: a controller that waits for a
-/// busy channel holds it no longer in most cases, and one that never tells must not stop the link.
-pub(super) const LEAVING_MAX: Duration = Duration::from_secs(60);
-/// The longest T1 after many timeouts.
-const ANSWER_MAX: Duration = Duration::from_secs(120);
 
 /// Timers of a link.
 #[derive(Clone, Copy)]
@@ -106,22 +100,28 @@ pub(super) struct Link {
     pub(super) question: Question,
     pub(super) timers: Timers<6>,
     /// Tries without an answer (RC).
-    tries: u8,
-    extensions: u8,
+    pub(super) tries: u8,
+    /// Times that T1 was begun anew by what was heard.
+    pub(super) extensions: u8,
     /// Calls that went out since the last answer that refused one.
     unanswered_calls: u8,
     /// The peer was heard to use the link as it stands.
     met: bool,
     /// The longest packet and the best that the user was told of, bytes; 0: it was not told yet.
     pub(super) told_bytes: (u32, u32),
-    /// The smoothed time from the end of what was sent to its answer, and its deviation.
-    round_trip: Option<(Duration, Duration)>,
-    /// When what waits for an answer had left.
-    left_at: Option<Instant>,
+    pub(super) round_trip: RoundTrip,
     /// Frames that wait for an answer, and have not left.
     pub(super) leaving: u32,
-    /// The last such key-up, bytes and frames: digipeaters repeat all of it before an answer comes.
-    burst: (u64, u64),
+    /// Nobody seems to say when they have left.
+    pub(super) untold: bool,
+    /// The place of the last of them in all that was handed down.
+    pub(super) awaited: Duration,
+    /// The place up to which frames had left, at the most, when the frame began that is being heard.
+    pub(super) gone: Duration,
+    /// Frames were acknowledged before they can have left: the channel is not as this side was told, and `gone` says nothing.
+    pub(super) outrun: bool,
+    /// The last key-up that waits for an answer, frames and bytes: digipeaters repeat all of it before an answer comes.
+    pub(super) burst: (u64, u64),
     /// Unnumbered frames to be sent.
     controls: VecDeque<Out>,
     /// The user wants it closed when all is acknowledged.
@@ -152,9 +152,12 @@ impl Link {
             unanswered_calls: 0,
             met: false,
             told_bytes: (0, 0),
-            round_trip: None,
-            left_at: None,
+            round_trip: RoundTrip::default(),
             leaving: 0,
+            untold: false,
+            awaited: Duration::ZERO,
+            gone: Duration::ZERO,
+            outrun: false,
             burst: (0, 0),
             controls: VecDeque::new(),
             closing: false,
@@ -321,91 +324,12 @@ impl Link {
         offer(&self.config, &self.radio, self.agreed.modulo)
     }
 
-    /// How long an answer may take, from the end of what was sent: the peer's and the digipeaters' ways to the channel,
-    /// the answer itself and, with digipeaters, all of what was sent once more at each of them.
-    pub(super) fn answer_time(&self) -> Duration {
-        /// An answer without information, and its share of stuffing, bytes.
-        const ANSWER_BYTES: u64 = 17;
-        let hops = self.path.len() as u32;
-        let answer = self.radio.air_time(1, ANSWER_BYTES + 7 * u64::from(hops));
-        let (bytes, frames) = self.burst;
-        let there = (self.radio.air_time(frames, bytes) + self.radio.access()) * hops;
-        let back = (answer + self.radio.access()) * (hops + 1);
-        let delay = if self.sender.is_polling() { Duration::ZERO } else { self.longest_frame() };
-        let needed = there + back + delay + self.radio.turnaround;
-        let measured = self.round_trip.map_or(Duration::ZERO, |(mean, deviation)| mean + 4 * deviation);
-        (needed.max(measured) * (2 + u32::from(self.tries)) / 2).min(ANSWER_MAX)
-    }
-
-    /// How long the peer may be silent that has been asked for more: two ways to the channel and its frame, and one more
-    /// frame before that of which nothing was heard. Asked twice, it would send all twice.
-    fn silence(&self) -> Duration {
-        let frames = (self.longest_frame() + self.radio.air_time(1, 17)) * 2;
-        (self.radio.access() * 2 + frames) * (self.path.len() as u32 + 1) + self.radio.turnaround
-    }
-
-    fn longest_frame(&self) -> Duration {
-        self.radio.air_time(1, u64::from(self.agreed.information_bytes_max) + 17)
-    }
-
-    /// T2.
-    pub(super) fn acknowledge_delay(&self) -> Duration {
-        self.config.acknowledge_delay.unwrap_or_else(|| self.longest_frame() + Duration::from_millis(200))
-    }
-
-    /// What awaited an answer has left.
-    pub(super) fn left(&mut self, now: Instant, frames: u64, bytes: u64) {
-        self.leaving = self.leaving.saturating_sub(1);
-        self.burst = (frames, bytes);
-        // The answer may have come before the word that the question has left: then nothing is measured.
-        self.left_at = self.awaits_answer().then_some(now);
-        self.extensions = 0;
-        if self.leaving == 0 {
-            self.watch_question(now, true);
-            if self.awaits_answer() {
-                self.wait(now);
-            }
-        }
-    }
-
-    /// T1 begins: now, or when what waits for an answer should have left by, where nobody has said yet that it has.
-    fn wait(&mut self, now: Instant) {
-        let leaving = if self.leaving == 0 { Duration::ZERO } else { LEAVING_MAX };
-        self.timers.set(Timer::Answer as usize, now + leaving + self.answer_time());
-    }
-
-    fn awaits_answer(&self) -> bool {
+    pub(super) fn awaits_answer(&self) -> bool {
         match self.state {
             State::Opening(_) | State::Settling(_) | State::Releasing => true,
             State::Connected => self.sender.awaits_answer(),
             State::Closed => false,
         }
-    }
-
-    /// What was asked is answered.
-    pub(super) fn answered(&mut self, now: Instant) {
-        if let (Some(left), 0) = (self.left_at.take(), self.tries) {
-            let sample = now.saturating_since(left);
-            self.round_trip = Some(match self.round_trip {
-                None => (sample, sample / 2),
-                Some((mean, deviation)) => {
-                    ((mean * 7 + sample) / 8, (deviation * 3 + sample.abs_diff(mean)) / 4)
-                }
-            });
-        }
-        self.tries = 0;
-        self.timers.stop(Timer::Answer as usize);
-    }
-
-    /// Something of the link's was heard: who sends is not silent, and whoever waits for it waits on.
-    fn heard(&mut self, now: Instant) {
-        self.timers.set(Timer::Idle as usize, now + self.config.idle_probe);
-        if self.timers.get(Timer::Answer as usize).is_some() && self.extensions < EXTENSIONS_MAX {
-            self.extensions += 1;
-            self.wait(now);
-        }
-        // Silence begins anew.
-        self.timers.stop(Timer::Ask as usize);
     }
 
     pub(super) fn close(&mut self, reason: CloseReason) {
@@ -466,8 +390,9 @@ impl Link {
         }
     }
 
-    /// A frame of this link came.
-    pub(super) fn hear(&mut self, now: Instant, frame: &Frame) {
+    /// A frame of this link came; when it began, frames had left up to the place `gone`, at the most.
+    pub(super) fn hear(&mut self, now: Instant, frame: &Frame, gone: Duration) {
+        self.gone = if self.outrun { Duration::MAX } else { gone };
         if !self.is_closed() {
             self.heard(now);
         }
@@ -660,12 +585,15 @@ impl Link {
         self.close(CloseReason::Reset);
     }
 
-    pub(super) fn handle_timeout(&mut self, now: Instant, busy: bool) {
+    /// The time has come; `leaves_by`: see [`Link::waited`].
+    pub(super) fn handle_timeout(&mut self, now: Instant, busy: bool, leaves_by: Option<Instant>) {
         if self.timers.expire(Timer::Acknowledge as usize, now) {
             self.receiver.peer_waits();
         }
         // What has been gathered is sent.
-        self.timers.expire(Timer::Gather as usize, now);
+        if self.timers.expire(Timer::Gather as usize, now) {
+            self.hear_doubtful(now);
+        }
         if self.timers.expire(Timer::Ask as usize, now) && !busy {
             self.receiver.ask_again();
         }
@@ -676,24 +604,16 @@ impl Link {
             self.sender.probe();
         }
         if self.timers.expire(Timer::Identify as usize, now) {
-            self.question_times_out(now, busy);
+            self.question_times_out(now, busy, leaves_by);
         }
         if self.timers.expire(Timer::Answer as usize, now) {
-            // Nobody can answer while others speak.
-            match busy {
-                true => self.heard(now),
-                false => self.unanswered(),
-            }
+            self.waited(now, busy, leaves_by);
         }
         self.settle(now);
     }
 
-    fn unanswered(&mut self) {
-        // Whoever should have said that it has left never will.
-        self.leaving = 0;
-        self.tries += 1;
-        self.left_at = None;
-        self.counters.timeouts += 1;
+    /// No answer has come in time.
+    pub(super) fn unanswered(&mut self) {
         let silent = self.tries > self.agreed.retries;
         match self.state {
             State::Opening(rung) if self.tries >= CALLS_A_RUNG => {

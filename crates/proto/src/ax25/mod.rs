@@ -34,6 +34,10 @@
 //! for each frame and F with any of them; what it then repeats is followed by an enquiry, since the same stations answer
 //! P on an I frame with RR, whatever else they miss.
 //!
+//! Controllers say that a frame has left when they have merely taken it, or say nothing. Then T1 counts from what the frames
+//! need on the air, and the times that others are heard meanwhile. An answer that began before its question can have left
+//! is the late one to an earlier question: it acknowledges, and repeats nothing; and it makes T1 longer.
+//!
 //! A link that can no longer tell what the peer has (a number out of the window, a FRMR, a SABM in the middle) closes
 //! with [`Reset`](crate::service::CloseReason::Reset) instead of beginning anew as 6.5 has it: its user has to know.
 
@@ -45,12 +49,14 @@ pub mod hdlc;
 mod holds;
 mod identify;
 mod internet;
+mod leaving;
 mod link;
 mod links_only;
 mod monitor;
 mod receive;
 pub(crate) mod segment;
 mod station;
+mod timing;
 mod transmit;
 mod xid;
 

@@ -5,6 +5,7 @@ use super::agreed::{Known, offer};
 use super::config::{Config, Counters, LinkConfig, Peer};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
 use super::holds::Holds;
+use super::leaving::Leaving;
 use super::link::{Link, Out};
 use super::xid::Parameters;
 use crate::engine::{Engine, Indication, Request};
@@ -112,7 +113,11 @@ pub struct Station {
     closed: VecDeque<(LinkId, CloseReason)>,
     datagrams: VecDeque<(LinkId, DatagramsIndication)>,
     next_token: u64,
-    tokens: BTreeMap<u64, (LinkId, u64, u64)>,
+    /// Frames that await an answer and were not said to have left: of which link, and their place in all that was handed down.
+    tokens: BTreeMap<u64, (LinkId, Duration)>,
+    leaving: Leaving,
+    /// The provider was heard to say that frames have left which cannot have.
+    hasty: bool,
     past: Counters,
     drops: Drops,
 }
@@ -146,6 +151,8 @@ impl Station {
             datagrams: VecDeque::new(),
             next_token: 0,
             tokens: BTreeMap::new(),
+            leaving: Leaving::default(),
+            hasty: false,
             past: Counters::default(),
             drops: Drops::default(),
         }
@@ -307,7 +314,7 @@ impl Station {
         }
         self.past.add(&place.link.counters);
         self.airing.retain(|other| *other != id);
-        self.tokens.retain(|_, (other, ..)| *other != id);
+        self.tokens.retain(|_, (other, _)| *other != id);
     }
 
     /// Something may have changed: its deadline, its wish for the air, what it has to say.
@@ -340,6 +347,7 @@ impl Station {
             self.drops.not_ours += 1;
             return;
         }
+        let gone = self.leaving.heard(now, &self.config.radio, whole.len());
         if !address.arrived() {
             return self.repeat(address, whole.slice(whole.len() - bytes.len()..));
         }
@@ -357,7 +365,7 @@ impl Station {
         match link {
             _ if !ours => self.drops.not_ours += 1,
             Some(id) if self.places.get(&id).is_some_and(|place| !place.link.is_closed()) => {
-                self.hear_on_link(now, id, &frame);
+                self.hear_on_link(now, id, &frame, gone);
             }
             _ => self.hear_stranger(now, &frame),
         }
@@ -387,9 +395,9 @@ impl Station {
         }
     }
 
-    fn hear_on_link(&mut self, now: Instant, id: LinkId, frame: &Frame) {
+    fn hear_on_link(&mut self, now: Instant, id: LinkId, frame: &Frame, gone: Duration) {
         let Some(place) = self.places.get_mut(&id) else { return };
-        place.link.hear(now, frame);
+        place.link.hear(now, frame, gone);
         let begun_anew = place.link.is_closed()
             && matches!(
                 frame.control,
@@ -525,9 +533,13 @@ impl Station {
         }
     }
 
-    fn left(&mut self, now: Instant, id: LinkId, frames: u64, bytes: u64) {
+    fn left(&mut self, now: Instant, (id, handed): (LinkId, Duration)) {
+        let early = handed > self.leaving.gone(now);
+        self.hasty |= early;
+        let leaves_by = self.leaving.leaves_by(&self.config.radio, handed).filter(|_| early);
+        let at = leaves_by.unwrap_or(now);
         if let Some(place) = self.places.get_mut(&id) {
-            place.link.left(now, frames, bytes);
+            place.link.left(now, at);
         }
         self.touch(id);
     }
@@ -546,6 +558,7 @@ impl Station {
     /// The next frame of this key-up, and the token to be told when it has left.
     fn next_frame(&mut self, now: Instant) -> Option<(Bytes, Shares, Option<u64>)> {
         if let Some((bytes, shares)) = self.waiting.pop_front() {
+            self.leaving.hand(now, &self.config.radio, bytes.len());
             return Some((bytes, shares, None));
         }
         while let Some(id) = self.airing.front().copied() {
@@ -561,7 +574,9 @@ impl Station {
         let shares = Shares { payload, ..Shares::default() };
         let pid = peer.link.protocol;
         let out = Out { command: true, control, pid, information, shares, awaits: false };
-        Some((self.frame(&out, peer.station, &peer.path, Modulo::Eight), shares, None))
+        let bytes = self.frame(&out, peer.station, &peer.path, Modulo::Eight);
+        self.leaving.hand(now, &self.config.radio, bytes.len());
+        Some((bytes, shares, None))
     }
 
     fn next_of(&mut self, now: Instant, id: LinkId) -> Option<(Bytes, Shares, Option<u64>)> {
@@ -579,13 +594,15 @@ impl Station {
             Control::Supervisory { .. } => Shares { acknowledgement: bytes.len() as u32, ..out.shares },
             Control::Information { .. } => out.shares,
         };
+        let handed = self.leaving.hand(now, &self.config.radio, bytes.len());
         let place = self.places.get_mut(&id)?;
+        place.link.sender.handed(out.control, handed);
         place.burst = (place.burst.0 + 1, place.burst.1 + bytes.len() as u64);
         let token = out.awaits.then_some(self.next_token);
         if out.awaits {
             self.next_token += 1;
-            let (frames, bytes) = core::mem::take(&mut place.burst);
-            self.tokens.insert(self.next_token - 1, (id, frames, bytes));
+            (place.link.burst, place.link.awaited) = (core::mem::take(&mut place.burst), handed);
+            self.tokens.insert(self.next_token - 1, (id, handed));
         }
         let goes_on = place.link.wants_air();
         place.link.settle(now);
@@ -594,10 +611,10 @@ impl Station {
             self.airing.retain(|other| *other != id);
         }
         if self.tokens.len() > LEAVING_FRAMES_MAX
-            && let Some((_, (id, frames, bytes))) = self.tokens.pop_first()
+            && let Some((_, frame)) = self.tokens.pop_first()
         {
             // Nobody says when frames leave: this one has, long ago.
-            self.left(now, id, frames, bytes);
+            self.left(now, frame);
         }
         Some((bytes, shares, token))
     }
@@ -624,8 +641,8 @@ impl Engine for Station {
             }
             FramesIndication::Frame(bytes) => self.hear(now, bytes),
             FramesIndication::Transmitted(token) => {
-                if let Some((id, frames, bytes)) = self.tokens.remove(&token) {
-                    self.left(now, id, frames, bytes);
+                if let Some(frame) = self.tokens.remove(&token) {
+                    self.left(now, frame);
                 }
             }
             FramesIndication::Busy(busy) => self.busy = busy,
@@ -633,8 +650,9 @@ impl Engine for Station {
                 if !carrier {
                     (self.room, self.seized) = (0, false);
                     // What was on its way is gone, and nobody says when.
-                    for (id, frames, bytes) in core::mem::take(&mut self.tokens).into_values() {
-                        self.left(now, id, frames, bytes);
+                    self.leaving.forget();
+                    for frame in core::mem::take(&mut self.tokens).into_values() {
+                        self.left(now, frame);
                     }
                 }
             }
@@ -646,7 +664,10 @@ impl Engine for Station {
             self.deadlines.remove(&(at, id));
             if let Some(place) = self.places.get_mut(&id) {
                 place.deadline = None;
-                place.link.handle_timeout(now, self.busy);
+                let believed = !(self.hasty || place.link.untold);
+                let leaves_by = || self.leaving.leaves_by(&self.config.radio, place.link.awaited);
+                let leaves_by = if believed { None } else { leaves_by() };
+                place.link.handle_timeout(now, self.busy, leaves_by);
             }
             self.touch(id);
         }

@@ -1,6 +1,7 @@
 //! Bytes from the specification, and stations on a channel that one of them has at a time.
 
 mod channel;
+mod flood;
 mod hostile;
 mod identify;
 mod links;

@@ -26,6 +26,8 @@ struct Sent {
     ends: bool,
     /// Its place among all I frames sent, repetitions counted.
     serial: u64,
+    /// Its place in all that was handed down.
+    place: Duration,
     /// It is to be sent again.
     again: bool,
     /// It has been.
@@ -39,6 +41,8 @@ struct Poll {
     next: u64,
     /// The last I frame that had been sent.
     serial: u64,
+    /// Its place in all that was handed down.
+    place: Duration,
     /// By RR or RNR: who answers it says what is missing.
     enquiry: bool,
 }
@@ -53,6 +57,10 @@ pub(super) struct Sender {
     serial: u64,
     peer_busy: bool,
     poll: Option<Poll>,
+    /// V(S) when the last question was asked that was not answered in time: its answer may still come.
+    given_up: Option<u64>,
+    /// What seems to answer the question, and may as well be the answer to that one: function, N(R) and information.
+    doubtful: Option<(Supervisory, u8, Bytes)>,
     /// The peer is to be asked how it stands.
     probing: bool,
     packets_acknowledged: u64,
@@ -96,12 +104,29 @@ impl Sender {
     /// Asks the peer how it stands (6.4.11).
     pub(super) fn probe(&mut self) {
         self.probing = true;
-        self.poll = None;
+        if let Some(poll) = self.poll.take() {
+            self.given_up = Some(poll.next);
+        }
     }
 
     /// Nothing is asked any more.
     pub(super) fn begin(&mut self) {
-        (self.probing, self.poll) = (false, None);
+        (self.probing, self.poll, self.given_up) = (false, None, None);
+    }
+
+    /// What was made last is handed down, and gets its place.
+    pub(super) fn handed(&mut self, control: Control, place: Duration) {
+        let serial = self.serial;
+        if let Control::Information { .. } = control
+            && let Some(sent) = self.sent.iter_mut().find(|sent| sent.serial == serial)
+        {
+            sent.place = place;
+        }
+        if control.poll_final()
+            && let Some(poll) = &mut self.poll
+        {
+            poll.place = place;
+        }
     }
 
     /// Packets that may be handed down: the rest of the window, as long as nothing waits before it.
@@ -171,7 +196,7 @@ impl Link {
     /// RR or RNR with P.
     fn enquiry(&mut self) -> Out {
         let (next, serial) = (self.sender.next(), self.sender.serial);
-        self.sender.poll = Some(Poll { next, serial, enquiry: true });
+        self.sender.poll = Some(Poll { next, serial, place: Duration::MAX, enquiry: true });
         self.counters.acknowledgements_sent += 1;
         self.receiver.acknowledged();
         let function = if self.own_busy() { Supervisory::ReceiveNotReady } else { Supervisory::ReceiveReady };
@@ -199,6 +224,7 @@ impl Link {
                 information,
                 ends,
                 serial,
+                place: Duration::MAX,
                 again: false,
                 repeated: false,
             });
@@ -227,7 +253,8 @@ impl Link {
         self.sender.probing |= behind;
         let poll = asks && !behind;
         if poll {
-            self.sender.poll = Some(Poll { next: self.sender.next(), serial, enquiry: false });
+            let next = self.sender.next();
+            self.sender.poll = Some(Poll { next, serial, place: Duration::MAX, enquiry: false });
         }
         self.receiver.acknowledged();
         let control =
@@ -270,6 +297,7 @@ impl Link {
         if count == 0 {
             return;
         }
+        self.outrun |= self.sender.sent.range(..count).any(|sent| sent.place > self.gone && !sent.repeated);
         let packets = self.sender.sent.drain(..count).filter(|sent| sent.ends).count();
         self.sender.acknowledged = number;
         if packets > 0 {
@@ -300,13 +328,58 @@ impl Link {
         if frame.is_command() && poll_final {
             self.receiver.owe_final();
         }
-        let polled = if !frame.is_command() && poll_final { self.sender.poll.take() } else { None };
+        let answer = !frame.is_command() && poll_final;
+        if answer && self.is_doubtful(function, number) {
+            self.sender.doubtful = Some((function, receive, frame.information.clone()));
+            self.timers.set(Timer::Gather as usize, now + self.gather_time());
+            return;
+        }
+        let polled = if answer { self.answered_poll(number) } else { None };
+        self.do_as_asked(now, function, number, &frame.information, polled);
+    }
+
+    /// It may be the answer to a question that was given up: the peer answers them in order, and what is behind it would
+    /// be the answer to the last one. What acknowledges more than had been sent then is not.
+    fn is_doubtful(&mut self, function: Supervisory, number: u64) -> bool {
+        if self.sender.doubtful.take().is_some() {
+            self.counters.late_answers += 1;
+            self.round_trip.was_late();
+        }
+        let Some(given_up) = self.sender.given_up else { return false };
+        // Who has all of it asks for nothing.
+        let asks = matches!(function, Supervisory::Reject | Supervisory::SelectiveReject);
+        if number > given_up || (number == given_up && asks) {
+            self.sender.given_up = None;
+        }
+        let all = |poll: &Poll| poll.next == number || poll.place > self.gone;
+        self.sender.given_up.is_some() && !self.sender.poll.as_ref().is_none_or(all)
+    }
+
+    /// No other answer has come behind it: it is the answer.
+    pub(super) fn hear_doubtful(&mut self, now: Instant) {
+        let Some((function, receive, information)) = self.sender.doubtful.take() else { return };
+        self.sender.given_up = None;
+        if let Some(number) = self.number(receive) {
+            let polled = self.sender.poll.take();
+            self.do_as_asked(now, function, number, &information, polled);
+        }
+    }
+
+    /// Sends again what the peer misses.
+    fn do_as_asked(
+        &mut self,
+        now: Instant,
+        function: Supervisory,
+        number: u64,
+        information: &Bytes,
+        polled: Option<Poll>,
+    ) {
         if matches!(function, Supervisory::Reject | Supervisory::SelectiveReject) {
             self.counters.rejects_received += 1;
         }
         match function {
             Supervisory::SelectiveReject => {
-                self.send_again_selected(number, &frame.information, polled);
+                self.send_again_selected(number, information, polled);
                 self.timers.set(Timer::Gather as usize, now + self.gather_time());
             }
             Supervisory::Reject => self.send_again_from(number, polled),
@@ -322,6 +395,18 @@ impl Link {
         if polled.is_some() {
             self.progressed(now, true);
         }
+    }
+
+    /// The question that an answer with F is for. One that began before the question can have left is the late answer to
+    /// an earlier one: what was sent since, it says nothing of.
+    fn answered_poll(&mut self, number: u64) -> Option<Poll> {
+        let gone = self.gone;
+        let polled = self.sender.poll.take_if(|poll| poll.place <= gone || poll.next == number);
+        if polled.is_none() {
+            self.counters.late_answers += 1;
+            self.round_trip.was_late();
+        }
+        polled
     }
 
     fn enquire_after_the_rest(&mut self) {
@@ -342,9 +427,9 @@ impl Link {
     fn send_again_from(&mut self, number: u64, polled: Option<Poll>) {
         let from = (number - self.sender.acknowledged) as usize;
         let (next, serial) = polled.map_or((u64::MAX, u64::MAX), |poll| (poll.next, poll.serial));
-        let numbers = number..;
+        let (numbers, gone) = (number.., self.gone);
         for (number, sent) in numbers.zip(self.sender.sent.iter_mut().skip(from)) {
-            sent.again |= number < next && sent.serial <= serial;
+            sent.again |= number < next && sent.serial <= serial && sent.place <= gone;
         }
     }
 
@@ -356,7 +441,7 @@ impl Link {
         for number in core::iter::once(first).chain(others) {
             let at = (number - self.sender.acknowledged) as usize;
             if let Some(sent) = self.sender.sent.get_mut(at) {
-                sent.again |= sent.serial <= serial;
+                sent.again |= sent.serial <= serial && sent.place <= self.gone;
             }
         }
     }

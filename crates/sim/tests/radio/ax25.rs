@@ -143,16 +143,27 @@ impl Rig {
         path: &[&str],
         tnc: Option<&TncConfig>,
     ) -> Self {
+        Rig::with_link(seed, count, radio, &link(window), path, tnc)
+    }
+
+    pub(crate) fn with_link(
+        seed: u64,
+        count: usize,
+        radio: &RadioConfig,
+        link: &LinkConfig,
+        path: &[&str],
+        tnc: Option<&TncConfig>,
+    ) -> Self {
         let mut world: Simulation<Transfers> = Simulation::new(seed);
         let names = &["A", "B", "C", "D"][..count];
         let add = |(at, name): (usize, &&str)| {
             let mut config = ax25::Config::new(call(name));
             config.radio = believed(radio, at);
-            config.callers = Some(link(window));
+            config.callers = Some(link.clone());
             config.repeats = path.contains(name);
             if at == 0 {
                 let path = path.iter().map(|name| call(name)).collect();
-                config.peers.insert(OWN, Peer { station: call("B"), path, link: link(window) });
+                config.peers.insert(OWN, Peer { station: call("B"), path, link: link.clone() });
             }
             let tnc = tnc.cloned();
             let factory: Factory<Transfers> = Box::new(move |boot| {

@@ -4,6 +4,7 @@ mod ax25;
 mod bundles;
 mod cases;
 mod controller;
+mod flood;
 mod group;
 mod laws;
 mod nodes;

@@ -236,15 +236,23 @@ fn a_call_is_not_forgotten_among_answers() {
     assert!(closed && calls == 4, "{calls} calls");
 }
 
-/// Says what the station hears, and hears what it says when it has the channel; all of it has left at once.
+/// What a frame takes on the air of [`station`].
+pub(super) fn air_time(bytes: &Bytes) -> Duration {
+    Duration::from_nanos((air_bits(bytes) + 8) * 1_000_000_000 / 9600)
+}
+
+/// Says what the station hears, and hears what it says when it has the channel; all of it has left then.
 pub(super) fn turn(
     station: &mut Lawful<Station>,
-    now: Instant,
+    clock: &mut Instant,
     heard: Option<Frame>,
     modulo: Modulo,
 ) -> (Vec<PacketsIndication>, Vec<Frame>) {
-    if let Some(frame) = heard {
-        station.handle_indication(now, FramesIndication::Frame(frame.to_bytes(modulo)));
+    let heard = heard.map(|frame| frame.to_bytes(modulo));
+    *clock += heard.as_ref().map_or(Duration::ZERO, air_time);
+    let now = *clock;
+    if let Some(bytes) = heard {
+        station.handle_indication(now, FramesIndication::Frame(bytes));
     }
     let (mut said, mut frames, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
     let mut up = |indication| {
@@ -256,10 +264,12 @@ pub(super) fn turn(
     station.handle_indication(now, FramesIndication::Room(100));
     drain(station, now, &mut up, |request| {
         if let FramesRequest::Frame { bytes, token, .. } = request {
+            *clock += air_time(&bytes);
             frames.push(Frame::decode(&mut bytes.clone(), modulo).unwrap());
             tokens.extend(token);
         }
     });
+    let now = *clock;
     station.handle_indication(now, FramesIndication::Room(0));
     for token in tokens {
         station.handle_indication(now, FramesIndication::Transmitted(token));
@@ -296,12 +306,12 @@ fn the_answer_to_a_repeated_call_resets_nothing_and_confuses_nothing() {
     let mut station = Lawful::new("station", Station::new(config));
     let mut now = Instant::ZERO;
     station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
-    let (_, first) = turn(&mut station, now, None, Modulo::Eight);
+    let (_, first) = turn(&mut station, &mut now, None, Modulo::Eight);
     now = station.poll_timeout().unwrap();
     station.handle_timeout(now);
-    let (_, second) = turn(&mut station, now, None, Modulo::Eight);
+    let (_, second) = turn(&mut station, &mut now, None, Modulo::Eight);
     assert_eq!((first.len(), second.len()), (1, 1), "two calls");
-    let mut hear = |frame| turn(&mut station, now, Some(frame), Modulo::Eight);
+    let mut hear = |frame| turn(&mut station, &mut now, Some(frame), Modulo::Eight);
     let agreed = || unnumbered(Role::Response, Unnumbered::Acknowledge);
     // The first answer, and what came behind it.
     let (said, frames) = hear(agreed());
@@ -327,21 +337,21 @@ fn the_answer_to_a_repeated_call_resets_nothing_and_confuses_nothing() {
 #[test]
 fn a_repeated_call_is_the_same_link() {
     let mut station = Lawful::new("station", Station::new(station("A", &["B"])));
-    let now = Instant::ZERO;
-    turn(&mut station, now, None, Modulo::Eight);
+    let mut now = Instant::ZERO;
+    turn(&mut station, &mut now, None, Modulo::Eight);
     let call = || unnumbered(Role::Command, Unnumbered::SetMode);
-    let (said, _) = turn(&mut station, now, Some(call()), Modulo::Eight);
+    let (said, _) = turn(&mut station, &mut now, Some(call()), Modulo::Eight);
     assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
     let caller = LinkId(LinkId::FIRST_INCOMING);
     let packet = PacketsRequest::Packet("hello".into());
     station.handle_request(now, Port::First((caller, packet)));
-    let (_, frames) = turn(&mut station, now, None, Modulo::Eight);
+    let (_, frames) = turn(&mut station, &mut now, None, Modulo::Eight);
     assert!(matches!(frames[0].control, Control::Information { send: 0, .. }), "{frames:?}");
-    let (said, frames) = turn(&mut station, now, Some(call()), Modulo::Eight);
+    let (said, frames) = turn(&mut station, &mut now, Some(call()), Modulo::Eight);
     assert_eq!((said, frames), (vec![], vec![own(Unnumbered::Acknowledge)]));
     // The caller is heard: from now on a call is a new one.
-    turn(&mut station, now, Some(ready(Role::Command, 0)), Modulo::Eight);
-    let (said, _) = turn(&mut station, now, Some(call()), Modulo::Eight);
+    turn(&mut station, &mut now, Some(ready(Role::Command, 0)), Modulo::Eight);
+    let (said, _) = turn(&mut station, &mut now, Some(call()), Modulo::Eight);
     assert_eq!(said[0], PacketsIndication::Closed(CloseReason::Reset));
     assert!(matches!(said[1], PacketsIndication::Connected { .. }), "{said:?}");
 }
@@ -402,7 +412,7 @@ fn callers_that_leave_at_once_leave_nothing_behind() {
         assert!(holds.within(&limits), "it holds {holds:?} after {number} callers");
     }
     station.handle_request(Instant::ZERO, Port::First((LinkId(0), PacketsRequest::Connect)));
-    let (said, frames) = turn(&mut station, Instant::ZERO, None, Modulo::Eight);
+    let (said, frames) = turn(&mut station, &mut Instant::ZERO.clone(), None, Modulo::Eight);
     let called = frames.iter().any(|frame| frame.address.destination.to_string() == "B");
     assert!(called && said.is_empty(), "{said:?}");
 }
@@ -443,12 +453,12 @@ fn an_absurd_identification_breaks_no_promise() {
     config.peers.values_mut().for_each(|peer| peer.link.extended_window_frames = 127);
     config.peers.values_mut().for_each(|peer| peer.link.recovery = Recovery::Reject);
     let mut station = Lawful::new("station", Station::new(config));
-    let now = Instant::ZERO;
-    turn(&mut station, now, None, Modulo::Eight);
+    let mut now = Instant::ZERO;
+    turn(&mut station, &mut now, None, Modulo::Eight);
     station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
-    turn(&mut station, now, None, Modulo::Eight);
+    turn(&mut station, &mut now, None, Modulo::Eight);
     let stands = unnumbered(Role::Response, Unnumbered::Acknowledge);
-    let (said, _) = turn(&mut station, now, Some(stands), Modulo::Extended);
+    let (said, _) = turn(&mut station, &mut now, Some(stands), Modulo::Extended);
     assert!(matches!(said[0], PacketsIndication::Connected { bytes_max: 256, .. }), "{said:?}");
     let says = |role, information_bytes_max, segmenter, window_frames| {
         let options = Options { recovery: Recovery::Reject, modulo: Modulo::Extended, segmenter };
@@ -462,14 +472,15 @@ fn an_absurd_identification_breaks_no_promise() {
         parameters.encode(&mut field);
         Frame { information: field.freeze(), ..unnumbered(role, Unnumbered::ExchangeIdentification) }
     };
-    let (said, _) = turn(&mut station, now, Some(says(Role::Response, 256, true, 127)), Modulo::Extended);
+    let (said, _) =
+        turn(&mut station, &mut now, Some(says(Role::Response, 256, true, 127)), Modulo::Extended);
     let PacketsIndication::Takes { bytes_max, .. } = said[0] else { panic!("{said:?}") };
     for (bytes, segmenter) in [(0, true), (1, false), (3, false), (536_870_911, true), (7, true)] {
-        turn(&mut station, now, Some(says(Role::Command, bytes, segmenter, 127)), Modulo::Extended);
+        turn(&mut station, &mut now, Some(says(Role::Command, bytes, segmenter, 127)), Modulo::Extended);
     }
     let packet = PacketsRequest::Packet(vec![7; bytes_max as usize].into());
     station.handle_request(now, Port::First((LinkId(0), packet)));
-    let (_, frames) = turn(&mut station, now, None, Modulo::Extended);
+    let (_, frames) = turn(&mut station, &mut now, None, Modulo::Extended);
     let fields: Vec<&Bytes> = frames.iter().map(|frame| &frame.information).collect();
     assert_eq!(fields[0][0], 0xff, "the first of 128 segments");
     assert!(fields.iter().all(|field| field.len() <= 256), "{:?}", fields.iter().map(|field| field.len()));

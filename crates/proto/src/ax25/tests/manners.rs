@@ -1,6 +1,7 @@
 //! What stations on the air do, frame by frame: answers that say less than they could, and answers that are lost.
 
 use super::channel::station;
+use super::hostile::air_time;
 use crate::ax25::{
     Address, Config, Control, Counters, Frame, LinkConfig, Modulo, Role, Station, Supervisory, Unnumbered,
     Version,
@@ -16,9 +17,13 @@ use bytes::Bytes;
 const OWN: LinkId = LinkId(0);
 
 /// Station A over a controller that takes what it is given at any time; its peer B is played by hand.
-struct Bench {
-    station: Lawful<Station>,
-    now: Instant,
+pub(super) struct Bench {
+    pub(super) station: Lawful<Station>,
+    pub(super) now: Instant,
+    /// The controller says that frames have left when it takes them, and sends them later.
+    pub(super) early: bool,
+    /// The controller says nothing of frames.
+    pub(super) mute: bool,
     modulo: Modulo,
     link: LinkId,
     room: u64,
@@ -28,7 +33,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(modulo: Modulo, change: impl Fn(&mut Config)) -> Bench {
+    pub(super) fn new(modulo: Modulo, change: impl Fn(&mut Config)) -> Bench {
         let mut config: Config = station("A", &["B"]);
         let version = if modulo == Modulo::Eight { Version::Plain } else { Version::Extended };
         config.peers.values_mut().for_each(|peer| peer.link.version = version);
@@ -38,8 +43,18 @@ impl Bench {
         let (now, link) = (Instant::ZERO, OWN);
         // It joins its channel.
         drain(&mut station, now, |_| {}, |_| {});
-        let mut bench =
-            Bench { station, now, modulo, link, room: 0, heard: vec![], closed: vec![], said: vec![] };
+        let mut bench = Bench {
+            station,
+            now,
+            early: false,
+            mute: false,
+            modulo,
+            link,
+            room: 0,
+            heard: vec![],
+            closed: vec![],
+            said: vec![],
+        };
         bench.drain();
         bench
     }
@@ -79,7 +94,7 @@ impl Bench {
     }
 
     /// A packet of one octet for each of these.
-    fn send(&mut self, packets: core::ops::Range<u8>) {
+    pub(super) fn send(&mut self, packets: core::ops::Range<u8>) {
         for packet in packets {
             assert!(self.room > 0);
             self.room -= 1;
@@ -89,11 +104,12 @@ impl Bench {
         self.drain();
     }
 
-    fn hear(&mut self, role: Role, control: Control, information: &[u8]) {
+    pub(super) fn hear(&mut self, role: Role, control: Control, information: &[u8]) {
         let address = Address::new("B".parse().unwrap(), "A".parse().unwrap(), role, &[]);
         let information = Bytes::copy_from_slice(information);
         let frame = Frame { address, control, pid: 0xf0, information };
         let bytes = frame.to_bytes(self.modulo);
+        self.now += air_time(&bytes);
         self.station.handle_indication(self.now, FramesIndication::Frame(bytes));
         self.drain();
     }
@@ -105,17 +121,17 @@ impl Bench {
     }
 
     /// A response.
-    fn hear_answer(&mut self, function: Supervisory, receive: u8, poll_final: bool) {
+    pub(super) fn hear_answer(&mut self, function: Supervisory, receive: u8, poll_final: bool) {
         self.hear(Role::Response, Control::Supervisory { function, receive, poll_final }, &[]);
     }
 
-    /// Everybody says everything; what is sent has left at once.
+    /// Everybody says everything; what is sent has left then.
     fn drain(&mut self) {
         loop {
             self.station.handle_indication(self.now, FramesIndication::Room(64));
             let (mut tokens, mut released) = (vec![], 0);
             let (modulo, now) = (self.modulo, self.now);
-            let Bench { station, said, room, heard, closed, link, .. } = self;
+            let Bench { station, said, room, heard, closed, link, now: clock, early, mute, .. } = self;
             drain(
                 station,
                 now,
@@ -134,8 +150,11 @@ impl Bench {
                 },
                 |request| {
                     if let FramesRequest::Frame { bytes, token, .. } = request {
+                        if !*early {
+                            *clock += air_time(&bytes);
+                        }
                         said.push(Frame::decode(&mut bytes.clone(), modulo).unwrap());
-                        tokens.extend(token);
+                        tokens.extend(token.filter(|_| !*mute));
                     }
                 },
             );
@@ -152,23 +171,23 @@ impl Bench {
         }
     }
 
-    fn pass(&mut self, time: Duration) {
+    pub(super) fn pass(&mut self, time: Duration) {
         let until = self.now + time;
         while let Some(at) = self.station.poll_timeout().filter(|at| *at <= until) {
             self.now = self.now.max(at);
             self.station.handle_timeout(self.now);
             self.drain();
         }
-        self.now = until;
+        self.now = self.now.max(until);
     }
 
     /// What A has said since it was last asked.
-    fn said(&mut self) -> Vec<Frame> {
+    pub(super) fn said(&mut self) -> Vec<Frame> {
         core::mem::take(&mut self.said)
     }
 
     /// The numbers of the I frames among it, and whether an enquiry ends it.
-    fn sent(&mut self) -> (Vec<u8>, bool) {
+    pub(super) fn sent(&mut self) -> (Vec<u8>, bool) {
         let said = self.said();
         let numbers = said.iter().filter_map(|frame| match frame.control {
             Control::Information { send, .. } => Some(send),
@@ -189,7 +208,7 @@ impl Bench {
         self.said().into_iter().filter_map(answer).collect()
     }
 
-    fn counters(&self) -> Counters {
+    pub(super) fn counters(&self) -> Counters {
         self.station.engine.counters()
     }
 }

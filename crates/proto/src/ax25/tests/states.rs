@@ -93,7 +93,7 @@ impl Bench {
     /// What it says to this, in words.
     fn hear(&mut self, frame: Option<Frame>) -> String {
         self.modulo = self.station.engine.modulo(OWN).unwrap_or(self.modulo);
-        let (said, frames) = turn(&mut self.station, self.now, frame, self.modulo);
+        let (said, frames) = turn(&mut self.station, &mut self.now, frame, self.modulo);
         let said = said.iter().filter_map(|said| match said {
             PacketsIndication::Connected { .. } => Some("up Connected".to_owned()),
             PacketsIndication::Packet(packet) => Some(format!("up {:?}", String::from_utf8_lossy(packet))),

@@ -1,0 +1,168 @@
+//! How long a link waits: for an answer (T1), with its own acknowledgement (T2), for what it has asked for (6.7.1).
+
+use super::link::{Link, Timer};
+use crate::time::{Duration, Instant};
+
+/// T1 is begun anew by frames that the peer is heard to send, so often at most between two answers.
+const EXTENSIONS_MAX: u8 = 128;
+/// How long a frame that waits for an answer may take to leave, if nobody says that it has: a controller that waits for a
+/// busy channel holds it no longer in most cases, and one that never tells must not stop the link.
+pub(super) const LEAVING_MAX: Duration = Duration::from_secs(60);
+/// The longest T1 after many timeouts.
+const ANSWER_MAX: Duration = Duration::from_secs(120);
+
+/// What answers were seen to take, from the end of what was sent.
+#[derive(Debug, Default)]
+pub(super) struct RoundTrip {
+    /// The smoothed time, and its deviation.
+    smoothed: Option<(Duration, Duration)>,
+    /// When what waits for an answer had left.
+    left_at: Option<Instant>,
+    /// When what was asked first had left, where it was asked again since.
+    first_left_at: Option<Instant>,
+    /// The shortest time that an answer took which came after the question had been repeated: it answers any of them.
+    late: Option<Duration>,
+    /// Answers in a row that came so, and acknowledged everything.
+    late_in_a_row: u8,
+}
+
+impl RoundTrip {
+    /// Nobody has answered in time: which of several questions the next answer is for, nothing tells (Karn).
+    fn repeated(&mut self) {
+        let left_at = self.left_at.take();
+        self.first_left_at = self.first_left_at.or(left_at);
+    }
+
+    /// An answer has come, and acknowledged `whole`, everything, or not.
+    fn answered(&mut self, now: Instant, whole: bool) {
+        /// One lost answer in four looks like a late one, and three in a row one time in a hundred.
+        const LATE_IN_A_ROW: u8 = 3;
+        let (left_at, first_left_at) = (self.left_at.take(), self.first_left_at.take());
+        if let Some(first) = first_left_at {
+            let took = now.saturating_since(first);
+            self.late = Some(self.late.map_or(took, |before| before.min(took)));
+            self.late_in_a_row = if whole { self.late_in_a_row + 1 } else { 0 };
+            if self.late_in_a_row >= LATE_IN_A_ROW {
+                self.was_late();
+            }
+        } else if let Some(left) = left_at {
+            let sample = now.saturating_since(left);
+            self.smoothed = Some(match self.smoothed {
+                None => (sample, sample / 2),
+                Some((mean, deviation)) => {
+                    ((mean * 7 + sample) / 8, (deviation * 3 + sample.abs_diff(mean)) / 4)
+                }
+            });
+            (self.late, self.late_in_a_row) = (None, 0);
+        }
+    }
+
+    /// There was an answer too many: none was lost, and each question but the first was asked too early.
+    pub(super) fn was_late(&mut self) {
+        self.late_in_a_row = 0;
+        let Some(late) = self.late.take() else { return };
+        self.smoothed = Some(match self.smoothed {
+            None => (late, late / 4),
+            Some((mean, deviation)) => (mean.max(late), deviation),
+        });
+    }
+
+    fn most(&self) -> Duration {
+        self.smoothed.map_or(Duration::ZERO, |(mean, deviation)| mean + 4 * deviation)
+    }
+}
+
+impl Link {
+    /// How long an answer may take, from the end of what was sent: the peer's and the digipeaters' ways to the channel,
+    /// the answer itself and, with digipeaters, all of what was sent once more at each of them.
+    pub(super) fn answer_time(&self) -> Duration {
+        /// An answer without information, and its share of stuffing, bytes.
+        const ANSWER_BYTES: u64 = 17;
+        let hops = self.path.len() as u32;
+        let answer = self.radio.air_time(1, ANSWER_BYTES + 7 * u64::from(hops));
+        let (frames, bytes) = self.burst;
+        let there = (self.radio.air_time(frames, bytes) + self.radio.access()) * hops;
+        let back = (answer + self.radio.access()) * (hops + 1);
+        let delay = if self.sender.is_polling() { Duration::ZERO } else { self.longest_frame() };
+        let needed = there + back + delay + self.radio.turnaround;
+        (needed.max(self.round_trip.most()) * (2 + u32::from(self.tries)) / 2).min(ANSWER_MAX)
+    }
+
+    /// How long the peer may be silent that has been asked for more: two ways to the channel and its frame, and one more
+    /// frame before that of which nothing was heard. Asked twice, it would send all twice.
+    pub(super) fn silence(&self) -> Duration {
+        let frames = (self.longest_frame() + self.radio.air_time(1, 17)) * 2;
+        (self.radio.access() * 2 + frames) * (self.path.len() as u32 + 1) + self.radio.turnaround
+    }
+
+    fn longest_frame(&self) -> Duration {
+        self.radio.air_time(1, u64::from(self.agreed.information_bytes_max) + 17)
+    }
+
+    /// T2.
+    pub(super) fn acknowledge_delay(&self) -> Duration {
+        self.config.acknowledge_delay.unwrap_or_else(|| self.longest_frame() + Duration::from_millis(200))
+    }
+
+    /// What awaited an answer has left, as is said now; `at` is when it did in all probability.
+    pub(super) fn left(&mut self, now: Instant, at: Instant) {
+        self.untold = false;
+        self.leaving = self.leaving.saturating_sub(1);
+        // The answer may have come before the word that the question has left: then nothing is measured.
+        self.round_trip.left_at = self.awaits_answer().then_some(at);
+        self.extensions = 0;
+        if self.leaving == 0 {
+            self.watch_question(now, true);
+            if self.awaits_answer() {
+                self.wait(now);
+            }
+        }
+    }
+
+    /// T1 begins: now, or when what waits for an answer should have left by, where nobody has said yet that it has.
+    pub(super) fn wait(&mut self, now: Instant) {
+        let told = self.leaving == 0 || self.untold;
+        let leaving = if told { Duration::ZERO } else { LEAVING_MAX };
+        self.timers.set(Timer::Answer as usize, now + leaving + self.answer_time());
+    }
+
+    /// T1 has run out; `leaves_by`, where nobody can be believed to say it, is when the question has left in most cases.
+    /// Nobody can answer while others speak, or before.
+    pub(super) fn waited(&mut self, now: Instant, busy: bool, leaves_by: Option<Instant>) {
+        let due = leaves_by.map(|at| at + self.answer_time()).filter(|due| *due > now);
+        match due {
+            _ if busy => self.heard(now),
+            Some(due) => self.timers.set(Timer::Answer as usize, due),
+            None => {
+                self.expect_no_word();
+                self.tries += 1;
+                self.round_trip.repeated();
+                self.counters.timeouts += 1;
+                self.unanswered();
+            }
+        }
+    }
+
+    /// Whoever should have said that it has left never will.
+    pub(super) fn expect_no_word(&mut self) {
+        self.untold |= core::mem::take(&mut self.leaving) > 0;
+    }
+
+    /// What was asked is answered.
+    pub(super) fn answered(&mut self, now: Instant) {
+        self.round_trip.answered(now, self.sender.outstanding() == 0);
+        self.tries = 0;
+        self.timers.stop(Timer::Answer as usize);
+    }
+
+    /// Something of the link's was heard: who sends is not silent, and whoever waits for it waits on.
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.timers.set(Timer::Idle as usize, now + self.config.idle_probe);
+        if self.timers.get(Timer::Answer as usize).is_some() && self.extensions < EXTENSIONS_MAX {
+            self.extensions += 1;
+            self.wait(now);
+        }
+        // Silence begins anew.
+        self.timers.stop(Timer::Ask as usize);
+    }
+}

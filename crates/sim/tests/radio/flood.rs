@@ -1,0 +1,104 @@
+//! Frames sent again although they came: what a controller that says too early that they have left does to a link.
+
+use crate::ax25::{Rig, file, link};
+use longwire_proto::ax25::{Control, Frame, LinkConfig, Modulo, Version};
+use longwire_proto::time::Duration;
+use longwire_sim::*;
+use std::sync::{Arc, Mutex};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// What A sent for the file: I frames, those of them that it had sent before, and questions; and how long it took.
+#[derive(Debug, Default)]
+struct Sent {
+    frames: usize,
+    repeated: usize,
+    questions: usize,
+    seconds: f64,
+}
+
+fn carry(seed: u64, radio: &RadioConfig, window: u8, tnc: &TncConfig) -> Sent {
+    let (link, modulo) = match window {
+        ..=7 => (link(window), Modulo::Eight),
+        _ => {
+            let config = LinkConfig { version: Version::Extended, ..link(7) };
+            (LinkConfig { extended_window_frames: window, ..config }, Modulo::Extended)
+        }
+    };
+    let mut rig = Rig::with_link(seed, 2, radio, &link, &[], Some(tnc));
+    rig.connect();
+    let frames = Arc::new(Mutex::new(Vec::new()));
+    let sink = frames.clone();
+    rig.world.set_trace(Box::new(move |record| sink.lock().expect("one thread").push(record)));
+    let seconds = rig.transfer(&file()).as_secs_f64();
+    assert_eq!(rig.heard, file(), "seed {seed}");
+    let mut sent = Sent { seconds, ..Sent::default() };
+    let mut seen = Vec::new();
+    let frames = frames.lock().expect("one thread");
+    for record in frames.iter().filter(|record| record.from.node == rig.nodes[0]) {
+        match Frame::decode(&mut record.bytes.clone(), modulo).expect("a frame") {
+            Frame { control: Control::Information { .. }, information, .. } => {
+                sent.frames += 1;
+                sent.repeated += usize::from(seen.contains(&information));
+                seen.push(information);
+            }
+            _ => sent.questions += 1,
+        }
+    }
+    sent
+}
+
+/// All runs of one kind of controller together.
+fn runs(rate_bps: u64, window: u8, tnc: &TncConfig) -> Sent {
+    const RUNS: u64 = 6;
+    let station = StationConfig { tx_delay: MS(150), slot_time: MS(20), ..StationConfig::default() };
+    let radio = RadioConfig { rate_bps, stations: vec![station], ..RadioConfig::default() };
+    let mut sum = Sent::default();
+    for seed in 0..RUNS {
+        let sent = carry(seed, &radio, window, tnc);
+        sum.frames += sent.frames;
+        sum.repeated += sent.repeated;
+        sum.questions += sent.questions;
+        sum.seconds += sent.seconds / RUNS as f64;
+    }
+    sum
+}
+
+/// A controller that says that a frame has left as soon as it has it, or that says nothing, is as good as one that tells
+/// the truth: nothing is sent twice, and it takes as long. Before, three of four frames were repetitions, or the link
+/// was given up.
+#[test]
+fn what_a_controller_says_of_leaving_costs_nothing() {
+    for turnaround in [MS(0), MS(1460)] {
+        for rate_bps in [1200, 9600] {
+            for window in [1, 4, 7, 32] {
+                let tnc = |reports| TncConfig { reports, turnaround, ..TncConfig::default() };
+                let honest = runs(rate_bps, window, &tnc(Reports::Left));
+                for reports in [Reports::Left, Reports::Taken, Reports::Never] {
+                    let sent = runs(rate_bps, window, &tnc(reports));
+                    let what =
+                        format!("{turnaround:?}, {rate_bps} bit/s, k = {window}, {reports:?}: {sent:?}");
+                    assert!(sent.repeated == 0 && sent.questions <= 3, "{what}");
+                    assert!((sent.seconds / honest.seconds - 1.0).abs() < 0.02, "{what}, not {honest:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Where the line to the controller is slower than the air, what it says of a frame that it has comes after the frame could
+/// have left, and the frame leaves later still: T1 is too short by that, and nothing is sent twice for it.
+#[test]
+fn reports_of_a_slow_line_repeat_nothing() {
+    let tnc = |reports| {
+        let slow = TncConfig { serial_bps: Some(1200), turnaround: MS(1460), ..TncConfig::default() };
+        TncConfig { reports, ..slow }
+    };
+    for (rate_bps, window) in [(1200, 1), (1200, 4), (1200, 7), (9600, 4), (9600, 7)] {
+        let honest = runs(rate_bps, window, &tnc(Reports::Left));
+        let sent = runs(rate_bps, window, &tnc(Reports::Taken));
+        let what = format!("{rate_bps} bit/s, k = {window}: {sent:?}, not {honest:?}");
+        assert!(sent.repeated == 0 && sent.questions <= 6, "{what}");
+        assert!((sent.seconds / honest.seconds - 1.0).abs() < 0.02, "{what}");
+    }
+}
