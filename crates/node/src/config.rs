@@ -33,7 +33,7 @@ use longwire_proto::service::Priority;
 use longwire_proto::setting::Fault;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{self, Tls, Versions};
-use longwire_proto::udpcl;
+use longwire_proto::{udpcl, uicl};
 use longwire_settings::error::{Error, nearest};
 use longwire_settings::toml_text;
 use serde::{Deserialize, Serialize};
@@ -94,6 +94,9 @@ pub struct Config {
     pub ax25cl: ax25cl::Config,
     /// All sessions of TCPCL 3 over AX.25 (AX25CM-CL, DTN2's).
     pub ax25cm: tcpcl::Config,
+    /// All links to groups in UI frames of AX.25. What is as by default of `rate-bps`, `frame-bytes`, `access` and
+    /// `answer-slot` is taken from the TNC's channel instead; `members` are a link's own.
+    pub uicl: uicl::Config,
     /// TCP. Of these settings a kernel takes the sizes of its buffers, where they are said.
     pub tcp: Profile,
 }
@@ -129,6 +132,7 @@ impl Default for Config {
             udp: udpcl::Config::default(),
             ax25cl: ax25cl::Config::default(),
             ax25cm: tcpcl::Config::ax25(""),
+            uicl: uicl::Config::default(),
             tcp: Profile::default(),
         }
     }
@@ -252,7 +256,7 @@ pub struct Link {
     pub address: String,
     /// Over AX.25: the name of the `[[tnc]]` over which it is called.
     pub tnc: String,
-    /// Over AX.25: its callsign, with its SSID where it has one.
+    /// Over AX.25: its callsign, with its SSID where it has one; that of a group, such as `QST`.
     pub callsign: String,
     /// Over AX.25: the callsigns of the digipeaters on the way, the nearest first; at most eight. Default: none. AX.25 3.12.5.
     pub path: Vec<String>,
@@ -285,6 +289,8 @@ pub struct Link {
     pub ax25cl: toml::Table,
     /// Its sessions, where they differ from all others: keys of `[ax25cm]`.
     pub ax25cm: toml::Table,
+    /// Its group, `members` and all that differs from other groups: keys of `[uicl]`.
+    pub uicl: toml::Table,
 }
 
 /// What carries bundles over a link.
@@ -300,12 +306,14 @@ pub enum Kind {
     Ax25cl,
     /// TCPCL 3 over AX.25 (AX25CM-CL): for nodes that run DTN2.
     Ax25cm,
+    /// To a group in UI frames of AX.25, which all of its stations hear: acknowledged by the members that are named.
+    Uicl,
 }
 
 impl Kind {
     /// It goes over a TNC.
     pub fn is_radio(self) -> bool {
-        matches!(self, Kind::Ax25cl | Kind::Ax25cm)
+        matches!(self, Kind::Ax25cl | Kind::Ax25cm | Kind::Uicl)
     }
 
     /// Its name in configurations.
@@ -315,6 +323,7 @@ impl Kind {
             Kind::Udp => "udp",
             Kind::Ax25cl => "ax25cl",
             Kind::Ax25cm => "ax25cm",
+            Kind::Uicl => "uicl",
         }
     }
 }
@@ -341,6 +350,7 @@ impl Default for Link {
             ax25: toml::Table::new(),
             ax25cl: toml::Table::new(),
             ax25cm: toml::Table::new(),
+            uicl: toml::Table::new(),
         }
     }
 }
@@ -582,13 +592,14 @@ impl Config {
 
     /// The sections of a link that are for another kind.
     fn check_sections(&self, link: &Link) -> Result<(), Error> {
-        let sections: [(&str, &toml::Table, &[Kind]); 6] = [
+        let sections: [(&str, &toml::Table, &[Kind]); 7] = [
             ("tcpcl", &link.tcpcl, &[Kind::Tcp]),
             ("tls", &link.tls, &[Kind::Tcp]),
             ("udp", &link.udp, &[Kind::Udp]),
-            ("ax25", &link.ax25, &[Kind::Ax25cl, Kind::Ax25cm]),
+            ("ax25", &link.ax25, &[Kind::Ax25cl, Kind::Ax25cm, Kind::Uicl]),
             ("ax25cl", &link.ax25cl, &[Kind::Ax25cl]),
             ("ax25cm", &link.ax25cm, &[Kind::Ax25cm]),
+            ("uicl", &link.uicl, &[Kind::Uicl]),
         ];
         let strange = |(_, table, kinds): &&(&str, &toml::Table, &[Kind])| {
             !table.is_empty() && !kinds.contains(&link.kind)
@@ -599,7 +610,7 @@ impl Config {
                 link.name,
                 link.kind.name()
             ))
-            .hint("`kind` says what carries a link: tcp, udp, ax25cl or ax25cm")),
+            .hint("`kind` says what carries a link: tcp, udp, ax25cl, ax25cm or uicl")),
             None => Ok(()),
         }
     }

@@ -213,7 +213,7 @@ pub(crate) fn sessions(links: Shared, rng: Rng, past: Past) -> Sessions {
                 Kind::Tcp => Some(counted(Session::active(known.session.clone(), rng))),
                 Kind::Udp => Some(Layer::Udp(Box::new(udpcl::Link::new(known.udp.clone())))),
                 // They are not here.
-                Kind::Ax25cl | Kind::Ax25cm => None,
+                Kind::Ax25cl | Kind::Ax25cm | Kind::Uicl => None,
             }),
             Origin::Below if links.listening.contains_key(&id) => {
                 Some(Layer::Udp(Box::new(udpcl::Link::listening(links.udp.clone()))))

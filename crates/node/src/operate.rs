@@ -434,6 +434,7 @@ impl Task {
             udp: new.udp,
             ax25cl: new.ax25cl,
             ax25cm: new.ax25cm,
+            uicl: new.uicl,
             ..old
         };
         self.configure_links();
@@ -524,4 +525,5 @@ fn same_sessions(old: &Config, new: &Config) -> bool {
         && old.radio_callers() == new.radio_callers()
         && old.tls == new.tls
         && old.udp == new.udp
+        && old.uicl == new.uicl
 }

@@ -105,11 +105,11 @@ pub struct Radio {
     pub tnc: String,
     /// The callsign of this station.
     pub callsign: String,
-    /// The callsign of the peer.
+    /// The callsign of the peer, or of the group.
     pub peer: String,
     /// The digipeaters on the way, the nearest first.
     pub via: Vec<String>,
-    /// The convergence layer: `ax25cl`, or `ax25cm` for TCPCL 3.
+    /// The convergence layer: `ax25cl`, `ax25cm` for TCPCL 3, or `uicl` for a group.
     pub convergence: String,
     /// How it is, for a person: calling, connected, sending 4 of 29 frames, waiting for a clear channel ..
     pub state: String,
@@ -127,6 +127,12 @@ pub struct Radio {
     pub frames_acknowledged: Option<u64>,
     /// Of the bundles under way: frames in all.
     pub frames_in_all: Option<u64>,
+    /// To a group: members that are asked for the bundle under way; zero: nobody is, or nothing is under way.
+    #[serde(default)]
+    pub members: u64,
+    /// Of these, those that have said that they have it safe.
+    #[serde(default)]
+    pub members_that_have_it: u64,
     /// What the AX.25 link has counted, as long as it is there.
     pub link: Counts,
 }

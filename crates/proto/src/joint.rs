@@ -162,6 +162,16 @@ where
         self.blades.iter().map(|(id, blade)| (*id, &blade.engine))
     }
 
+    /// Drops an engine, whatever it still has to do.
+    pub fn remove(&mut self, id: Id) {
+        let Some(blade) = self.blades.remove(&id) else { return };
+        if let Some(deadline) = blade.deadline {
+            self.deadlines.remove(&(deadline, id));
+        }
+        self.indicating.retain(|other| *other != id);
+        self.requesting.retain(|other| *other != id);
+    }
+
     fn with(&mut self, id: Id, origin: Origin, act: impl FnOnce(&mut L)) {
         if !self.blades.contains_key(&id) {
             let Some(engine) = (self.factory)(id, origin) else {

@@ -71,9 +71,11 @@ pub(super) fn words(links: &[Link]) -> String {
             (true, _) => {
                 let peer = link.peer.as_deref().unwrap_or("that has no name");
                 let version = link.tcpcl.map(|version| format!(", TCPCL {version}")).unwrap_or_default();
+                let is_group = link.radio.as_ref().is_some_and(|radio| radio.convergence == "uicl");
                 let udp = if link.unacknowledged { ", UDP, unacknowledged" } else { "" };
+                let peer = if is_group { "a group".to_owned() } else { format!("peer {peer}") };
                 format!(
-                    "up for {since}{version}{udp}, peer {peer}{}",
+                    "up for {since}{version}{udp}, {peer}{}",
                     link.tls.as_ref().map(secured).unwrap_or_default()
                 )
             }

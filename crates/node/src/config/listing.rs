@@ -6,8 +6,15 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What a node takes from other keys: `node`, `[[link]]`, `[[peer]]`, `[routing]`.
-pub(super) const ELSEWHERE: [&str; 5] =
-    ["agent.links", "agent.node", "agent.peers", "agent.routing", "tcpcl.node-id"];
+pub(super) const ELSEWHERE: [&str; 7] = [
+    "agent.links",
+    "agent.node",
+    "agent.peers",
+    "agent.routing",
+    "tcpcl.node-id",
+    "uicl.members",
+    "uicl.node-id",
+];
 /// What is not for other eyes.
 const SECRET: &str = "http.token";
 

@@ -2,11 +2,11 @@
 
 use super::{Config, Kind, Link, out_of_range};
 use crate::tnc::{Controller, Line, Place};
-use longwire_proto::ax25::{self, Callsign, DIGIPEATERS_MAX, LinkConfig, Radio, Version};
+use longwire_proto::ax25::{self, ADDRESS_BYTES, Callsign, DIGIPEATERS_MAX, LinkConfig, Radio, Version};
 use longwire_proto::bp::Eid;
 use longwire_proto::controller::{self, Channel};
 use longwire_proto::tcpcl::{Tls, Versions};
-use longwire_proto::{agwpe, ax25cl, kiss, tcpcl};
+use longwire_proto::{agwpe, ax25cl, kiss, tcpcl, uicl};
 use longwire_settings::error::{Error, nearest};
 use longwire_settings::toml_text;
 use serde::{Deserialize, Serialize};
@@ -209,6 +209,10 @@ impl Config {
             let when = if link.open { "It calls" } else { "When told to, it calls" };
             let path: Vec<String> = neighbour.peer.path.iter().map(ToString::to_string).collect();
             let via = if path.is_empty() { String::new() } else { format!(" by way of {}", path.join(", ")) };
+            if let Some(group) = &neighbour.group {
+                line(explain_group(link, &format!("{}{via}", neighbour.peer.station), group));
+                continue;
+            }
             let layer = match link.kind {
                 Kind::Ax25cm => "TCPCL 3 over AX.25, as DTN2 has it",
                 _ => "Longwire's own convergence layer",
@@ -225,6 +229,26 @@ impl Config {
             }
         }
     }
+}
+
+fn explain_group(link: &Link, place: &str, group: &uicl::Config) -> String {
+    let asked = match (&group.members[..], group.needed) {
+        ([], _) => "It names no members: whoever lacks something asks for it, and a bundle of which nobody asks for more \
+                    has gone, whether anybody has heard it or not."
+            .to_owned(),
+        (members, needed) => format!(
+            "{} have to have each bundle safe, {} of them, and are asked in slots of {:?}; else it stays here and goes \
+             again later.",
+            members.join(", "),
+            needed.map_or("all".to_owned(), |needed| needed.to_string()),
+            group.answer_slot
+        ),
+    };
+    format!(
+        "Link `{}` is the group {place} over TNC `{}`, in UI frames: all that hear it are sent to at once. {asked} Nothing is \
+         encrypted.",
+        link.name, link.tnc
+    )
 }
 
 impl Tnc {
@@ -273,6 +297,8 @@ pub(crate) struct Neighbour {
     pub(crate) kind: Kind,
     pub(crate) ours: ax25cl::Config,
     pub(crate) cm: tcpcl::Config,
+    /// If it is a group.
+    pub(crate) group: Option<uicl::Config>,
 }
 
 impl Config {
@@ -314,17 +340,83 @@ impl Config {
         let cm: tcpcl::Config = merged(&cm, &link.ax25cm, &format!("{place}: [ax25cm]"))?;
         cm.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25cm"))))?;
         check_version(&cm, &format!("{place}: "))?;
+        let group = match link.kind {
+            Kind::Uicl => Some(self.group(link, tnc, path.len())?),
+            _ => None,
+        };
         let peer = match &link.peer {
             Some(peer) => Some(peer.parse::<Eid>().map_err(|_| super::no_endpoint(peer))?.to_string()),
             None => None,
         };
         Ok(Some(Neighbour {
+            group,
             tnc: at,
             peer: ax25::Peer { station, path, link: ax25 },
             kind: link.kind,
             ours: ax25cl::Config { peer_node_id: ours.peer_node_id.clone().or(peer.clone()), ..ours },
             cm: tcpcl::Config { peer_node_id: cm.peer_node_id.clone().or(peer), ..cm },
         }))
+    }
+
+    /// How a link to a group works: what nobody has said is what its channel takes.
+    fn group(&self, link: &Link, tnc: &Tnc, digipeaters: usize) -> Result<uicl::Config, Error> {
+        /// A question to three, or an answer with its frame, bytes.
+        const SHORT_FRAME_BYTES: u64 = 64;
+        let place = format!("link `{}`", link.name);
+        let wrong = |what: String, hint: &str| Err(Error::new(format!("{place}: {what}")).hint(hint));
+        if link.peer.is_some() {
+            return wrong("a group has no `peer`".into(), "`uicl = { members = [..] }` names its nodes");
+        }
+        let (plain, radio) = (uicl::Config::default(), tnc.radio());
+        let access = millis(radio.access() + radio.turnaround);
+        let slot = millis(access + radio.air_time(1, SHORT_FRAME_BYTES)).min(Duration::from_secs(65));
+        let or = |said: Duration, default: Duration, own: Duration| if said == default { own } else { said };
+        let ours = uicl::Config {
+            node_id: self.node_id()?.to_string(),
+            rate_bps: if self.uicl.rate_bps == plain.rate_bps {
+                radio.rate_bps.into()
+            } else {
+                self.uicl.rate_bps
+            },
+            frame_bytes: match self.uicl.frame_bytes == plain.frame_bytes {
+                true => plain.frame_bytes + (ADDRESS_BYTES * digipeaters) as u64,
+                false => self.uicl.frame_bytes,
+            },
+            access: or(self.uicl.access, plain.access, access),
+            answer_slot: or(self.uicl.answer_slot, plain.answer_slot, slot),
+            ..self.uicl.clone()
+        };
+        let group: uicl::Config = merged(&ours, &link.uicl, &format!("{place}: [uicl]"))?;
+        group.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: uicl"))))?;
+        let mut members = Vec::new();
+        for member in &group.members {
+            match member.parse::<Eid>() {
+                Ok(eid) if eid.is_node_id() => members.push(eid.to_string()),
+                _ => {
+                    return wrong(
+                        format!("`{member}` is no node id"),
+                        "members are such as dtn://bob/ or ipn:7.0",
+                    );
+                }
+            }
+        }
+        if group.node_id != ours.node_id || members.contains(&ours.node_id) {
+            return wrong("this node is no member of its own".into(), "its members are the others");
+        }
+        if let Some(twice) = members.iter().enumerate().find(|(at, member)| members[..*at].contains(member)) {
+            return wrong(format!("{} is named twice", twice.1), "each member is asked once");
+        }
+        let others = self.link.iter().take_while(|other| other.name != link.name);
+        let same = |other: &&Link| {
+            other.kind == Kind::Uicl
+                && other.tnc == link.tnc
+                && other.callsign.eq_ignore_ascii_case(&link.callsign)
+        };
+        if let Some(other) = others.into_iter().find(same) {
+            let what = format!("{} is the group of link `{}` already", link.callsign, other.name);
+            return wrong(what, "give each group of a TNC a callsign of its own");
+        }
+        Ok(uicl::Config { members, ..group })
     }
 
     fn no_tnc(&self, link: &Link) -> Error {
@@ -353,6 +445,11 @@ impl Config {
         let (ours, cm) = self.radio_callers();
         ours.check().map_err(|fault| out_of_range(fault.within("ax25cl")))?;
         cm.check().map_err(|fault| out_of_range(fault.within("ax25cm")))?;
+        self.uicl.check().map_err(|fault| out_of_range(fault.within("uicl")))?;
+        if !self.uicl.members.is_empty() || !self.uicl.node_id.is_empty() {
+            return Err(Error::new("`uicl.members` and `uicl.node-id` are not for all groups")
+                .hint("a [[link]] of kind uicl says `uicl = { members = [..] }`"));
+        }
         check_version(&cm, "")
     }
 
@@ -380,6 +477,11 @@ fn check_version(cm: &tcpcl::Config, place: &str) -> Result<(), Error> {
     }
     Err(Error::new(format!("{place}`ax25cm` is TCPCL version 3, without TLS"))
         .hint("leave `versions` and `tls` out there"))
+}
+
+/// In whole milliseconds, no less.
+fn millis(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
 fn merged<T: Serialize + for<'a> Deserialize<'a>>(

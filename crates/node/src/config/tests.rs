@@ -198,6 +198,38 @@ fn a_port_of_an_agwpe_server_is_explained() {
     }
 }
 
+const GROUP: &str = "[[link]]\nname = 'all'\nkind = 'uicl'\ntnc = 'vhf'\ncallsign = 'qst'\n";
+
+/// What a question and its answers take is reckoned from the channel, unless it is said.
+#[test]
+fn a_group_is_explained() {
+    let text = format!("{TNC}{GROUP}uicl = {{ members = ['dtn://b/', 'dtn://c/'], needed = 1 }}\n");
+    let group = |text: &str| {
+        let config = parse(text).expect("it makes sense");
+        let neighbour = config.neighbour(&config.link[0]).expect("it makes sense").expect("it is on the air");
+        (config.explain(), neighbour.group.expect("it is a group"))
+    };
+    let (words, slow) = group(&text);
+    for part in [
+        "Link `all` is the group QST over TNC `vhf`, in UI frames",
+        "dtn://b/, dtn://c/ have to have each bundle safe, 1 of them, and are asked in slots of",
+        "  uicl.rounds-max = 64",
+        "  link.0.uicl.needed = 1",
+    ] {
+        assert!(words.contains(part), "{part}\n{words}");
+    }
+    let (_, fast) = group(&format!("{text}[uicl]\nsilent-max = 3\n[[peer]]\nnode = 'dtn://b/'\n").replace(
+        "callsign = 'oe1abc-7'\n",
+        "callsign = 'oe1abc-7'\nturnaround = '0 s'\n[tnc.channel]\nrate-bps = 9600\ntx-delay = '100 ms'\nslot-time = '20 ms'\n",
+    ));
+    assert_eq!((slow.rate_bps, fast.rate_bps, slow.silent_max, fast.silent_max), (1200, 9600, 8, 3));
+    assert!(fast.access * 3 < slow.access && fast.answer_slot * 3 < slow.answer_slot, "{fast:?} {slow:?}");
+    let (words, said) =
+        group(&format!("{TNC}{GROUP}uicl = {{ access = '7 s' }}\n[uicl]\nanswer-slot = '9 s'\n"));
+    assert_eq!((said.access.as_secs(), said.answer_slot.as_secs()), (7, 9));
+    assert!(words.contains("It names no members"), "{words}");
+}
+
 #[test]
 fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
     let cases = [
@@ -228,6 +260,18 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
         (format!("{TNC}{LINK}[link.tcpcl]\nkeepalive = '9 s'"), "`tcpcl` means nothing there", "ax25cm"),
         (format!("{TNC}{LINK}path = [{}]", "'X', ".repeat(9)), "has 9 digipeaters", "eight"),
         (format!("{TNC}{LINK}[link.ax25]\nwindow-frames = 0"), "ax25.window-frames` is 0", "seven"),
+        (format!("{TNC}{GROUP}peer = 'dtn://b/'"), "a group has no `peer`", "members"),
+        (format!("{TNC}{GROUP}[link.uicl]\nmembers = ['bob']"), "`bob` is no node id", "dtn://bob/"),
+        (format!("{TNC}{GROUP}[link.uicl]\nmembers = ['dtn://a/']"), "no member of its own", "the others"),
+        (format!("{TNC}{GROUP}[link.uicl]\nneeded = 1"), "uicl.needed` is 1", "no more than members"),
+        (format!("{TNC}{GROUP}[link.ax25cl]\nretry-min = '9 s'"), "`ax25cl` means nothing there", "uicl"),
+        (format!("{TNC}{LINK}[link.uicl]\nneeded = 1"), "`uicl` means nothing there", "uicl"),
+        (format!("{TNC}[uicl]\nmembers = ['dtn://b/']"), "`uicl.members`", "[[link]] of kind uicl"),
+        (
+            format!("{TNC}{GROUP}{}", GROUP.replace("'all'", "'more'").replace("qst", "QST")),
+            "is the group of link `all` already",
+            "of its own",
+        ),
         (format!("{TNC}[ax25cm]\nversions = '4'"), "`ax25cm` is TCPCL version 3", "leave `versions`"),
         (
             format!("{TNC}[[link]]\nname = 'b'\naddress = 'b:1'\ncallsign = 'X'"),

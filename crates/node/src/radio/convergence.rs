@@ -1,16 +1,20 @@
 //! Which convergence layer a link over AX.25 has: what the configuration says, or what a caller's first packet is.
 //!
 //! A caller of AX25CM-CL begins with the contact header of TCPCL 3 (`dtn!`); whatever else comes is for Longwire's own, which
-//! knows its hello. Until a caller has said something its link is held here, and ended when that takes too long.
+//! knows its hello. Until a caller has said something its link is held here, and ended when that takes too long. Links to groups
+//! go in frames of no link, beside them.
 
 use crate::config::Kind;
 use crate::links::Shared;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin, Stack, earlier};
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{Bundles, LinkId, Many, Packets, PacketsIndication, PacketsRequest};
+use longwire_proto::service::{
+    Both, Bundles, Datagrams, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
+};
 use longwire_proto::tcpcl::{self, Packaging};
 use longwire_proto::time::{Duration, Instant};
+use longwire_proto::uicl::Group;
 use longwire_proto::{ax25cl, tcpcl::Session};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,7 +27,7 @@ const MAGIC: &[u8] = b"dtn!";
 
 /// A session of TCPCL 3 over packets.
 pub(super) type Packaged = Stack<Session, Packaging>;
-type Make = Box<dyn FnMut(LinkId, Origin) -> Option<Packaged> + Send>;
+type Make<L> = Box<dyn FnMut(LinkId, Origin) -> Option<L> + Send>;
 
 /// A caller that has not said anything.
 #[derive(Debug)]
@@ -42,7 +46,8 @@ struct Held {
 pub(super) struct Convergence {
     links: Shared,
     pub(super) ours: ax25cl::Sessions,
-    pub(super) cm: Fan<LinkId, Packaged, Make>,
+    pub(super) cm: Fan<LinkId, Packaged, Make<Packaged>>,
+    pub(super) groups: Fan<LinkId, Group, Make<Group>>,
     held: BTreeMap<LinkId, Held>,
     down: VecDeque<(LinkId, PacketsRequest)>,
     /// Callers for whom there was no place.
@@ -61,7 +66,7 @@ impl Convergence {
         });
         let (shared, own_rng) = (links.clone(), rng.fork("tcpcl"));
         let mut made = 0_u64;
-        let make: Make = Box::new(move |id, origin| {
+        let make: Make<Packaged> = Box::new(move |id, origin| {
             let links = shared.lock().expect("no thread panics while it has the links");
             made += 1;
             let rng = own_rng.fork(&made.to_string());
@@ -77,8 +82,18 @@ impl Convergence {
             };
             Some(Stack::new(session, Packaging::new()))
         });
+        let (shared, own_rng) = (links.clone(), rng.fork("uicl"));
+        let mut joined = 0_u64;
+        let join: Make<Group> = Box::new(move |id, origin| {
+            let links = shared.lock().expect("no thread panics while it has the links");
+            let group = links.get(id)?.neighbour.as_ref()?.group.clone();
+            joined += 1;
+            let rng = own_rng.fork(&joined.to_string());
+            group.filter(|_| origin == Origin::Above).map(|group| Group::new(group, rng))
+        });
         Convergence {
             links,
+            groups: Fan::new(join),
             ours: ax25cl::Sessions::new(configure, rng.fork("ax25cl")),
             cm: Fan::new(make),
             held: BTreeMap::new(),
@@ -95,8 +110,17 @@ impl Convergence {
         if self.cm.get(id).is_some() {
             return Some(Kind::Ax25cm);
         }
+        if self.groups.get(id).is_some() {
+            return Some(Kind::Uicl);
+        }
         let links = self.links.lock().expect("no thread panics while it has the links");
         links.get(id).and_then(|known| known.neighbour.as_ref()).map(|neighbour| neighbour.kind)
+    }
+
+    /// A link is open, or wants to be: when it is no more, its user is told.
+    pub(super) fn has(&self, id: LinkId) -> bool {
+        let group = self.groups.get(id).is_some_and(|group| !group.is_at_rest());
+        group || self.ours.session(id).is_some() || self.cm.get(id).is_some()
     }
 
     /// The first packet of a caller says whom it is for.
@@ -113,6 +137,16 @@ impl Convergence {
                 true => self.cm.handle_indication(now, (id, said)),
                 false => self.ours.handle_indication(now, (id, said)),
             }
+        }
+    }
+
+    fn hear_packets(&mut self, now: Instant, id: LinkId, said: PacketsIndication) {
+        if self.ours.owns(id) {
+            self.ours.handle_indication(now, (id, said));
+        } else if self.cm.get(id).is_some() {
+            self.cm.handle_indication(now, (id, said));
+        } else if id.is_incoming() {
+            self.hear_held(now, id, said);
         }
     }
 
@@ -145,24 +179,22 @@ impl Convergence {
 
 impl Engine for Convergence {
     type Above = Many<LinkId, Bundles>;
-    type Below = Many<LinkId, Packets>;
+    type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
     fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
         match self.kind(id) {
             Some(Kind::Ax25cm) => self.cm.handle_request(now, (id, request)),
+            Some(Kind::Uicl) => self.groups.handle_request(now, (id, request)),
             Some(_) => self.ours.handle_request(now, (id, request)),
             // It is gone, and nobody waits for an answer.
             None => {}
         }
     }
 
-    fn handle_indication(&mut self, now: Instant, (id, said): Indication<Self::Below>) {
-        if self.ours.owns(id) {
-            self.ours.handle_indication(now, (id, said));
-        } else if self.cm.get(id).is_some() {
-            self.cm.handle_indication(now, (id, said));
-        } else if id.is_incoming() {
-            self.hear_held(now, id, said);
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
+        match indication {
+            Port::First((id, said)) => self.hear_packets(now, id, said),
+            Port::Second(said) => self.groups.handle_indication(now, said),
         }
     }
 
@@ -173,6 +205,9 @@ impl Engine for Convergence {
         if self.cm.poll_timeout().is_some_and(|at| at <= now) {
             self.cm.handle_timeout(now);
         }
+        if self.groups.poll_timeout().is_some_and(|at| at <= now) {
+            self.groups.handle_timeout(now);
+        }
         for (id, held) in self.held.iter_mut().filter(|(_, held)| held.until <= now && !held.ending) {
             held.ending = true;
             self.down.push_back((*id, PacketsRequest::Close));
@@ -180,19 +215,20 @@ impl Engine for Convergence {
     }
 
     fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        self.ours.poll_indication().or_else(|| self.cm.poll_indication())
+        let said = self.ours.poll_indication().or_else(|| self.cm.poll_indication());
+        said.or_else(|| self.groups.poll_indication())
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        if let Some(request) = self.down.pop_front() {
-            return Some(request);
-        }
-        self.ours.poll_request(now).or_else(|| self.cm.poll_request(now))
+        let packets = self.down.pop_front().or_else(|| self.ours.poll_request(now));
+        let packets = packets.or_else(|| self.cm.poll_request(now)).map(Port::First);
+        packets.or_else(|| self.groups.poll_request(now).map(Port::Second))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let held = self.held.values().filter(|held| !held.ending).map(|held| held.until).min();
-        earlier(held, earlier(self.ours.poll_timeout(), self.cm.poll_timeout()))
+        let groups = earlier(held, self.groups.poll_timeout());
+        earlier(groups, earlier(self.ours.poll_timeout(), self.cm.poll_timeout()))
     }
 }
 

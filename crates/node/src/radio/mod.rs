@@ -5,9 +5,9 @@
 //!            |
 //!        [ Radios ]                whose link is whose, over which TNC
 //!            |
-//!        [ Convergence ]           Longwire's sessions over AX.25, and TCPCL 3's
-//!            |                     Many<LinkId, Packets>
-//!        [ Links ]                 an AX.25 station
+//!        [ Convergence ]           Longwire's sessions over AX.25, TCPCL 3's, and groups
+//!            |                     Many<LinkId, Packets>, Many<LinkId, Datagrams>
+//!        [ Station ]               of AX.25
 //!            |                     Frames
 //!        [ Controller ]            KISS, or AGWPE
 //!            |                     Stream
@@ -28,21 +28,21 @@ use crate::config::Config;
 use crate::links::Shared;
 use crate::tnc::Controller;
 use convergence::Convergence;
-use longwire_proto::ax25::{LinksOnly, Station};
+use longwire_proto::ax25::Station;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Bundles, BundlesIndication, LinkId, Many, Stream};
 use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A TNC: its number in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TncId(pub(crate) usize);
 
 /// All engines of one TNC.
-type Tower = Stack<Convergence, Stack<LinksOnly, Controller>>;
+type Tower = Stack<Convergence, Stack<Station, Controller>>;
 
 /// One TNC, and the sessions over it that peers opened: each station counts its own.
 #[derive(Debug)]
@@ -60,6 +60,8 @@ pub(crate) struct Radios {
     links: Shared,
     /// Over which TNC a link goes, and its id there.
     owners: BTreeMap<LinkId, (TncId, LinkId)>,
+    /// Links that were removed and have not ended yet.
+    leaving: BTreeSet<LinkId>,
 }
 
 impl Radios {
@@ -68,7 +70,7 @@ impl Radios {
         let mut radios = Vec::new();
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
-            let lower = Stack::new(LinksOnly(station), tnc.controller()?);
+            let lower = Stack::new(station, tnc.controller()?);
             let convergence = Convergence::new(links.clone(), rng.fork(&format!("tnc {at}")));
             radios.push(Radio {
                 tower: Stack::new(convergence, lower),
@@ -80,7 +82,7 @@ impl Radios {
             let links = links.lock().expect("no thread panics while it has the links");
             links.iter().map(|(id, _)| id).collect()
         };
-        let mut radios = Radios { radios, links, owners: BTreeMap::new() };
+        let mut radios = Radios { radios, links, owners: BTreeMap::new(), leaving: BTreeSet::new() };
         known.into_iter().for_each(|id| radios.add(id));
         Ok(radios)
     }
@@ -90,14 +92,31 @@ impl Radios {
         let links = self.links.lock().expect("no thread panics while it has the links");
         let Some(neighbour) = links.get(id).and_then(|known| known.neighbour.as_ref()) else { return };
         let Some(radio) = self.radios.get_mut(neighbour.tnc) else { return };
-        radio.tower.lower.upper.0.set_peer(id, Some(neighbour.peer.clone()));
+        let (station, peer) = (&mut radio.tower.lower.upper, Some(neighbour.peer.clone()));
+        match neighbour.group {
+            None => station.set_peer(id, peer),
+            Some(_) => station.set_unconnected(id, peer),
+        }
         self.owners.insert(id, (TncId(neighbour.tnc), id));
     }
 
-    /// Calls a link no more; one that stands ends in its own time.
+    /// Calls a link no more; one that stands ends in its own time, and is forgotten then.
     pub(crate) fn remove(&mut self, id: LinkId) {
-        if let Some((TncId(at), own)) = self.owners.get(&id) {
-            self.radios[*at].tower.lower.upper.0.set_peer(*own, None);
+        let Some((TncId(at), own)) = self.owners.get(&id).copied() else { return };
+        let tower = &mut self.radios[at].tower;
+        tower.lower.upper.set_peer(own, None);
+        tower.lower.upper.set_unconnected(own, None);
+        if tower.upper.has(own) {
+            self.leaving.insert(id);
+        } else {
+            self.forget(id);
+        }
+    }
+
+    /// Nothing is known of it any more.
+    fn forget(&mut self, id: LinkId) {
+        if let Some((TncId(at), own)) = self.owners.remove(&id) {
+            self.radios[at].tower.upper.groups.remove(own);
         }
     }
 
@@ -111,7 +130,7 @@ impl Radios {
         let stands = |(_, (TncId(at), own)): &(&LinkId, &(TncId, LinkId))| {
             let tower = &self.radios[*at].tower;
             let link = tower.upper.ours.link_of(*own).unwrap_or(*own);
-            tower.lower.lower.line().is_open() && tower.lower.upper.0.standing(link).is_some()
+            tower.lower.lower.line().is_open() && tower.lower.upper.standing(link).is_some()
         };
         self.owners.iter().filter(stands).map(|(id, _)| *id).collect()
     }
@@ -128,6 +147,9 @@ impl Radios {
         said: BundlesIndication,
     ) -> Option<(LinkId, BundlesIndication)> {
         if !id.is_incoming() {
+            if matches!(said, BundlesIndication::Down { .. }) && self.leaving.remove(&id) {
+                self.forget(id);
+            }
             return Some((id, said));
         }
         let radio = &mut self.radios[at];

@@ -1,11 +1,12 @@
 //! Links over TNCs in the words of operators.
 
 use super::{Radios, TncId};
-use crate::config::Tnc;
+use crate::config::{Kind, Tnc};
 use crate::tnc::Controller;
 use crate::view::{self, Counts};
 use longwire_proto::ax25::{Modulo, Phase, Standing};
 use longwire_proto::service::LinkId;
+use longwire_proto::uicl::{Group, Progress};
 
 /// What of the bundles under way the peer has, in frames.
 type Sending = Option<(u64, u64)>;
@@ -18,7 +19,7 @@ impl Radios {
         let (convergence, lower) = (&radio.tower.upper, &radio.tower.lower);
         let session = convergence.ours.session(own);
         let link = convergence.ours.link_of(own).unwrap_or(own);
-        let station = &lower.upper.0;
+        let station = &lower.upper;
         let standing = station.standing(link);
         let sending = session.and_then(|session| {
             let (gone, all) = session.under_way()?;
@@ -27,10 +28,19 @@ impl Radios {
             (frame > 0).then(|| (gone.div_ceil(frame).saturating_sub(on_the_way), all.div_ceil(frame)))
         });
         let detached = session.is_some_and(|session| session.is_detached());
-        let state = if lower.lower.line().is_open() {
-            state_words(standing, sending, detached, lower.lower.waits())
-        } else {
-            "its TNC is gone; what waits is kept, and it goes on when the TNC is back".to_owned()
+        let group = convergence.groups.get(own);
+        let progress = group.and_then(Group::progress);
+        let state = match (lower.lower.line().is_open(), group) {
+            (false, _) => {
+                "its TNC is gone; what waits is kept, and it goes on when the TNC is back".to_owned()
+            }
+            (true, Some(group)) => group_words(group),
+            (true, None) => state_words(standing, sending, detached, lower.lower.waits()),
+        };
+        let kind = match (group, convergence.cm.get(own)) {
+            (Some(_), _) => Kind::Uicl,
+            (None, Some(_)) => Kind::Ax25cm,
+            (None, None) => Kind::Ax25cl,
         };
         let way = station.way_to(link);
         let peer = way.map(|(peer, _)| peer.to_string());
@@ -41,7 +51,7 @@ impl Radios {
             callsign: tnc.callsign.to_ascii_uppercase(),
             peer: peer.or_else(|| convergence.ours.caller(own).map(str::to_owned)).unwrap_or_default(),
             via,
-            convergence: if convergence.cm.get(own).is_some() { "ax25cm" } else { "ax25cl" }.to_owned(),
+            convergence: kind.name().to_owned(),
             state,
             retries: standing.map_or(0, |standing| standing.tries.0.into()),
             retries_max: standing.map_or(0, |standing| standing.tries.1.into()),
@@ -49,7 +59,9 @@ impl Radios {
             window_frames: standing.map_or(0, |standing| standing.frames.1.into()),
             modulo: standing.map_or(0, |standing| if standing.modulo == Modulo::Eight { 8 } else { 128 }),
             frames_acknowledged: sending.map(|(there, _)| there),
-            frames_in_all: sending.map(|(_, all)| all),
+            frames_in_all: sending.map(|(_, all)| all).or(progress.map(|bundle| bundle.segments.into())),
+            members: progress.map_or(0, |bundle| bundle.members as u64),
+            members_that_have_it: progress.map_or(0, |bundle| bundle.have_it as u64),
             link: standing_counts,
         })
     }
@@ -60,7 +72,10 @@ impl Radios {
         let convergence = &self.radios.get(at)?.tower.upper;
         match convergence.cm.get(own) {
             Some(session) => Some(view::counts(session.upper.counters())),
-            None => convergence.ours.counters(own).map(view::counts),
+            None => match convergence.groups.get(own) {
+                Some(group) => Some(view::counts(group.counters())),
+                None => convergence.ours.counters(own).map(view::counts),
+            },
         }
     }
 
@@ -79,7 +94,7 @@ impl Radios {
     /// All TNCs.
     pub(crate) fn tnc_views(&self, tncs: &[Tnc], lines: impl Fn(TncId) -> String) -> Vec<view::Tnc> {
         let view = |(at, (radio, tnc)): (usize, (&super::Radio, &Tnc))| {
-            let (station, controller) = (&radio.tower.lower.upper.0, &radio.tower.lower.lower);
+            let (station, controller) = (&radio.tower.lower.upper, &radio.tower.lower.lower);
             let up = controller.line().is_open();
             let why = controller.why_down().filter(|_| !up).map(str::to_owned);
             let mut counters = controller.counts();
@@ -100,6 +115,22 @@ impl Radios {
             }
         };
         self.radios.iter().zip(tncs).enumerate().map(view).collect()
+    }
+}
+
+/// How a group is.
+fn group_words(group: &Group) -> String {
+    let Some(Progress { round, segments, to_send, members, have_it }) = group.progress() else {
+        return if group.is_up() { "listening" } else { "not joined" }.to_owned();
+    };
+    let what = match (to_send, round) {
+        (0, _) => "asking who lacks something".to_owned(),
+        (_, 0) => format!("sending {} of {segments} frames", segments - to_send),
+        (_, round) => format!("sending {to_send} of {segments} frames again, after question {round}"),
+    };
+    match members {
+        0 => what,
+        members => format!("{what}; {have_it} of {members} members have it"),
     }
 }
 

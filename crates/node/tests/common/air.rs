@@ -4,6 +4,7 @@ use super::segments::Segments;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::ax25;
 use longwire_proto::kiss::{Body, Checksum, Deframer, Frame, enclose};
+use longwire_proto::rng::Rng;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
@@ -20,6 +21,8 @@ struct State {
     unheard: Vec<bool>,
     /// Two that do not hear each other.
     apart: Option<[usize; 2]>,
+    /// The chance that one station misses a frame, for each station that hears it.
+    losing: Option<(f64, Rng)>,
     /// After so many I frames of both sides, this happens.
     plan: Option<(usize, Trouble)>,
     /// What the first two say, if there is nobody else.
@@ -69,6 +72,11 @@ impl Air {
         });
         let threads = threads.collect();
         Air { shared, places, threads }
+    }
+
+    /// From now on each station misses this share of the frames that it could hear.
+    pub(crate) fn lose(&self, share: f64) {
+        self.shared.0.lock().unwrap().losing = Some((share, Rng::new(1)));
     }
 
     /// Where a TNC is.
@@ -227,7 +235,12 @@ impl State {
         if self.lines.len() == 2 && !others.is_empty() {
             self.segments.hear(at, &bytes);
         }
-        others.into_iter().for_each(|other| self.say(other, Body::Data(bytes.clone())));
+        for other in others {
+            let missed = self.losing.as_mut().is_some_and(|(share, dice)| dice.chance(*share));
+            if !missed {
+                self.say(other, Body::Data(bytes.clone()));
+            }
+        }
         let so_far = self.segments.information();
         if let Some((_, trouble)) = self.plan.take_if(|(frames, _)| *frames <= so_far) {
             self.trouble(trouble);

@@ -199,11 +199,18 @@ impl Station {
         })
     }
 
-    /// Whom a link leads to, and over which digipeaters.
+    /// Whom a link leads to, or where frames of no link go, and over which digipeaters.
     pub fn way_to(&self, id: LinkId) -> Option<(Callsign, &[Callsign])> {
         match self.places.get(&id) {
             Some(place) => Some((place.link.peer, &place.link.path)),
-            None => self.config.peers.get(&id).map(|peer| (peer.station, &peer.path[..])),
+            None => {
+                let places = &self.config.unconnected;
+                self.config
+                    .peers
+                    .get(&id)
+                    .or_else(|| places.get(&id))
+                    .map(|peer| (peer.station, &peer.path[..]))
+            }
         }
     }
 
@@ -218,6 +225,22 @@ impl Station {
             Some(peer) => drop(self.config.peers.insert(id, peer)),
             None => drop(self.config.peers.remove(&id)),
         }
+    }
+
+    /// Where frames of no link go by this id from now on; none: nowhere, and what waits to go there is dropped.
+    pub fn set_unconnected(&mut self, id: LinkId, place: Option<Peer>) {
+        if let Some(place) = place {
+            self.config.unconnected.insert(id, place);
+        } else {
+            self.config.unconnected.remove(&id);
+            self.leave_place(id);
+        }
+    }
+
+    fn leave_place(&mut self, id: LinkId) {
+        self.open_places.remove(&id);
+        self.told_datagrams.remove(&id);
+        self.unconnected.retain(|(other, _)| *other != id);
     }
 
     /// How far the numbers of a link count.
@@ -511,11 +534,7 @@ impl Station {
                 self.datagrams.push_back((id, DatagramsIndication::Joined { bytes_max }));
                 self.told_datagrams.insert(id, 0);
             }
-            DatagramsRequest::Leave => {
-                self.open_places.remove(&id);
-                self.told_datagrams.remove(&id);
-                self.unconnected.retain(|(other, _)| *other != id);
-            }
+            DatagramsRequest::Leave => self.leave_place(id),
             DatagramsRequest::Datagram(bytes) => {
                 if let Some(told) = self.told_datagrams.get_mut(&id) {
                     assert!(*told > 0, "a datagram for {id:?} without room");

@@ -2,7 +2,7 @@
 
 use super::config::{Config, Counters};
 use super::incoming::Incoming;
-use super::outgoing::{Audience, End, Outgoing};
+use super::outgoing::{Audience, End, Outgoing, Progress};
 use super::wire::{self, Packet};
 use crate::engine::Engine;
 use crate::joint::earlier;
@@ -131,6 +131,21 @@ impl Group {
     /// What it has counted.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The channel is joined.
+    pub fn is_up(&self) -> bool {
+        self.state == State::Up
+    }
+
+    /// Its user does not want the channel.
+    pub fn is_at_rest(&self) -> bool {
+        self.state == State::Resting && !self.wanted
+    }
+
+    /// How far the bundle is that is on its way.
+    pub fn progress(&self) -> Option<Progress> {
+        self.active.as_ref().map(Outgoing::progress)
     }
 
     // -----------------------------------------------------------------------------------------------------------
@@ -271,10 +286,8 @@ impl Group {
         let filled = self.filling.take_if(|filling| filling.transfer == transfer).is_some();
         let waited = self.waiting.take_if(|(waiting, _)| *waiting == transfer).is_some();
         let active = self.active.take_if(|outgoing| outgoing.transfer == transfer);
-        if let Some(outgoing) = &active
-            && self.cancels.len() < CANCELS_MAX
-        {
-            self.cancels.push_back(outgoing.number);
+        if let Some(outgoing) = &active {
+            self.call_off(outgoing.number);
         }
         if opened || filled || waited || active.is_some() {
             self.fail(transfer, TransferFailure::Cancelled);
@@ -282,21 +295,27 @@ impl Group {
         }
     }
 
+    /// Who has a part of it is told that no more comes.
+    fn call_off(&mut self, number: u32) {
+        if self.cancels.len() < CANCELS_MAX {
+            self.cancels.push_back(number);
+        }
+    }
+
     /// The answers to a question have come, or the time for them is over.
     fn settle(&mut self) {
         let Some(outgoing) = self.active.as_mut() else { return };
         let Some(end) = outgoing.settle() else { return };
-        let transfer = outgoing.transfer;
+        let (transfer, number) = (outgoing.transfer, outgoing.number);
         self.active = None;
+        let (End::Sent { missed } | End::Failed { missed, .. }) = end;
+        self.counters.members_missed += missed;
+        if missed > 0 {
+            self.call_off(number);
+        }
         match end {
-            End::Sent { missed } => {
-                self.counters.members_missed += missed;
-                self.up.push_back(BundlesIndication::Sent { transfer });
-            }
-            End::Failed { missed, reason } => {
-                self.counters.members_missed += missed;
-                self.fail(transfer, TransferFailure::Refused(reason));
-            }
+            End::Sent { .. } => self.up.push_back(BundlesIndication::Sent { transfer }),
+            End::Failed { reason, .. } => self.fail(transfer, TransferFailure::Refused(reason)),
         }
         self.advance();
     }

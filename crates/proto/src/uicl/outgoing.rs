@@ -68,6 +68,21 @@ pub(super) struct Outgoing {
     quiet: u8,
 }
 
+/// How far a bundle is on its way to a group, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Questions asked.
+    pub round: u16,
+    /// Segments of the bundle.
+    pub segments: u16,
+    /// Of these, to be sent, or sent again.
+    pub to_send: u16,
+    /// Members that are asked.
+    pub members: usize,
+    /// Of these, those that have said that they have it.
+    pub have_it: usize,
+}
+
 /// Who is meant, and how long they are waited for.
 #[derive(Debug)]
 pub(super) struct Audience<'a> {
@@ -110,6 +125,18 @@ impl Outgoing {
 
     fn count(&self) -> u16 {
         self.segments.len() as u16
+    }
+
+    /// How far it is.
+    pub(super) fn progress(&self) -> Progress {
+        let has = |member: &&Member| member.standing == Standing::Has;
+        Progress {
+            round: self.round,
+            segments: self.count(),
+            to_send: self.pending.len() as u16,
+            members: self.members.len(),
+            have_it: self.members.iter().filter(has).count(),
+        }
     }
 
     /// It has something to say.

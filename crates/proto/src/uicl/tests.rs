@@ -201,6 +201,8 @@ fn who_never_answers_does_not_stop_the_others() {
             questions += 1;
         }
         assert_eq!((questions, &scene.up[..]), (3, &[end][..]));
+        // It may have a part of it, and no more of that comes.
+        assert_eq!(scene.down, [Packet::Cancel { transfer: number }]);
     }
 }
 
