@@ -53,7 +53,9 @@ fn all_members_have_every_byte_where_a_quarter_of_the_frames_is_lost() {
     assert_eq!(status["links"][0]["radio"]["peer"], "QST");
     air.lose(0.25);
     let files = [payload(10_000, 1), payload(5000, 2)];
-    files.iter().for_each(|file| drop(here.send(NEWS, file, Options::default())));
+    for file in &files {
+        here.send(NEWS, file, Options::default());
+    }
     for app in &mut there {
         for file in &files {
             let (delivery, got) = app.receive();
