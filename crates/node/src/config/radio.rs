@@ -44,6 +44,11 @@ pub struct Tnc {
     pub turnaround: Duration,
     /// The longest time that one key-up sends frames; what is left waits for the next one. Default 60 s. AX.25 6.7.1 (T107).
     pub transmission_max: Duration,
+    /// The longest time that it sends within any `air-time-window`, key-ups included, whoever asks for it; what is beyond waits.
+    /// Peers that wait too long for an answer give a link up. Default: none, as long as it has something to send.
+    pub air_time_max: Option<Duration>,
+    /// The window of `air-time-max`. Default 10 min.
+    pub air_time_window: Duration,
     /// Frames that it gets at a time. Default 64.
     pub burst_frames_max: u32,
     /// From the loss of its line to the first attempt to have it again; doubled after each. Default 1 s.
@@ -75,6 +80,8 @@ impl Default for Tnc {
             links_max: 64,
             turnaround: Duration::from_millis(500),
             transmission_max: Duration::from_secs(60),
+            air_time_max: None,
+            air_time_window: Duration::from_secs(600),
             burst_frames_max,
             reconnect_min,
             reconnect_max,
@@ -154,6 +161,8 @@ impl Tnc {
             repeats: self.repeats,
             radio: self.radio(),
             transmission_max: self.transmission_max,
+            air_time_max: self.air_time_max,
+            air_time_window: self.air_time_window,
             ..ax25::Config::new(callsign(&format!("TNC `{}`: `callsign`", self.name), &self.callsign)?)
         })
     }
@@ -174,6 +183,16 @@ impl Tnc {
         }
         if self.serial_rate_bps == 0 {
             return wrong("`serial-rate-bps` is 0", "9600 is usual");
+        }
+        let longest = radio_longest(&self.radio(), &self.ax25);
+        if self.air_time_max.is_some_and(|max| max < longest || max > self.air_time_window) {
+            return wrong(
+                "`air-time-max` is shorter than its longest frame takes, or longer than `air-time-window`",
+                &format!(
+                    "a frame of {} bytes takes {longest:.1?} with its key-up, the window is {:?}; leave it out for no limit",
+                    self.ax25.information_bytes_max, self.air_time_window
+                ),
+            );
         }
         if self.transmission_max.is_zero() {
             return wrong("`transmission-max` is zero", "60 s is usual");
@@ -281,6 +300,16 @@ impl Tnc {
         line(format!(
             "Its links have {modulo}, of at most {information_bytes_max} bytes, and are given up after {retries} retries."
         ));
+        line(match self.air_time_max {
+            Some(max) => format!(
+                "It sends for at most {max:?} of any {:?}, key-ups included; what is beyond waits.",
+                self.air_time_window
+            ),
+            None => format!(
+                "It sends when it has something, at most {:?} at a time; `air-time-max` would limit it.",
+                self.transmission_max
+            ),
+        });
         line(match self.answer {
             true => "Stations may call there, in either convergence layer over AX.25.".to_owned(),
             false => "Nobody may call there.".to_owned(),
@@ -469,6 +498,13 @@ impl Config {
         ))
         .hint("256 is usual"))
     }
+}
+
+/// What the longest frame takes, with its key-up.
+fn radio_longest(radio: &Radio, link: &LinkConfig) -> Duration {
+    const HEADER_BYTES: u64 = 17;
+    let frame = radio.air_time(1, u64::from(link.information_bytes_max) + HEADER_BYTES);
+    radio.tx_delay + radio.tx_tail + frame
 }
 
 fn check_version(cm: &tcpcl::Config, place: &str) -> Result<(), Error> {

@@ -154,6 +154,15 @@ const AGWPE: &str =
 const LINK: &str = "[[link]]\nname = 'bob'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'OE1XYZ'\n";
 
 #[test]
+fn a_limit_of_air_time_is_explained() {
+    let explained = |text: &str| parse(text).expect("it makes sense").explain();
+    let limited = explained(&format!("{TNC}air-time-max = '60 s'\n"));
+    assert!(limited.contains("It sends for at most 60s of any 600s, key-ups included"), "{limited}");
+    assert!(limited.contains("  tnc.0.air-time-window = \"10 min\""), "{limited}");
+    assert!(explained(TNC).contains("`air-time-max` would limit it"));
+}
+
+#[test]
 fn a_tnc_and_links_over_it_are_explained() {
     let text = format!(
         "{TNC}[tnc.channel]\ntx-delay = '150 ms'\n[tnc.ax25]\nwindow-frames = 4\n{LINK}path = ['OE1XXR-1']\n\
@@ -246,6 +255,8 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
         (format!("{TNC}burst-frames-max = 0"), "TNC `vhf`: `burst-frames-max` is 0", "64 is usual"),
         (format!("{TNC}[tnc.ax25]\nwindow-frames = 8"), "ax25.window-frames` is 8", "modulo 8 has seven"),
         (format!("{TNC}[tnc.ax25]\ninformation-bytes-max = 40"), "the node id alone takes 8", "256 is usual"),
+        (format!("{TNC}air-time-max = '1 s'"), "shorter than its longest frame", "no limit"),
+        (format!("{TNC}air-time-max = '11 min'"), "longer than `air-time-window`", "no limit"),
         (format!("{TNC}[tnc.channel]\nslot-time = '3 s'"), "channel.slot-time` is 3", "units of 10 ms"),
         (
             format!("{TNC}[tnc.channel]\ntxdelay = '3 s'"),

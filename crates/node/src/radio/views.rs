@@ -30,12 +30,15 @@ impl Radios {
         let detached = session.is_some_and(|session| session.is_detached());
         let group = convergence.groups.get(own);
         let progress = group.and_then(Group::progress);
+        let short_of_air =
+            station.air_time().waiting.then_some("waiting for air time: `air-time-max` is used up");
+        let waits = || lower.lower.waits().then_some("waiting for a clear channel");
         let state = match (lower.lower.line().is_open(), group) {
             (false, _) => {
                 "its TNC is gone; what waits is kept, and it goes on when the TNC is back".to_owned()
             }
-            (true, Some(group)) => group_words(group),
-            (true, None) => state_words(standing, sending, detached, lower.lower.waits()),
+            (true, Some(group)) => short_of_air.map_or_else(|| group_words(group), str::to_owned),
+            (true, None) => state_words(standing, sending, detached, short_of_air.or_else(waits)),
         };
         let kind = match (group, convergence.cm.get(own)) {
             (Some(_), _) => Kind::Uicl,
@@ -101,6 +104,9 @@ impl Radios {
             counters.extend(view::counts(&station.counters()));
             let drops = view::counts(&station.drops());
             counters.extend(drops.into_iter().map(|(name, count)| (format!("dropped_{name}"), count)));
+            let air_time = station.air_time();
+            counters.insert("air_time_ms".into(), air_time.total.as_millis() as u64);
+            counters.insert("air_time_waits".into(), air_time.waits);
             counters.insert("callers_turned_away".into(), radio.tower.upper.turned_away);
             view::Tnc {
                 name: tnc.name.clone(),
@@ -135,7 +141,7 @@ fn group_words(group: &Group) -> String {
 }
 
 /// How a link is.
-fn state_words(standing: Option<Standing>, sending: Sending, detached: bool, waits: bool) -> String {
+fn state_words(standing: Option<Standing>, sending: Sending, detached: bool, waits: Option<&str>) -> String {
     let Some(Standing { phase, tries: (tries, most), wants_air, frames, .. }) = standing else {
         return match detached {
             true => "the link is lost; it goes on where it broke off when it is back".to_owned(),
@@ -150,10 +156,10 @@ fn state_words(standing: Option<Standing>, sending: Sending, detached: bool, wai
         Phase::Calling => retry("calling"),
         Phase::Ending => retry("ending"),
         Phase::Connected if tries > 0 => retry("no answer"),
-        Phase::Connected if waits && (wants_air || frames.0 > 0) => "waiting for a clear channel".to_owned(),
-        Phase::Connected => match sending {
-            Some((there, all)) => format!("sending {there} of {all} frames"),
-            None => "connected".to_owned(),
+        Phase::Connected => match (waits.filter(|_| wants_air || frames.0 > 0), sending) {
+            (Some(waits), _) => waits.to_owned(),
+            (None, Some((there, all))) => format!("sending {there} of {all} frames"),
+            (None, None) => "connected".to_owned(),
         },
     }
 }

@@ -68,11 +68,16 @@ impl Radio {
         Duration::from_nanos(bits * 1_000_000_000 / u64::from(self.rate_bps))
     }
 
+    /// Keying up and down.
+    pub(super) fn keying(&self) -> Duration {
+        self.tx_delay + self.tx_tail
+    }
+
     /// What it takes to get the channel, key up and down, but for one time in fifty.
     pub fn access(&self) -> Duration {
         /// ln 50.
         const RARELY: f64 = 3.9;
-        let key = self.tx_delay + self.tx_tail;
+        let key = self.keying();
         if self.full_duplex {
             return key;
         }
@@ -187,6 +192,11 @@ pub struct Config {
     pub radio: Radio,
     /// The longest time that one key-up sends frames; what is left waits for the next one (T107). Default 60 s.
     pub transmission_max: Duration,
+    /// The longest time that it sends within any `air_time_window`, key-ups included; what is beyond waits. One frame always
+    /// goes. Default: none, as long as it has something to send.
+    pub air_time_max: Option<Duration>,
+    /// The window of `air_time_max`. Default 10 min.
+    pub air_time_window: Duration,
 }
 
 impl Config {
@@ -201,6 +211,8 @@ impl Config {
             repeats: false,
             radio: Radio::default(),
             transmission_max: Duration::from_secs(60),
+            air_time_max: None,
+            air_time_window: Duration::from_secs(600),
         }
     }
 }

@@ -675,6 +675,14 @@ impl Link {
         Some(out)
     }
 
+    /// The longest information field that its next frame may have, bytes.
+    pub(super) fn next_bytes_max(&self) -> u32 {
+        match self.controls.front() {
+            Some(out) => out.information.len() as u32,
+            None => self.agreed.information_bytes_max,
+        }
+    }
+
     /// Bytes of information fields that it keeps.
     pub(super) fn held_bytes(&self) -> u64 {
         self.sender.held_bytes() + self.receiver.held_bytes()

@@ -43,6 +43,7 @@
 
 mod address;
 mod agreed;
+mod budget;
 mod config;
 mod frame;
 pub mod hdlc;
@@ -64,6 +65,7 @@ mod xid;
 mod tests;
 
 pub use address::{ADDRESS_BYTES, Address, Callsign, CallsignError, DIGIPEATERS_MAX, Digipeater, Role};
+pub use budget::AirTime;
 pub use config::{Config, Counters, LinkConfig, Peer, Radio, Version};
 pub use frame::{Control, Frame, Modulo, Supervisory, Unnumbered, pid};
 pub use holds::Holds;

@@ -2,6 +2,7 @@
 
 use super::address::{Address, Callsign, Role};
 use super::agreed::{Known, offer};
+use super::budget::{AirTime, Budget};
 use super::config::{Config, Counters, LinkConfig, Peer};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
 use super::holds::Holds;
@@ -9,6 +10,7 @@ use super::leaving::Leaving;
 use super::link::{Link, Out};
 use super::xid::Parameters;
 use crate::engine::{Engine, Indication, Request};
+use crate::joint::earlier;
 use crate::service::{
     Both, CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication,
     FramesRequest, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port, Shares,
@@ -28,6 +30,8 @@ pub(super) const UNCONNECTED_MAX: usize = 8;
 const UNRELEASED_BYTES_MAX: u64 = 64 * 1024;
 /// Frames of which it waits to be told that they have left.
 pub(super) const LEAVING_FRAMES_MAX: usize = 1024;
+/// A header, with digipeaters, bytes.
+const HEADER_BYTES_MAX: u64 = 74;
 /// Peers of which something is remembered.
 pub(super) const KNOWN_MAX: usize = 256;
 
@@ -91,6 +95,7 @@ pub struct Station {
     busy: bool,
     /// What this key-up has sent.
     spent: Duration,
+    budget: Budget,
     places: BTreeMap<LinkId, Place>,
     by_peer: BTreeMap<Callsign, LinkId>,
     /// Links about which something may have changed.
@@ -127,8 +132,10 @@ type Above = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 impl Station {
     /// A station that joins its channel when it is first polled.
     pub fn new(config: Config) -> Self {
+        let budget = Budget::new(config.air_time_max, config.air_time_window);
         Station {
             config,
+            budget,
             joined: false,
             seized: false,
             room: 0,
@@ -168,6 +175,11 @@ impl Station {
     /// What it has dropped.
     pub fn drops(&self) -> Drops {
         self.drops
+    }
+
+    /// What it has used of its air time.
+    pub fn air_time(&self) -> AirTime {
+        self.budget.used()
     }
 
     /// What it holds now.
@@ -567,6 +579,19 @@ impl Station {
         !self.waiting.is_empty() || !self.unconnected.is_empty() || !self.airing.is_empty()
     }
 
+    /// What the next frame takes at the most, with the key-up that it begins.
+    fn next_time(&self) -> Duration {
+        let link = self.airing.front().and_then(|id| self.places.get(id)).map(|place| &place.link);
+        let unconnected = || self.unconnected.front().map_or(0, |(_, information)| information.len() as u64);
+        let bytes = match (self.waiting.front(), link) {
+            (Some((bytes, _)), _) => bytes.len() as u64,
+            (None, Some(link)) => u64::from(link.next_bytes_max()) + HEADER_BYTES_MAX,
+            (None, None) => unconnected() + HEADER_BYTES_MAX,
+        };
+        let key = if self.spent.is_zero() { self.config.radio.keying() } else { Duration::ZERO };
+        key + self.config.radio.air_time(1, bytes)
+    }
+
     fn frame(&self, out: &Out, peer: Callsign, path: &[Callsign], modulo: Modulo) -> Bytes {
         let role = if out.command { Role::Command } else { Role::Response };
         let address = Address::new(self.config.station, peer, role, path);
@@ -601,9 +626,10 @@ impl Station {
     fn next_of(&mut self, now: Instant, id: LinkId) -> Option<(Bytes, Shares, Option<u64>)> {
         let (radio, spent, most) = (&self.config.radio, self.spent, self.config.transmission_max);
         let room = self.room;
-        /// A header, with digipeaters.
-        const HEADER_BYTES_MAX: u64 = 74;
-        let more = |bytes| room > 1 && spent + radio.air_time(2, 2 * (bytes + HEADER_BYTES_MAX)) <= most;
+        let two = |bytes| radio.air_time(2, 2 * (bytes + HEADER_BYTES_MAX));
+        let key = if spent.is_zero() { radio.keying() } else { Duration::ZERO };
+        let afford = self.budget.left(now).saturating_sub(key);
+        let more = |bytes| room > 1 && spent + two(bytes) <= most && two(bytes) <= afford;
         let place = self.places.get_mut(&id)?;
         let out = place.link.next_frame(more)?;
         let (peer, path, modulo) = (place.link.peer, place.link.path.clone(), place.link.agreed.modulo);
@@ -655,7 +681,7 @@ impl Engine for Station {
             FramesIndication::Room(room) => {
                 self.room = room;
                 if room == 0 {
-                    self.seized = false;
+                    (self.seized, self.spent) = (false, Duration::ZERO);
                 }
             }
             FramesIndication::Frame(bytes) => self.hear(now, bytes),
@@ -667,7 +693,7 @@ impl Engine for Station {
             FramesIndication::Busy(busy) => self.busy = busy,
             FramesIndication::Carrier(carrier) => {
                 if !carrier {
-                    (self.room, self.seized) = (0, false);
+                    (self.room, self.seized, self.spent) = (0, false, Duration::ZERO);
                     // What was on its way is gone, and nobody says when.
                     self.leaving.forget();
                     for frame in core::mem::take(&mut self.tokens).into_values() {
@@ -679,6 +705,7 @@ impl Engine for Station {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.budget.pass(now);
         while let Some((at, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
             self.deadlines.remove(&(at, id));
             if let Some(place) = self.places.get_mut(&id) {
@@ -731,7 +758,8 @@ impl Engine for Station {
         if !core::mem::replace(&mut self.joined, true) {
             return Some(FramesRequest::Join);
         }
-        if !self.wants_air() {
+        // What was begun goes on: it ends with the last frame that there is time for.
+        if !self.wants_air() || (self.spent.is_zero() && self.budget.waits(now, self.next_time())) {
             return None;
         }
         if self.room == 0 {
@@ -739,8 +767,12 @@ impl Engine for Station {
         }
         let (bytes, shares, token) = self.next_frame(now)?;
         self.room -= 1;
-        self.spent += self.config.radio.air_time(1, bytes.len() as u64);
-        let last = !self.wants_air() || self.room == 0 || self.spent >= self.config.transmission_max;
+        let key = if self.spent.is_zero() { self.config.radio.keying() } else { Duration::ZERO };
+        let time = self.config.radio.air_time(1, bytes.len() as u64);
+        self.spent += time;
+        self.budget.spend(now, key + time);
+        let over = self.room == 0 || self.spent >= self.config.transmission_max;
+        let last = over || !self.wants_air() || !self.budget.affords(now, self.next_time());
         if last {
             self.spent = Duration::ZERO;
             self.seized = false;
@@ -753,6 +785,6 @@ impl Engine for Station {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(at, _)| *at)
+        earlier(self.deadlines.first().map(|(at, _)| *at), self.budget.until())
     }
 }

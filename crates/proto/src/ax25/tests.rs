@@ -1,5 +1,6 @@
 //! Bytes from the specification, and stations on a channel that one of them has at a time.
 
+mod budget;
 mod channel;
 mod flood;
 mod hostile;

@@ -3,8 +3,8 @@
 use super::channel::station;
 use crate::ax25::hdlc::air_bits;
 use crate::ax25::{
-    Address, Callsign, Control, Counters, Frame, Holds, LinkConfig, Modulo, Options, Parameters, Recovery,
-    Role, Station, Supervisory, Unnumbered, Version,
+    Address, AirTime, Callsign, Control, Counters, Frame, Holds, LinkConfig, Modulo, Options, Parameters,
+    Recovery, Role, Station, Supervisory, Unnumbered, Version,
 };
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
@@ -14,7 +14,7 @@ use crate::service::{
 use crate::time::{Duration, Instant};
 use crate::wrap::Lawful;
 use bytes::{Bytes, BytesMut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 fn any_frame(rng: &mut Rng, modulo: Modulo, stands: bool) -> Bytes {
     let call = |text: &str| -> Callsign { text.parse().unwrap() };
@@ -83,23 +83,35 @@ fn no_frames_make_it_send_beyond_its_window_or_its_air_time() {
         (Version::Best, Recovery::SelectiveReject),
         (Version::Best, Recovery::MultiSelectiveReject),
     ] {
-        let counters = talk(version, recovery, frames / 4);
+        let (counters, _) = talk(version, recovery, frames / 4, None);
         // It did take part: the frames were not all thrown away at the door.
         assert!(
             counters.information_sent > frames / 400 && counters.information_received > 5,
             "{counters:?}"
         );
         sums.add(&counters);
+        // Six seconds of every minute.
+        let (counters, used) = talk(version, recovery, frames / 16, Some(Duration::from_secs(6)));
+        assert!(used.waits > 10 && counters.information_sent > 10, "{used:?} {counters:?}");
     }
     assert!(sums.resets > 10 && sums.rejects_received > 10, "{sums:?}");
 }
 
-fn talk(version: Version, recovery: Recovery, frames: u64) -> Counters {
+fn talk(
+    version: Version,
+    recovery: Recovery,
+    frames: u64,
+    air_time_max: Option<Duration>,
+) -> (Counters, AirTime) {
     let mut config = station("A", &["B"]);
     let change = |link: &mut LinkConfig| (link.version, link.recovery) = (version, recovery);
     config.peers.values_mut().for_each(|peer| change(&mut peer.link));
     config.callers.iter_mut().for_each(change);
     config.transmission_max = Duration::from_secs(8);
+    (config.air_time_max, config.air_time_window) = (air_time_max, Duration::from_secs(60));
+    let window = config.air_time_window;
+    // What was sent within the last window, and when.
+    let mut sent: VecDeque<(Instant, Duration)> = VecDeque::new();
     let limits = Holds::limits(&config);
     // Of other links than its own: those that peers open.
     let mut callers: BTreeMap<LinkId, u64> = BTreeMap::new();
@@ -149,12 +161,19 @@ fn talk(version: Version, recovery: Recovery, frames: u64) -> Counters {
                     if let FramesRequest::Frame { bytes, token, last: end, .. } = request {
                         tokens.extend(token);
                         let bits = air_bits(&bytes) + 8;
-                        key_up += Duration::from_nanos(bits * 1_000_000_000 / rate);
+                        let time = Duration::from_nanos(bits * 1_000_000_000 / rate);
+                        key_up += time;
+                        sent.push_back((now, time));
                         last |= end;
                     }
                 },
             );
             assert!(key_up <= most + Duration::from_millis(400), "on the air for {key_up:?}");
+            while sent.front().is_some_and(|(at, _)| *at + window <= now) {
+                sent.pop_front();
+            }
+            let within: Duration = sent.iter().map(|(_, time)| *time).sum();
+            assert!(air_time_max.is_none_or(|max| within <= max), "{within:?} on the air of {window:?}");
             if closed {
                 (open, room) = (false, 0);
                 break;
@@ -194,7 +213,7 @@ fn talk(version: Version, recovery: Recovery, frames: u64) -> Counters {
             station.handle_indication(now, FramesIndication::Transmitted(token));
         }
     }
-    station.engine.counters()
+    (station.engine.counters(), station.engine.air_time())
 }
 
 /// Answers to a peer that says the wrong things fill the queue; the call goes out all the same, and ends.
