@@ -199,14 +199,25 @@ fn compare() {
     insta::assert_snapshot!(place.transcript(&["compare", "letter.txt", "--link", "lan", "--runs", "2"]));
 }
 
+/// The lead and what misses: the tables between are long, and the lab's own tests look at them.
+#[test]
+fn a_paper_says_what_it_predicts_and_what_misses() {
+    let place = Place::new("paper");
+    let said = place.transcript(&["paper", "ax25-throughput", "--runs", "2"]);
+    let parts: Vec<&str> = said.split("\n\n").collect();
+    let misses = parts.iter().position(|part| part.starts_with("What misses, and why")).unwrap();
+    insta::assert_snapshot!([parts[0], parts[misses], parts[misses + 1]].join("\n\n"));
+}
+
 #[test]
 fn model() {
     let place = Place::new("model");
-    let commands: [&[&str]; 4] = [
+    let commands: [&[&str]; 5] = [
         &["model", "ax25"],
         &["model", "ax25", "--preset", "zielinski-t2", "--rate", "9600", "--serial", "57600"],
         &["model", "ax25", "--preset", "direwolf", "--rate", "1200", "--bytes", "1000", "--poll", "true"],
         &["model", "ax25", "--rate", "1200", "--stuffing", "exact", "--file", "letter.txt"],
+        &["model", "ax25", "--preset", "zielinski", "--rate", "9600", "--duplex", "full"],
     ];
     insta::assert_snapshot!(all_of(&place, &commands));
     assert!(!place.0.join("longwire-report").exists(), "files are written where they are asked for");

@@ -1,16 +1,20 @@
 //! All transfers of the page, simulated.
 
 use super::Options;
-use super::calibrate::{ROWS, What};
+use super::calibrate::{Allowed, What, rows};
 use super::fleet::{
     Case, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, MACHINES, Role, SLOW, SLOW_BPS, find, program,
 };
+use super::leeway::Leeway;
+use super::statements::ALIKE;
 use super::transfer::{Outcome, Transfer};
 use crate::progress::Progress;
 use crate::record::{Kind, Params, Record, Run};
+use crate::report::figure;
 use crate::spread::spread;
 use crate::stats;
 use longwire_proto::rng::Rng;
+use longwire_proto::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs a case, if nothing else is asked for: the wait for a slot is drawn.
@@ -31,6 +35,7 @@ pub(super) const RATES_OF_TNC3: [u64; 5] = [SLOW_BPS, FAST_BPS, FASTEST_BPS, 153
 pub(super) struct Bench {
     seeds: Vec<u64>,
     outcomes: BTreeMap<Case, Vec<Outcome>>,
+    leeway: Leeway,
 }
 
 impl Bench {
@@ -50,7 +55,15 @@ impl Bench {
         for ((case, _), outcome) in jobs.into_iter().zip(played) {
             outcomes.entry(case).or_default().push(outcome);
         }
-        Bench { seeds, outcomes }
+        let mut bench = Bench { seeds, outcomes, leeway: Leeway::default() };
+        let middle = |case: &Case| if case.is_long() { bench.window(*case) } else { bench.throughput(*case) };
+        bench.leeway = Leeway::play(options.threads, progress, middle);
+        bench
+    }
+
+    /// What the statements on 1200 bit/s leave open.
+    pub(super) fn leeway(&self) -> &Leeway {
+        &self.leeway
     }
 
     pub(super) fn runs(&self) -> usize {
@@ -94,11 +107,8 @@ impl Bench {
     }
 
     pub(super) fn records(&self) -> Vec<Record> {
-        let of = |case: &Case| match case.file_kib {
-            8 => vec![self.record(*case)],
-            _ => vec![self.window_record(*case)],
-        };
-        self.outcomes.keys().flat_map(of).collect()
+        let of = |case: &Case| if case.is_long() { self.window_record(*case) } else { self.record(*case) };
+        self.outcomes.keys().map(of).collect()
     }
 
     pub(super) fn rows(&self) -> Vec<Run> {
@@ -122,7 +132,7 @@ impl Bench {
 }
 
 fn count(case: &Case, runs: u32) -> u32 {
-    if case.file_kib == 8 { runs } else { runs.div_ceil(LONG) }
+    if case.is_long() { runs.div_ceil(LONG) } else { runs }
 }
 
 fn series(case: &Case) -> String {
@@ -139,16 +149,16 @@ fn params(case: &Case) -> Params {
 
 /// Whether a constant is fitted to this figure.
 pub(super) fn kind(case: &Case, window: bool) -> Kind {
-    let fitted = ROWS.iter().any(|row| {
+    let fitted = rows().iter().any(|row| {
         let same = row.program == case.program && row.machine == case.machine && case.role != Role::Both;
         let (at_seven, receives) = (case.window == 7, case.role == Role::Recipient);
         same && case.rate_bps == SLOW_BPS
             && case.information_bytes == 256
             && match row.what {
-                What::Window => window && !receives && at_seven,
+                What::Window | What::BeyondFive => window && !receives && at_seven,
                 What::Sending => !window && !receives && at_seven,
                 What::Receiving => !window && receives && at_seven,
-                What::Gain => !window && !receives && (at_seven || case.window == 1),
+                What::Gain { from, to } => !window && !receives && [from, to].contains(&case.window),
             }
     });
     if fitted { Kind::Calibrated } else { Kind::Predicted }
@@ -187,30 +197,32 @@ fn cases() -> BTreeSet<Case> {
 }
 
 /// What was assumed of controllers: the assumption, its ground, and what another does.
-pub(super) fn alternatives() -> Vec<(&'static str, &'static str, String)> {
-    let mean = |transfer: Transfer| {
-        let runs: Vec<f64> = (0..u64::from(RUNS)).map(|seed| transfer.play(seed).throughput_bps).collect();
-        stats::mean(&runs)
-    };
-    let of = |case: Case| mean(case.transfer());
+pub(super) fn alternatives(bench: &Bench) -> Vec<(&'static str, &'static str, String)> {
+    let of = |case: Case| mean(&case.transfer());
     let tnc3 = Case::delivered("TNC3S", FASTEST_BPS);
     let slow_tnc3 = {
         let mut transfer = tnc3.transfer();
         for side in [&mut transfer.sender, &mut transfer.recipient] {
             side.controller.megacycles_per_s = find("TNC3S").clock_mhz;
         }
-        mean(transfer)
+        mean(&transfer)
     };
     let mfj = Case::exchanged(Role::Sender, "MFJ", FAST[0]);
     let silent = {
         let mut transfer = mfj.transfer();
         transfer.sender.polls = false;
-        mean(transfer)
+        mean(&transfer)
     };
     let with_tnc3 = {
         let mut transfer = mfj.transfer();
         transfer.recipient.controller.megacycles_per_s = find("TNC3S").megacycles_per_s();
-        mean(transfer)
+        mean(&transfer)
+    };
+    let received = FAST.map(|machine| Case::exchanged(Role::Recipient, "TF 2.7", machine));
+    let from_tnc3 = {
+        let mut transfer = received[1].transfer();
+        transfer.sender.controller.megacycles_per_s = find("TNC3S").megacycles_per_s();
+        mean(&transfer)
     };
     vec![
         (
@@ -224,17 +236,112 @@ pub(super) fn alternatives() -> Vec<(&'static str, &'static str, String)> {
             format!("without, MFJ as a sender at 9600, 10 MHz: {silent:.0} bit/s instead of {:.0}", of(mfj)),
         ),
         (
-            "Firmwares are compared beside a TNC7.",
-            "TNC3 or TNC7, the paper says",
+            "Firmwares are compared beside a TNC7, at every clock.",
+            "`either TNC3 or TNC7`, the paper says",
             format!(
-                "beside a TNC3, MFJ as a sender at 9600, 10 MHz: {with_tnc3:.0} bit/s instead of {:.0}",
-                of(mfj)
+                "beside a TNC3, MFJ as a sender at 9600, 10 MHz: {with_tnc3:.0} bit/s instead of {:.0}; with a TNC7 beside 10 MHz and a \
+                 TNC3 beside 20 MHz, TF 2.7 receives {:.0} and {from_tnc3:.0} bit/s, so better at the slower clock",
+                of(mfj),
+                of(received[0])
             ),
         ),
         (
             "Frames are made in a time that grows with their octets.",
-            "`a sufficiently large amount of data`, the paper says; constants are fitted at 256 octets",
+            "`a sufficiently large amount of data`, the paper says; constants are taken from 256 octets",
             "with a time for each frame whatever its length, windows of short frames are smaller".into(),
         ),
+        (
+            "TF 2.3 at 2.5 MHz is `similar` to TF 2.1 where it is within 25 % of independent of the window.",
+            "as of other things that are similar; independent itself is within 5 %",
+            strictly_similar(bench),
+        ),
+        (
+            "T2 of TNC3 and TNC7 is reckoned as that of the others.",
+            "`calculated automatically`, the paper says of TNC3's",
+            longer_t2(bench),
+        ),
+        (
+            "T103 is 0.3 s at every rate.",
+            "of windows from 150 kbit/s on the paper names none",
+            falling_windows(),
+        ),
     ]
+}
+
+fn mean(transfer: &Transfer) -> f64 {
+    let runs: Vec<f64> = (0..u64::from(RUNS)).map(|seed| transfer.play(seed).throughput_bps).collect();
+    stats::mean(&runs)
+}
+
+/// What is left of TF 2.3's constants where `similar` is as near as `independent`.
+fn strictly_similar(bench: &Bench) -> String {
+    let slow = |point: &(f64, f64)| {
+        let program = program("TF 2.3").with_constants(*point);
+        let case = Case::exchanged(Role::Sender, "TF 2.3", SLOW[0]);
+        [7, 1].map(|window| mean(&case.with_window(window).with_program(&program)))
+    };
+    let edges: Vec<(f64, f64)> = Allowed::of("TF 2.3").edges().collect();
+    let strict = |point: &(f64, f64)| {
+        let [whole, single] = slow(point);
+        whole <= (1.0 + ALIKE) * single
+    };
+    let left: Vec<f64> = edges.iter().filter(|point| strict(point)).map(|point| point.0).collect();
+    let (Some(from), Some(to)) = (left.first(), left.last()) else {
+        return "within 5 % nothing is left".into();
+    };
+    let windows = FAST.map(|machine| {
+        let case = Case::exchanged(Role::Sender, "TF 2.3", machine);
+        let (least, most) = bench.leeway().window_with_octets(&case, (*from, *to));
+        format!("{least:.1} to {most:.1}")
+    });
+    format!(
+        "within 5 %, {} to {} thousand cycles an octet are left, and windows at 9600 are {} at 10 MHz and {} at 20",
+        figure(*from),
+        figure(*to),
+        windows[0],
+        windows[1]
+    )
+}
+
+/// With which T2 TNC3 and TNC7 are below the others for every k < 7.
+fn longer_t2(bench: &Bench) -> String {
+    /// Seconds.
+    const LONGEST: u32 = 10;
+    let least = |window: u8| {
+        let others = ["TNC2", "TNC2D", "KPC-9612+"];
+        let of = |machine| bench.throughput(Case::delivered(machine, SLOW_BPS).with_window(window));
+        others.map(of).into_iter().fold(f64::MAX, f64::min)
+    };
+    let below = |t2_s: u32, machine: &'static str, window: u8| {
+        let mut transfer = Case::delivered(machine, SLOW_BPS).with_window(window).transfer();
+        transfer.recipient.controller.firmware.acknowledge_delay = Some(Duration::from_secs(t2_s.into()));
+        mean(&transfer) < least(window)
+    };
+    let all_below = |t2_s: &u32| {
+        (1..7).all(|window| ["TNC7multi", "TNC3S"].iter().all(|name| below(*t2_s, name, window)))
+    };
+    match (3..=LONGEST).find(all_below) {
+        Some(t2_s) => {
+            format!(
+                "with {t2_s} s at 1200 bit/s both are below TNC2, TNC2D and KPC-9612+ for every k < 7, as published"
+            )
+        }
+        None => format!("up to {LONGEST} s at 1200 bit/s they are not below all others for every k < 7"),
+    }
+}
+
+/// At which T103 windows begin to fall.
+fn falling_windows() -> String {
+    let windows = |machine: &'static str, milliseconds: u64| {
+        let mut transfer = Case::delivered(machine, RATES_OF_TNC3[3]).long().transfer();
+        transfer.tx_delay = Duration::from_millis(milliseconds);
+        let means: Vec<f64> = (0..2).map(|seed| transfer.play(seed).mean_window()).collect();
+        stats::mean(&means)
+    };
+    let tnc3 = [150, 100, 50].map(|milliseconds| format!("{:.1}", windows("TNC3S", milliseconds)));
+    format!(
+        "with 0.15, 0.1 and 0.05 s TNC3's mean window at 153.6 kbit/s falls to {}; TNC7's is {:.1} with 0.005 s",
+        tnc3.join(", "),
+        windows("TNC7multi", 5)
+    )
 }

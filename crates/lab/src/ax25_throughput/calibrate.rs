@@ -1,20 +1,128 @@
 //! The constants of the firmwares, from the statements on 1200 bit/s.
 //!
-//! **What counts.** Each statement of the text on a firmware at 1200 bit/s is a range: what is said to be `about` a number is
-//! that number, what is said to go from one to another is all between. How far a firmware is off is the sum over its rows of
-//! the squares of how far the simulated value is outside, as a share of the bound. The fastest of the recipients has the upper
-//! end of their range, the slowest the lower one, and their turns are in that order.
+//! **What counts.** Each statement of the text on a firmware at 1200 bit/s is a row: a range for what simulated controllers come
+//! to, by the reading of the words that the rest of the page has. Two constants are allowed if all rows of their firmware hold; no
+//! statement on another rate is looked at. What is left is a set, since the text has few numbers.
+//!
+//! **Between firmwares.** The text has orders, too. They say which allowed constants of one firmware go with which of another.
+//!
+//! **The constants used** are those allowed nearest to the mean of all combinations that keep the orders, in steps of the grid.
 //!
 //! **The cap** is read off: windows of 3 and 5 in turn are what comes of space for eight frames, since what is not acknowledged
 //! yet and what waits behind it are eight together.
-//!
-//! **The search.** The two constants of each firmware are where steps of a grid end, all simulated with the same seeds: none of
-//! their neighbours is off less, and neither is what a coarse grid over all of the range, and smaller steps from its best point,
-//! lead to. Of points that are off alike to 0.00001 the one with the fewest cycles for a frame and a turn is taken. No statement on
-//! another rate is looked at.
 
-use super::fleet::{Case, Program, Role};
+use super::fleet::{Case, EXCHANGED, Program, Role, SLOW};
+use super::statements::{ALIKE, FLAT, GROWTH, RARE, SIMILAR};
 use crate::stats;
+use std::collections::BTreeMap;
+
+/// The step of the grid, millions of cycles a turn.
+const TURN_STEP: f64 = 0.25;
+
+/// Constants that all rows of a firmware allow.
+#[derive(Debug, PartialEq)]
+pub(super) struct Allowed {
+    pub(super) program: &'static str,
+    /// Thousands of cycles an octet, and from where to where a turn may be with them, millions of cycles.
+    pub(super) turns: &'static [(f64, f64, f64)],
+}
+
+/// What Spirit and MFJ are said to do alike.
+const TAPR: [(f64, f64, f64); 7] = [
+    (18.0, 2.75, 3.5),
+    (19.0, 2.75, 4.25),
+    (20.0, 2.75, 4.5),
+    (21.0, 2.25, 3.75),
+    (22.0, 2.0, 3.75),
+    (23.0, 2.0, 3.25),
+    (23.0, 3.75, 3.75),
+];
+
+/// All of them. The search is `cargo test --release -p longwire-lab -- --ignored --nocapture the_search`, some minutes.
+pub(super) const ALLOWED: [Allowed; 5] = [
+    Allowed { program: "Spirit", turns: &TAPR },
+    Allowed { program: "MFJ", turns: &TAPR },
+    Allowed { program: "TF 2.7", turns: &[(20.0, 4.0, 4.75), (21.0, 2.75, 4.75), (22.0, 3.75, 4.75)] },
+    Allowed {
+        program: "TF 2.3",
+        turns: &[
+            (25.0, 1.0, 1.25),
+            (26.0, 1.0, 1.75),
+            (27.0, 1.0, 2.0),
+            (28.0, 1.0, 2.25),
+            (29.0, 1.0, 2.5),
+            (30.0, 1.0, 3.0),
+            (31.0, 1.0, 3.25),
+            (32.0, 1.0, 3.5),
+            (33.0, 1.0, 3.75),
+            (34.0, 1.0, 4.25),
+            (35.0, 1.0, 4.5),
+            (36.0, 1.0, 4.75),
+            (37.0, 1.0, 4.75),
+            (38.0, 1.0, 4.75),
+            (39.0, 1.0, 4.75),
+            (40.0, 2.0, 4.75),
+            (41.0, 3.25, 4.75),
+            (42.0, 4.5, 4.75),
+        ],
+    },
+    Allowed {
+        program: "TF 2.1",
+        turns: &[
+            (54.0, 1.0, 1.0),
+            (55.0, 1.0, 1.25),
+            (56.0, 1.0, 1.5),
+            (57.0, 1.0, 1.75),
+            (58.0, 1.0, 2.0),
+            (59.0, 1.0, 2.25),
+            (60.0, 1.0, 2.5),
+            (61.0, 1.0, 2.75),
+            (62.0, 1.0, 3.25),
+            (63.0, 1.0, 3.5),
+            (64.0, 1.0, 3.75),
+            (65.0, 1.0, 4.0),
+            (66.0, 1.0, 4.25),
+            (67.0, 1.0, 4.5),
+            (68.0, 1.0, 4.75),
+            (69.0, 1.0, 4.75),
+            (70.0, 1.0, 4.75),
+            (71.0, 1.0, 4.75),
+            (72.0, 1.0, 4.75),
+            (73.0, 1.0, 4.75),
+            (74.0, 1.0, 4.75),
+            (75.0, 1.0, 4.75),
+            (76.0, 1.0, 4.75),
+            (77.0, 1.0, 4.75),
+            (78.0, 1.0, 4.75),
+            (79.0, 1.0, 4.75),
+            (80.0, 1.0, 4.75),
+        ],
+    },
+];
+
+impl Allowed {
+    /// Of this firmware.
+    pub(super) fn of(program: &str) -> &'static Allowed {
+        let found = ALLOWED.iter().find(|allowed| allowed.program == program);
+        found.unwrap_or_else(|| panic!("{program} has no constants of its own"))
+    }
+
+    /// Every pair.
+    pub(super) fn points(&self) -> impl Iterator<Item = (f64, f64)> + use<> {
+        self.turns.iter().flat_map(|(octet, from, to)| {
+            let steps = ((to - from) / TURN_STEP).round() as u32;
+            (0..=steps).map(move |step| (*octet, from + f64::from(step) * TURN_STEP))
+        })
+    }
+
+    /// The pairs with the fewest and the most cycles a turn for each of those an octet.
+    pub(super) fn edges(&self) -> impl Iterator<Item = (f64, f64)> + use<> {
+        self.turns.iter().flat_map(|(octet, from, to)| {
+            let second = (to != from).then_some((*octet, *to));
+            [(*octet, *from)].into_iter().chain(second)
+        })
+    }
+}
 
 /// A statement on a firmware at 1200 bit/s.
 #[derive(Debug)]
@@ -22,8 +130,7 @@ pub(super) struct Row {
     pub(super) program: &'static str,
     pub(super) machine: &'static str,
     pub(super) what: What,
-    /// From and to.
-    pub(super) said: (f64, f64),
+    pub(super) said: Said,
     pub(super) words: &'static str,
 }
 
@@ -32,189 +139,427 @@ pub(super) struct Row {
 pub(super) enum What {
     /// Frames before an answer, on average, of 64 KB.
     Window,
+    /// The share of windows of 6 or 7 frames.
+    BeyondFive,
     /// Throughput as a sender at k = 7, bit/s.
     Sending,
     /// Throughput as a recipient at k = 7, bit/s.
     Receiving,
-    /// Throughput as a sender at k = 7 over that at k = 1.
-    Gain,
+    /// Throughput as a sender at one k over that at another.
+    Gain { from: u8, to: u8 },
 }
 
-const fn row(
-    program: &'static str,
-    machine: &'static str,
-    what: What,
-    said: (f64, f64),
-    words: &'static str,
-) -> Row {
-    Row { program, machine, what, said, words }
+/// What it says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Said {
+    /// From and to; none: no end.
+    Within(f64, Option<f64>),
+    /// From and to, as shares of what another firmware comes to in the same controller.
+    Beside(&'static str, f64, f64),
 }
 
-const ALL_RECIPIENTS: &str = "from 900 to 1000 bps";
+/// Slower, and faster: by a thousandth at least.
+const SLOWER: (f64, f64) = (0.0, 0.999);
+const FASTER: (f64, f64) = (1.001, 1000.0);
 
 /// The statements.
-pub(super) const ROWS: [Row; 28] = [
-    row("MFJ", "TNC2", What::Window, (4.0, 4.0), "4, or 3 and 5 interleaving"),
-    row("MFJ", "TNC2D", What::Window, (4.0, 4.0), "4, or 3 and 5 interleaving"),
-    row("MFJ", "TNC2", What::Sending, (750.0, 800.0), "from about 750 to 800 bps"),
-    row("MFJ", "TNC2D", What::Sending, (800.0, 900.0), "from 800 to 900 bps"),
-    row("MFJ", "TNC2", What::Receiving, (900.0, 1000.0), ALL_RECIPIENTS),
-    row("MFJ", "TNC2D", What::Receiving, (900.0, 1000.0), ALL_RECIPIENTS),
-    row("Spirit", "TNC2", What::Window, (4.0, 4.0), "4, or 3 and 5 interleaving"),
-    row("Spirit", "TNC2D", What::Window, (4.0, 4.0), "4, or 3 and 5 interleaving"),
-    row("Spirit", "TNC2", What::Sending, (750.0, 800.0), "from about 750 to 800 bps"),
-    row("Spirit", "TNC2D", What::Sending, (800.0, 900.0), "from 800 to 900 bps"),
-    row("Spirit", "TNC2", What::Receiving, (900.0, 1000.0), ALL_RECIPIENTS),
-    row("Spirit", "TNC2D", What::Receiving, (1000.0, 1000.0), "the fastest of 900 to 1000 bps"),
-    row("TF 2.1", "TNC2", What::Window, (1.0, 2.0), "1 or 2"),
-    row("TF 2.1", "TNC2", What::Gain, (1.0, 1.0), "independent of the window"),
-    row("TF 2.1", "TNC2D", What::Gain, (1.0, 1.0), "independent of the window"),
-    row("TF 2.1", "TNC2", What::Receiving, (900.0, 1000.0), ALL_RECIPIENTS),
-    row("TF 2.1", "TNC2D", What::Receiving, (900.0, 1000.0), ALL_RECIPIENTS),
-    row("TF 2.3", "TNC2", What::Window, (1.0, 2.0), "1 or 2"),
-    row("TF 2.3", "TNC2D", What::Window, (6.0, 6.0), "about 6"),
-    row("TF 2.3", "TNC2", What::Gain, (1.0, 1.0), "independent of the window"),
-    row("TF 2.3", "TNC2D", What::Sending, (800.0, 900.0), "similar to TF 2.7"),
-    row("TF 2.3", "TNC2", What::Receiving, (900.0, 1000.0), ALL_RECIPIENTS),
-    row("TF 2.3", "TNC2D", What::Receiving, (900.0, 1000.0), ALL_RECIPIENTS),
-    row("TF 2.7", "TNC2", What::Window, (6.0, 6.0), "about 6"),
-    row("TF 2.7", "TNC2D", What::Window, (6.9, 6.9), "almost 7"),
-    row("TF 2.7", "TNC2D", What::Sending, (800.0, 900.0), "the same as MFJ"),
-    row("TF 2.7", "TNC2", What::Receiving, (900.0, 900.0), "the slowest of 900 to 1000 bps"),
-    row("TF 2.7", "TNC2D", What::Receiving, (900.0, 900.0), "the slowest of 900 to 1000 bps"),
-];
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = tapr();
+    rows.extend(tf());
+    rows
+}
 
-/// Seeds of the fit: of transfers, and of long ones.
+/// Adds a row for each controller.
+fn said(
+    rows: &mut Vec<Row>,
+    program: &'static str,
+    machines: &[&'static str],
+    what: What,
+    said: Said,
+    words: &'static str,
+) {
+    rows.extend(machines.iter().map(|machine| Row { program, machine, what, said, words }));
+}
+
+fn within(from: f64, to: f64) -> Said {
+    Said::Within(from, Some(to))
+}
+
+fn beside(other: &'static str, (from, to): (f64, f64)) -> Said {
+    Said::Beside(other, from, to)
+}
+
+const ALL_RECIPIENTS: (f64, f64) = (900.0, 1000.0);
+const ALL_RECIPIENTS_WORDS: &str = "all recipients from 900 to 1000 bps";
+
+/// Spirit and MFJ.
+fn tapr() -> Vec<Row> {
+    let mut rows = Vec::new();
+    let [slow, quick] = SLOW;
+    let (from, to) = ALL_RECIPIENTS;
+    let mut add = |program, machines: &[&'static str], what, range, words| {
+        said(&mut rows, program, machines, what, range, words);
+    };
+    add("MFJ", &SLOW, What::Receiving, beside("Spirit", SLOWER), "Spirit receives fastest");
+    for name in ["Spirit", "MFJ"] {
+        add(name, &SLOW, What::Receiving, within(from, to), ALL_RECIPIENTS_WORDS);
+        add(name, &[slow], What::Sending, within(750.0, 800.0), "from about 750 to 800 bps");
+        add(name, &[quick], What::Sending, within(800.0, 900.0), "from 800 to 900 bps");
+    }
+    let alike = (1.0 / (1.0 + ALIKE), 1.0 + ALIKE);
+    add("MFJ", &SLOW, What::Sending, beside("Spirit", alike), "very close to each other: within 5 %");
+    for name in ["Spirit", "MFJ"] {
+        let (grows, flat) = (What::Gain { from: 1, to: 4 }, What::Gain { from: 4, to: 7 });
+        let grown = Said::Within(GROWTH, None);
+        add(name, &SLOW, grows, grown, "grows rapidly up to k = 4: by a quarter");
+        add(name, &SLOW, flat, within(0.0, 1.0 + FLAT), "no significant improvement: less than 10 %");
+        add(name, &SLOW, What::Window, within(3.0, 5.0), "4, or 3 and 5 interleaving: 4 to within 1");
+        add(name, &SLOW, What::BeyondFive, within(0.0, RARE), "never more than 5 in a row: less than 1 %");
+    }
+    rows
+}
+
+/// The three TF.
+fn tf() -> Vec<Row> {
+    let mut rows = Vec::new();
+    let [slow, quick] = SLOW;
+    let (from, to) = ALL_RECIPIENTS;
+    let mut add = |program, machines: &[&'static str], what, range, words| {
+        said(&mut rows, program, machines, what, range, words);
+    };
+    let (alike, similar) = ((1.0 / (1.0 + ALIKE), 1.0 + ALIKE), (1.0 / (1.0 + SIMILAR), 1.0 + SIMILAR));
+    for name in ["TF 2.7", "TF 2.3", "TF 2.1"] {
+        add(name, &SLOW, What::Receiving, within(from, to), ALL_RECIPIENTS_WORDS);
+    }
+    add("TF 2.7", &SLOW, What::Receiving, beside("MFJ", SLOWER), "TF 2.7 receives slowest");
+    for name in ["TF 2.3", "TF 2.1"] {
+        add(name, &SLOW, What::Receiving, beside("Spirit", SLOWER), "Spirit receives fastest");
+        add(name, &SLOW, What::Receiving, beside("TF 2.7", FASTER), "TF 2.7 receives slowest");
+    }
+    add("TF 2.7", &[slow], What::Sending, within(0.0, 800.0), "below MFJ and Spirit, so below 800");
+    let as_mfj = within(800.0 * alike.0, 900.0 * alike.1);
+    add("TF 2.7", &[quick], What::Sending, as_mfj, "the same as MFJ, so within 5 % of 800 to 900");
+    for other in ["MFJ", "Spirit"] {
+        add("TF 2.7", &[slow], What::Sending, beside(other, SLOWER), "sends slower than MFJ and Spirit");
+    }
+    add("TF 2.7", &[quick], What::Sending, beside("MFJ", alike), "the same as MFJ: within 5 %");
+    add("TF 2.7", &[slow], What::Window, within(5.0, 7.0), "about 6: to within 1");
+    add("TF 2.7", &[quick], What::Window, within(5.9, 7.0), "almost 7: 6.9 to within 1");
+    add("TF 2.3", &[slow], What::Sending, beside("TF 2.7", SLOWER), "TF 2.7 sends best of the three");
+    add("TF 2.3", &[quick], What::Sending, beside("TF 2.7", similar), "similar to TF 2.7: within 25 %");
+    add("TF 2.3", &[slow], What::Gain { from: 1, to: 7 }, within(0.0, 1.0 + SIMILAR), SIMILAR_TO_21);
+    add("TF 2.3", &[slow], What::Window, within(1.0, 2.0), "1 or 2");
+    add("TF 2.3", &[quick], What::Window, within(5.0, 7.0), "about 6: to within 1");
+    add("TF 2.1", &SLOW, What::Sending, beside("TF 2.3", SLOWER), "the least effective sender");
+    let gain = What::Gain { from: 1, to: 7 };
+    add("TF 2.1", &SLOW, gain, within(0.0, 1.0 + ALIKE), "independent of the window: within 5 %");
+    add("TF 2.1", &[slow], What::Window, within(1.0, 2.0), "1 or 2");
+    rows
+}
+
+const SIMILAR_TO_21: &str = "similar to TF 2.1, so to independent of the window: within 25 %";
+
+/// Seeds of the search: of transfers, and of long ones.
 const SEEDS: u64 = 8;
 const LONG_SEEDS: u64 = 2;
 
-impl Row {
-    /// What it comes to with these constants.
-    pub(super) fn simulated(&self, program: &Program) -> f64 {
-        let case = |role| Case::exchanged(role, self.program, self.machine);
-        let throughput = |case: Case| {
+/// A firmware with two constants, and what it has come to so far.
+#[derive(Clone, Debug)]
+pub(super) struct Trial {
+    program: Program,
+    throughputs: BTreeMap<Case, f64>,
+    windows: BTreeMap<Case, (f64, f64)>,
+}
+
+impl Trial {
+    pub(super) fn of(program: Program) -> Trial {
+        Trial { program, throughputs: BTreeMap::new(), windows: BTreeMap::new() }
+    }
+
+    fn throughput(&mut self, case: Case) -> f64 {
+        let Trial { program, throughputs, .. } = self;
+        *throughputs.entry(case).or_insert_with(|| {
             let transfer = case.with_program(program);
             let samples: Vec<f64> = (0..SEEDS).map(|seed| transfer.play(seed).throughput_bps).collect();
             stats::mean(&samples)
-        };
-        let sender = case(Role::Sender);
-        match self.what {
-            What::Window => {
-                let transfer = sender.long().with_program(program);
-                let samples: Vec<f64> =
-                    (0..LONG_SEEDS).map(|seed| transfer.play(seed).mean_window()).collect();
-                stats::mean(&samples)
-            }
-            What::Sending => throughput(sender),
-            What::Receiving => throughput(case(Role::Recipient)),
-            What::Gain => throughput(sender) / throughput(sender.with_window(1)),
-        }
+        })
     }
 
-    /// How far a value is outside, as a share of the bound.
-    pub(super) fn off(&self, value: f64) -> f64 {
-        let (from, to) = self.said;
-        (value / to - 1.0).max(from / value - 1.0).max(0.0)
+    /// The mean, and the share beyond five.
+    fn windows(&mut self, case: Case) -> (f64, f64) {
+        let Trial { program, windows, .. } = self;
+        *windows.entry(case).or_insert_with(|| {
+            let transfer = case.long().with_program(program);
+            let outcomes: Vec<_> = (0..LONG_SEEDS).map(|seed| transfer.play(seed)).collect();
+            let mean = |value: fn(&super::transfer::Outcome) -> f64| {
+                stats::mean(&outcomes.iter().map(value).collect::<Vec<f64>>())
+            };
+            (mean(|outcome| outcome.mean_window()), mean(|outcome| outcome.share_beyond(5)))
+        })
+    }
+
+    fn value(&mut self, machine: &'static str, what: What) -> f64 {
+        let case = |role| Case::exchanged(role, self.program.name, machine);
+        let (sender, recipient) = (case(Role::Sender), case(Role::Recipient));
+        match what {
+            What::Window => self.windows(sender).0,
+            What::BeyondFive => self.windows(sender).1,
+            What::Sending => self.throughput(sender),
+            What::Receiving => self.throughput(recipient),
+            What::Gain { from, to } => {
+                self.throughput(sender.with_window(to)) / self.throughput(sender.with_window(from))
+            }
+        }
     }
 }
 
-/// How far a firmware is off.
-pub(super) fn misfit(program: &Program) -> f64 {
-    let rows = ROWS.iter().filter(|row| row.program == program.name);
-    rows.map(|row| row.off(row.simulated(program)).powi(2)).sum()
+/// The firmwares with the constants used.
+pub(super) type Used = BTreeMap<&'static str, Trial>;
+
+pub(super) fn used() -> Used {
+    EXCHANGED.into_iter().map(|program| (program.name, Trial::of(program))).collect()
+}
+
+impl Row {
+    /// From and to, if there is an end, beside these firmwares.
+    pub(super) fn bounds(&self, used: &mut Used) -> (f64, Option<f64>) {
+        match self.said {
+            Said::Within(from, to) => (from, to),
+            Said::Beside(other, from, to) => {
+                let other = used.get_mut(other).expect("it is one of them").value(self.machine, self.what);
+                (from * other, Some(to * other))
+            }
+        }
+    }
+
+    pub(super) fn value(&self, trial: &mut Trial) -> f64 {
+        trial.value(self.machine, self.what)
+    }
+}
+
+/// Whether a value is in a range.
+pub(super) fn is_within(value: f64, (from, to): (f64, Option<f64>)) -> bool {
+    value >= from && to.is_none_or(|to| value <= to)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fleet::{EXCHANGED, SLOW, program};
+    use super::super::fleet::{FAST, program};
     use super::*;
     use crate::spread::{spread, threads_available};
 
-    /// Steps: thousands of cycles an octet, millions a turn.
+    /// The grid: the other step, and the ends, thousands of cycles an octet and millions a turn.
     const OCTET_STEP: f64 = 1.0;
-    const TURN_STEP: f64 = 0.25;
+    const OCTET_MAX: f64 = 80.0;
+    const TURN_MAX: f64 = 8.0;
 
-    /// The turns that the order of the recipients leaves a firmware.
-    fn turns_allowed(name: &str, turn_megacycles: f64) -> bool {
-        let turn = |name: &str| program(name).turn_megacycles;
-        match name {
-            "Spirit" | "TF 2.7" => true,
-            _ => turn("Spirit") < turn_megacycles && turn_megacycles < turn("TF 2.7"),
-        }
+    /// The first row of its own that does not hold, if any.
+    fn broken(program: Program) -> Option<&'static str> {
+        let mut trial = Trial::of(program);
+        let own = |row: &Row| row.program == program.name && matches!(row.said, Said::Within(..));
+        let mut none = Used::new();
+        let checked = |row: Row| (is_within(row.value(&mut trial), row.bounds(&mut none)), row.words);
+        rows().into_iter().filter(own).map(checked).find(|(holds, _)| !holds).map(|(_, words)| words)
     }
 
-    /// A point of the search makes sense, and the order of the recipients allows it.
-    fn makes_sense(point: &Program) -> bool {
-        point.octet_kilocycles > 0.0
-            && (0.0..=10.0).contains(&point.turn_megacycles)
-            && turns_allowed(point.name, point.turn_megacycles)
+    fn grid() -> Vec<(f64, f64)> {
+        let octets = (1..=(OCTET_MAX / OCTET_STEP) as u32).map(|step| f64::from(step) * OCTET_STEP);
+        let turns = || (0..=(TURN_MAX / TURN_STEP) as u32).map(|step| f64::from(step) * TURN_STEP);
+        octets.flat_map(|octet| turns().map(move |turn| (octet, turn))).collect()
     }
 
-    fn grid(program: &Program, octets: &[f64], turns: &[f64]) -> Vec<Program> {
-        let turned = |octet_kilocycles: f64| {
-            let point = move |turn: &f64| Program { octet_kilocycles, turn_megacycles: *turn, ..*program };
-            turns.iter().map(point)
-        };
-        octets.iter().flat_map(|octet| turned(*octet)).filter(makes_sense).collect()
-    }
-
-    /// A point and its neighbours.
-    fn around(program: &Program) -> Vec<Program> {
-        let beside = |value: f64, step: f64| [value - step, value, value + step];
-        let octets = beside(program.octet_kilocycles, OCTET_STEP);
-        grid(program, &octets, &beside(program.turn_megacycles, TURN_STEP))
-    }
-
-    /// The coarse grid.
-    fn coarse(program: &Program) -> Vec<Program> {
-        let octets: Vec<f64> = (1..=20).map(|step| f64::from(4 * step)).collect();
-        let turns: Vec<f64> = (0..=16).map(|step| f64::from(step) / 2.0).collect();
-        grid(program, &octets, &turns)
-    }
-
-    fn best(points: &[Program]) -> (f64, Program) {
-        let misfits = spread(points.len(), threads_available(), |at| misfit(&points[at]), |_| {});
-        let cycles = |program: &Program| 0.256 * program.octet_kilocycles + program.turn_megacycles;
-        let rank = |misfit: f64, program: &Program| ((misfit * 1e5).round() as u64, cycles(program));
-        let all = misfits.into_iter().zip(points);
-        let best = all.min_by(|left, right| {
-            let (left, right) = (rank(left.0, left.1), rank(right.0, right.1));
-            left.0.cmp(&right.0).then(left.1.total_cmp(&right.1))
-        });
-        best.map(|(misfit, program)| (misfit, *program)).expect("the grid has points")
+    fn is_on_the_grid((octet, turn): (f64, f64)) -> bool {
+        (OCTET_STEP..=OCTET_MAX).contains(&octet) && (0.0..=TURN_MAX).contains(&turn)
     }
 
     #[test]
-    fn no_neighbour_of_the_constants_is_off_less() {
+    fn the_constants_used_are_allowed_and_keep_the_orders() {
+        let mut used = used();
+        for row in rows() {
+            let bounds = row.bounds(&mut used);
+            let value = row.value(used.get_mut(row.program).expect("it is one of them"));
+            assert!(is_within(value, bounds), "{row:?}: {value} is not in {bounds:?}");
+        }
         for program in EXCHANGED {
-            let (misfit, found) = best(&around(&program));
-            assert_eq!(found, program, "off {misfit}");
+            let constants = (program.octet_kilocycles, program.turn_megacycles);
+            assert!(Allowed::of(program.name).points().any(|point| point == constants), "{}", program.name);
         }
     }
 
-    /// Some minutes: `cargo test --release -p longwire-lab -- --ignored the_whole_search`.
+    /// At the ends; the search looks at all.
+    #[test]
+    fn allowed_constants_are_allowed_and_those_beside_them_are_not() {
+        for allowed in &ALLOWED {
+            let with = |point| broken(program(allowed.program).with_constants(point));
+            let (first, last) = (allowed.turns[0], allowed.turns[allowed.turns.len() - 1]);
+            for point in [(first.0, first.1), (last.0, last.2)] {
+                assert_eq!(with(point), None, "{} {point:?}", allowed.program);
+            }
+            let outside = [
+                (first.0 - OCTET_STEP, first.1),
+                (first.0, first.1 - TURN_STEP),
+                (last.0, last.2 + TURN_STEP),
+                (last.0 + OCTET_STEP, last.2),
+            ];
+            for point in outside.into_iter().filter(|point| is_on_the_grid(*point)) {
+                assert!(with(point).is_some(), "{} allows {point:?}", allowed.program);
+            }
+        }
+    }
+
+    /// Points in the order of the grid, as the table has them.
+    fn as_turns(points: &[(f64, f64)]) -> Vec<(f64, f64, f64)> {
+        let mut turns: Vec<(f64, f64, f64)> = Vec::new();
+        for (octet, turn) in points {
+            match turns.last_mut() {
+                Some((last, _, to)) if last == octet && *turn == *to + TURN_STEP => *to = *turn,
+                _ => turns.push((*octet, *turn, *turn)),
+            }
+        }
+        turns
+    }
+
+    /// Which candidates of one firmware go with each of another.
+    type Fits = Vec<Vec<bool>>;
+
+    /// Every row that compares these two, with every pair of their candidates.
+    fn fits(mine: &mut [Trial], others: &mut [Trial]) -> Fits {
+        let names = (mine[0].program.name, others[0].program.name);
+        let rows: Vec<Row> = rows().into_iter().filter(|row| row.program == names.0).collect();
+        let between = rows.iter().filter_map(|row| match row.said {
+            Said::Beside(other, from, to) if other == names.1 => Some((row, from, to)),
+            _ => None,
+        });
+        let mut fits = vec![vec![true; others.len()]; mine.len()];
+        for (row, from, to) in between {
+            let values: Vec<f64> = others.iter_mut().map(|other| row.value(other)).collect();
+            for (mine, fits) in mine.iter_mut().zip(&mut fits) {
+                let own = row.value(mine);
+                for (fits, other) in fits.iter_mut().zip(&values) {
+                    *fits &= own >= from * other && own <= to * other;
+                }
+            }
+        }
+        fits
+    }
+
+    /// In how many combinations that keep the orders each candidate is.
+    fn combinations(candidates: &mut [Vec<Trial>]) -> Vec<Vec<u64>> {
+        let count = candidates.len();
+        // Both ways: a row may stand with either of two.
+        let mut tables: BTreeMap<(usize, usize), Fits> = BTreeMap::new();
+        for first in 0..count {
+            for second in first + 1..count {
+                let (left, right) = candidates.split_at_mut(second);
+                let (mine, others) = (&mut left[first], &mut right[0]);
+                let (forth, back) = (fits(mine, others), fits(others, mine));
+                let both = (0..mine.len())
+                    .map(|at| (0..others.len()).map(|other| forth[at][other] && back[other][at]).collect());
+                tables.insert((first, second), both.collect());
+            }
+        }
+        let sizes: Vec<usize> = candidates.iter().map(Vec::len).collect();
+        let mut counts: Vec<Vec<u64>> = sizes.iter().map(|size| vec![0; *size]).collect();
+        choose(&sizes, &tables, &mut Vec::new(), &mut counts);
+        counts
+    }
+
+    /// Counts the combinations that go on from what is chosen.
+    fn choose(
+        sizes: &[usize],
+        tables: &BTreeMap<(usize, usize), Fits>,
+        chosen: &mut Vec<usize>,
+        counts: &mut [Vec<u64>],
+    ) -> u64 {
+        let level = chosen.len();
+        if level == sizes.len() {
+            return 1;
+        }
+        let mut all = 0;
+        for at in 0..sizes[level] {
+            if (0..level).all(|before| tables[&(before, level)][chosen[before]][at]) {
+                chosen.push(at);
+                let found = choose(sizes, tables, chosen, counts);
+                chosen.pop();
+                counts[level][at] += found;
+                all += found;
+            }
+        }
+        all
+    }
+
+    /// The candidate nearest to the mean of all combinations.
+    fn middle(candidates: &[Trial], counts: &[u64]) -> (f64, f64) {
+        let all: u64 = counts.iter().sum();
+        assert!(all > 0, "no combination keeps the orders");
+        let point = |trial: &Trial| (trial.program.octet_kilocycles, trial.program.turn_megacycles);
+        let mean = |part: fn((f64, f64)) -> f64| {
+            let sum = |(trial, count): (&Trial, &u64)| part(point(trial)) * *count as f64;
+            candidates.iter().zip(counts).map(sum).sum::<f64>() / all as f64
+        };
+        let (octet, turn) = (mean(|point| point.0), mean(|point| point.1));
+        println!(
+            "  the mean: {octet:.2}, {turn:.2}, of {} candidates",
+            counts.iter().filter(|n| **n > 0).count()
+        );
+        let off = |point: &(f64, f64)| {
+            ((point.0 - octet) / OCTET_STEP).powi(2) + ((point.1 - turn) / TURN_STEP).powi(2)
+        };
+        let within = candidates.iter().zip(counts).filter(|(_, count)| **count > 0);
+        let points = within.map(|(trial, _)| point(trial));
+        points.min_by(|left, right| off(left).total_cmp(&off(right))).expect("there are combinations")
+    }
+
+    /// Some minutes: `cargo test --release -p longwire-lab -- --ignored --nocapture the_search`.
     #[test]
     #[ignore = "takes minutes"]
-    fn the_whole_search_finds_nothing_that_is_off_less() {
-        for program in EXCHANGED {
-            let (mut off, mut found) = best(&coarse(&program));
-            loop {
-                let (less, next) = best(&around(&found));
-                if next == found {
-                    break;
-                }
-                (off, found) = (less, next);
-            }
-            let ours = misfit(&program);
-            assert!(off > ours - 1e-5, "{found:?} is off {off}, the constants are off {ours}");
+    fn the_search_finds_what_is_allowed_and_the_middle() {
+        let grid = grid();
+        let mut found = Vec::new();
+        let mut candidates = Vec::new();
+        for allowed in &ALLOWED {
+            let with = |at: usize| program(allowed.program).with_constants(grid[at]);
+            let broken = spread(grid.len(), threads_available(), |at| broken(with(at)), |_| {});
+            let points: Vec<usize> = (0..grid.len()).filter(|at| broken[*at].is_none()).collect();
+            let turns = as_turns(&points.iter().map(|at| grid[*at]).collect::<Vec<_>>());
+            println!("Allowed {{ program: {:?}, turns: &{turns:?} }},", allowed.program);
+            candidates.push(points.into_iter().map(|at| Trial::of(with(at))).collect::<Vec<Trial>>());
+            found.push(Allowed { program: allowed.program, turns: turns.leak() });
         }
+        let counts = combinations(&mut candidates);
+        let mut middles = Vec::new();
+        for (candidates, counts) in candidates.iter().zip(&counts) {
+            let used = program(candidates[0].program.name);
+            println!("{}", used.name);
+            let middle = middle(candidates, counts);
+            println!("  the middle: {middle:?}");
+            middles.push(((used.octet_kilocycles, used.turn_megacycles), middle));
+        }
+        assert_eq!(found, ALLOWED);
+        assert!(middles.iter().all(|(used, middle)| used == middle), "{middles:?}");
+    }
+
+    /// What is said of the grid where a statement cannot be met.
+    #[test]
+    #[ignore = "takes minutes"]
+    fn no_constants_receive_better_at_the_slower_clock() {
+        let points = super::super::misses::coarse();
+        let ratio = |at: usize| {
+            let mut trial = Trial::of(program("TF 2.7").with_constants(points[at]));
+            let [slow, quick] = FAST.map(|machine| trial.value(machine, What::Receiving));
+            quick / slow
+        };
+        let ratios = spread(points.len(), threads_available(), ratio, |_| {});
+        let least = ratios.into_iter().fold(f64::MAX, f64::min);
+        println!("{} pairs, the least ratio {least}", points.len());
+        assert!(least >= 1.0, "{least}");
     }
 
     #[test]
     fn every_exchanged_firmware_has_rows_on_both_clocks() {
         for program in EXCHANGED {
             for machine in SLOW {
-                assert!(ROWS.iter().any(|row| row.program == program.name && row.machine == machine));
+                assert!(rows().iter().any(|row| row.program == program.name && row.machine == machine));
             }
         }
     }

@@ -98,23 +98,23 @@ const PLAIN: Program = Program {
 pub(super) const EXCHANGED: [Program; 5] = [
     Program {
         name: "MFJ",
-        octet_kilocycles: 16.0,
-        turn_megacycles: 4.0,
+        octet_kilocycles: 20.0,
+        turn_megacycles: 3.0,
         memory_bytes: Some(2048),
         waits: false,
         ..PLAIN
     },
     Program {
         name: "Spirit",
-        octet_kilocycles: 16.0,
-        turn_megacycles: 3.25,
+        octet_kilocycles: 22.0,
+        turn_megacycles: 2.25,
         memory_bytes: Some(2048),
         waits: false,
         ..PLAIN
     },
-    Program { name: "TF 2.1", octet_kilocycles: 67.0, turn_megacycles: 3.5, ..PLAIN },
-    Program { name: "TF 2.3", octet_kilocycles: 40.0, turn_megacycles: 3.5, ..PLAIN },
-    Program { name: "TF 2.7", octet_kilocycles: 23.0, turn_megacycles: 6.25, ..PLAIN },
+    Program { name: "TF 2.1", octet_kilocycles: 71.0, turn_megacycles: 3.25, ..PLAIN },
+    Program { name: "TF 2.3", octet_kilocycles: 36.0, turn_megacycles: 3.25, ..PLAIN },
+    Program { name: "TF 2.7", octet_kilocycles: 22.0, turn_megacycles: 4.5, ..PLAIN },
 ];
 
 /// The firmwares that have no constants of their own: those of Kantronics and TimeWave are based on MFJ's, and that of TNC3 and its
@@ -136,6 +136,22 @@ pub(super) fn program(name: &str) -> Program {
             Program { name: "TF of TNC3", polls: false, ..exchanged("TF 2.7").expect("it is one of them") }
         }
         _ => exchanged(name).unwrap_or_else(|| panic!("no firmware is called {name}")),
+    }
+}
+
+/// Whose constants a firmware has.
+pub(super) fn constants_of(name: &'static str) -> &'static str {
+    match name {
+        "Kantronics" | "TimeWave" => "MFJ",
+        "TF of TNC3" => "TF 2.7",
+        own => own,
+    }
+}
+
+impl Program {
+    /// With other constants: thousands of cycles an octet, millions a turn.
+    pub(super) fn with_constants(self, (octet_kilocycles, turn_megacycles): (f64, f64)) -> Program {
+        Program { octet_kilocycles, turn_megacycles, ..self }
     }
 }
 
@@ -179,6 +195,8 @@ pub(super) const FAST: [&str; 2] = ["Spirit-2 Std.", "Spirit-2 H.S."];
 pub(super) const PARTNER: &str = "TNC7multi";
 /// T103.
 pub(super) const TX_DELAY: Duration = Duration::from_millis(300);
+/// T102.
+pub(super) const SLOT_TIME: Duration = Duration::from_millis(100);
 
 /// What a controller is in a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -237,6 +255,10 @@ impl Case {
         Case { file_kib: 64, ..self }
     }
 
+    pub(super) fn is_long(&self) -> bool {
+        self.file_kib > 8
+    }
+
     pub(super) fn with_information(self, information_bytes: u32) -> Case {
         Case { information_bytes, ..self }
     }
@@ -273,6 +295,7 @@ impl Case {
             information_bytes: self.information_bytes,
             file_bytes: 1024 * u64::from(self.file_kib),
             tx_delay: TX_DELAY,
+            slot_time: SLOT_TIME,
             sender,
             recipient,
         }

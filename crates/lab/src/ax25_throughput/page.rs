@@ -1,18 +1,19 @@
 //! The simulated controllers on the page: tables and plots.
 
 use super::bench::{BY_LENGTH, Bench, LENGTHS};
-use super::calibrate::{ROWS, What, misfit};
+use super::calibrate::{Allowed, Said, What, is_within, rows, used as firmwares};
 use super::fleet::{
     Case, DERIVED, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, MACHINES, Machine, Role, SLOW, SLOW_BPS, SPEEDS,
     find, program,
 };
+use super::leeway::Range;
 use super::published::{Claim, Measured, Used, measured, slow, used};
 use super::said;
 use super::statements::{Statement, statements};
 use super::theory::{theory, with_t2};
 use crate::model::ax25::{Model, WINDOW_MAX};
 use crate::record::{Kind, Params, Record};
-use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table, figure};
+use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table, Tone, figure};
 
 /// How near a throughput has to come.
 const WITHIN: f64 = 0.25;
@@ -26,12 +27,20 @@ pub(super) struct Compared {
     ours_bps: (f64, f64),
     samples: Vec<f64>,
     pub(super) kind: Kind,
+    /// Over all allowed constants, bit/s; none: it is calibrated.
+    pub(super) open: Option<Range>,
+}
+
+/// Where a throughput has to be, bit/s.
+pub(super) fn bounds_bps(row: &Measured) -> (f64, f64) {
+    let (from, to) = row.effective_bps;
+    ((1.0 - WITHIN) * from, (1.0 + WITHIN) * to)
 }
 
 impl Compared {
     pub(super) fn holds(&self) -> bool {
-        let (from, to) = self.row.effective_bps;
-        self.ours_bps.0 >= (1.0 - WITHIN) * from && self.ours_bps.1 <= (1.0 + WITHIN) * to
+        let (from, to) = bounds_bps(&self.row);
+        self.ours_bps.0 >= from && self.ours_bps.1 <= to
     }
 
     /// Ours, bit/s.
@@ -39,12 +48,21 @@ impl Compared {
         range(self.ours_bps)
     }
 
-    fn record(&self) -> Record {
+    fn records(&self) -> Vec<Record> {
         let params = Params::new().with("rate_bps", self.row.rate_bps as f64).with("window", 7u32);
         let series = format!("{}, {}", self.row.who, self.row.role.word());
-        Record::of(series, params, "throughput_bit_per_s", "bit/s", &self.samples)
-            .with_reference(self.row.middle_bps(), self.row.place)
-            .with_kind(self.kind)
+        let record = |metric: &str, samples: &[f64]| {
+            Record::of(series.clone(), params.clone(), metric, "bit/s", samples).with_kind(self.kind)
+        };
+        let ours = record("throughput_bit_per_s", &self.samples);
+        let mut records = vec![ours.with_reference(self.row.middle_bps(), self.row.place)];
+        records.extend(self.open.into_iter().flat_map(|open| {
+            [
+                record("throughput_least_allowed_bit_per_s", &[open.from]),
+                record("throughput_most_allowed_bit_per_s", &[open.to]),
+            ]
+        }));
+        records
     }
 }
 
@@ -56,9 +74,22 @@ pub(super) fn compared(bench: &Bench) -> Vec<Compared> {
         let least = samples.iter().copied().fold(f64::MAX, f64::min);
         let fitted = row.cases.iter().all(|case| super::bench::kind(case, false) == Kind::Calibrated);
         let kind = if fitted { Kind::Calibrated } else { Kind::Predicted };
-        Compared { ours_bps: (least, most), samples, kind, row }
+        let open = (kind == Kind::Predicted)
+            .then(|| bench.leeway().throughputs(&row.cases, row.best, bounds_bps(&row)));
+        Compared { ours_bps: (least, most), samples, kind, open, row }
     };
     measured().into_iter().map(one).collect()
+}
+
+/// The verdict, and where it is no, whether it would be yes with other allowed constants.
+fn verdict(holds: bool, open: Option<Range>) -> Cell {
+    match open {
+        Some(open) if !holds => {
+            let words = if open.hits { "NO; with others, yes" } else { "NO; with none" };
+            Cell::text(words).toned(Tone::Bad)
+        }
+        _ => said(holds),
+    }
 }
 
 fn range((from, to): (f64, f64)) -> String {
@@ -80,6 +111,7 @@ pub(super) fn measured_table(bench: &Bench) -> Table {
             Column::text("simulated (bit/s)"),
             Column::text("kind"),
             Column::text("within 25 %"),
+            Column::text("with all allowed constants (bit/s)"),
             Column::number("theory", "bit/s"),
         ],
     );
@@ -92,7 +124,8 @@ pub(super) fn measured_table(bench: &Bench) -> Table {
             Cell::text(range(row.effective_bps)),
             Cell::text(compared.words()),
             Cell::text(compared.kind.to_string()),
-            said(compared.holds()),
+            verdict(compared.holds(), compared.open),
+            compared.open.map_or(Cell::empty(), |open| Cell::text(range((open.from, open.to)))),
             Cell::precise(theory().throughput_bps(row.rate_bps as f64, WINDOW_MAX), 0),
         ]);
     }
@@ -106,17 +139,57 @@ pub(super) struct Seen {
     shares: [f64; 7],
     pub(super) holds: bool,
     pub(super) kind: Kind,
+    /// Over all allowed constants, frames; none: it is calibrated.
+    pub(super) open: Option<Range>,
+}
+
+/// Where a mean window has to be, frames; none: above another.
+fn bounds_frames(row: &Used) -> Option<(f64, f64)> {
+    match row.claim {
+        Claim::About(from, to) => Some((from - WITHIN_FRAMES, to + WITHIN_FRAMES)),
+        Claim::LargerThanSlow => None,
+    }
+}
+
+impl Seen {
+    fn records(&self) -> Vec<Record> {
+        let case = &self.row.case;
+        let params = Params::new()
+            .with("rate_bps", case.rate_bps as f64)
+            .with("clock_mhz", find(case.machine).clock_mhz);
+        let record = |metric: &str, frames: f64| {
+            Record::of(self.row.who, params.clone(), metric, "frames", &[frames]).with_kind(self.kind)
+        };
+        let place = if case.rate_bps == SLOW_BPS { "Fig. 14" } else { "Fig. 15" };
+        let ours = match self.row.claim {
+            Claim::About(from, to) => {
+                Some(record("window_frames", self.mean).with_reference((from + to) / 2.0, place))
+            }
+            Claim::LargerThanSlow => None,
+        };
+        let open = self.open.into_iter().flat_map(|open| {
+            [record("window_least_allowed_frames", open.from), record("window_most_allowed_frames", open.to)]
+        });
+        ours.into_iter().chain(open).collect()
+    }
+}
+
+/// The same of the statement on this transfer.
+pub(super) fn bounds_of(case: &Case) -> Option<(f64, f64)> {
+    used().iter().find(|row| row.case == *case).and_then(bounds_frames)
 }
 
 pub(super) fn seen(bench: &Bench) -> Vec<Seen> {
     let one = |row: Used| {
         let mean = bench.window(row.case);
-        let holds = match row.claim {
-            Claim::About(from, to) => mean >= from - WITHIN_FRAMES && mean <= to + WITHIN_FRAMES,
-            Claim::LargerThanSlow => mean > bench.window(slow(&row.case)),
+        let bounds = bounds_frames(&row);
+        let holds = match bounds {
+            Some((from, to)) => (from..=to).contains(&mean),
+            None => mean > bench.window(slow(&row.case)),
         };
         let kind = super::bench::kind(&row.case.long(), true);
-        Seen { mean, shares: bench.shares(row.case), holds, kind, row }
+        let open = (kind == Kind::Predicted).then(|| bench.leeway().window(&row.case, bounds));
+        Seen { mean, shares: bench.shares(row.case), holds, kind, open, row }
     };
     used().into_iter().map(one).collect()
 }
@@ -130,6 +203,7 @@ pub(super) fn window_table(bench: &Bench) -> Table {
         Column::number("simulated", "frames"),
         Column::text("kind"),
         Column::text("within 1"),
+        Column::text("with all allowed constants (frames)"),
     ];
     let shares = (1..=7).map(|window| Column::number(format!("of {window}"), ""));
     let mut table = Table::new(
@@ -149,7 +223,8 @@ pub(super) fn window_table(bench: &Bench) -> Table {
             Cell::text(row.words),
             Cell::precise(seen.mean, 1),
             Cell::text(seen.kind.to_string()),
-            said(seen.holds),
+            verdict(seen.holds, seen.open),
+            seen.open.map_or(Cell::empty(), |open| Cell::text(format!("{:.1} to {:.1}", open.from, open.to))),
         ];
         table.row(head.into_iter().chain(seen.shares.map(share)));
     }
@@ -169,7 +244,8 @@ pub(super) fn statement_table(bench: &Bench) -> Table {
 
 pub(super) fn firmware_table() -> Table {
     let mut table = Table::new(
-        "Firmwares: two constants and one cap each, fitted; the rest is what the paper says of them, P of those for a Z80 is assumed",
+        "Firmwares: the two constants used, from the middle of those allowed, and a cap, read off; the rest is what the paper \
+         says of them, P of those for a Z80 is assumed",
         [
             Column::text("firmware"),
             Column::number("makes frames", "1000 cycles an octet"),
@@ -178,7 +254,8 @@ pub(super) fn firmware_table() -> Table {
             Column::text("asks with P"),
             Column::text("without P"),
             Column::text("window"),
-            Column::number("off", "sum of squares"),
+            Column::text("allowed an octet"),
+            Column::text("allowed a turn"),
         ],
     );
     let others = DERIVED.map(program);
@@ -191,6 +268,8 @@ pub(super) fn firmware_table() -> Table {
             "TF of TNC3" => "TF of TNC3 and its successors, constants of TF 2.7",
             name => name,
         };
+        let own = name == program.name;
+        let (octets, turns) = if own { allowed_words(program.name) } else { Default::default() };
         table.row([
             Cell::text(name),
             Cell::number(program.octet_kilocycles),
@@ -199,10 +278,21 @@ pub(super) fn firmware_table() -> Table {
             word(program.polls, "yes", "no"),
             word(program.waits, "waits T2, or for 7 frames", "acknowledges at once"),
             word(program.grows, "grows from 1", "as set"),
-            if name == program.name { Cell::precise(misfit(&program), 4) } else { Cell::empty() },
+            Cell::text(octets),
+            Cell::text(turns),
         ]);
     }
     table
+}
+
+/// From where to where the allowed constants go.
+fn allowed_words(program: &str) -> (String, String) {
+    let points: Vec<(f64, f64)> = Allowed::of(program).points().collect();
+    let words = |part: fn(&(f64, f64)) -> f64| {
+        let all = points.iter().map(part);
+        format!("{} to {}", figure(all.clone().fold(f64::MAX, f64::min)), figure(all.fold(0.0, f64::max)))
+    };
+    (words(|point| point.0), words(|point| point.1))
 }
 
 pub(super) fn machine_table(bench: &Bench) -> Table {
@@ -243,36 +333,44 @@ pub(super) fn machine_table(bench: &Bench) -> Table {
     table
 }
 
-/// What the constants were fitted to, with the seeds of the fit.
+/// What the constants were taken from, with the seeds of the search.
 pub(super) fn fit_table() -> Table {
     let columns = [
         Column::text("firmware"),
         Column::text("controller"),
         Column::text("what"),
-        Column::text("published"),
+        Column::text("published, as it is read"),
         Column::number("from", ""),
         Column::number("to", ""),
         Column::number("simulated", ""),
-        Column::number("outside by", ""),
+        Column::text("holds"),
     ];
-    let mut table = Table::new("The statements on 1200 bit/s that the constants are fitted to", columns);
-    for row in &ROWS {
+    let caption = "The statements on 1200 bit/s that the constants have to meet: what is told as an order is beside the other \
+                   firmware's constants used";
+    let mut table = Table::new(caption, columns);
+    let mut used = firmwares();
+    for row in rows() {
         let what = match row.what {
-            What::Window => "window (frames)",
-            What::Sending => "sender (bit/s)",
-            What::Receiving => "recipient (bit/s)",
-            What::Gain => "sender, k = 7 over k = 1",
+            What::Window => "window (frames)".into(),
+            What::BeyondFive => "windows over 5 (share)".into(),
+            What::Sending => "sender (bit/s)".into(),
+            What::Receiving => "recipient (bit/s)".into(),
+            What::Gain { from, to } => format!("sender, k = {to} over k = {from}"),
         };
-        let value = row.simulated(&program(row.program));
+        let bounds = row.bounds(&mut used);
+        let value = row.value(used.get_mut(row.program).expect("it is one of them"));
+        let shown = |value: f64| Cell::precise(value, if value > 100.0 { 0 } else { 2 });
+        // An order has one end.
+        let one_sided = |end: f64| matches!(row.said, Said::Beside(..)) && !(1.0..1e5).contains(&end);
         table.row([
             Cell::text(row.program),
             Cell::text(row.machine),
             Cell::text(what),
             Cell::text(row.words),
-            Cell::number(row.said.0),
-            Cell::number(row.said.1),
-            Cell::precise(value, if value > 100.0 { 0 } else { 2 }),
-            Cell::percent(row.off(value)),
+            if one_sided(bounds.0) { Cell::empty() } else { shown(bounds.0) },
+            bounds.1.filter(|end| !one_sided(*end)).map_or(Cell::empty(), shown),
+            shown(value),
+            said(is_within(value, bounds)),
         ]);
     }
     table
@@ -456,17 +554,6 @@ pub(super) fn length_plot(bench: &Bench) -> Plot {
 
 /// The published figures with ours, one record each.
 pub(super) fn records(bench: &Bench) -> Vec<Record> {
-    let throughputs = compared(bench).iter().map(Compared::record).collect::<Vec<Record>>();
-    let windows = seen(bench).into_iter().filter_map(|seen| match seen.row.claim {
-        Claim::About(from, to) => {
-            let params = Params::new()
-                .with("rate_bps", seen.row.case.rate_bps as f64)
-                .with("clock_mhz", find(seen.row.case.machine).clock_mhz);
-            let record = Record::of(seen.row.who, params, "window_frames", "frames", &[seen.mean]);
-            let place = if seen.row.case.rate_bps == SLOW_BPS { "Fig. 14" } else { "Fig. 15" };
-            Some(record.with_reference((from + to) / 2.0, place).with_kind(seen.kind))
-        }
-        Claim::LargerThanSlow => None,
-    });
-    throughputs.into_iter().chain(windows).collect()
+    let throughputs = compared(bench).iter().flat_map(Compared::records).collect::<Vec<Record>>();
+    throughputs.into_iter().chain(seen(bench).iter().flat_map(Seen::records)).collect()
 }

@@ -43,6 +43,8 @@ pub(super) struct Transfer {
     pub(super) file_bytes: u64,
     /// From keying to the first frame (T103).
     pub(super) tx_delay: Duration,
+    /// Slot time (T102).
+    pub(super) slot_time: Duration,
     /// Who sends.
     pub(super) sender: Side,
     /// Who receives.
@@ -66,6 +68,12 @@ impl Outcome {
         let count: u64 = self.windows.values().sum();
         let frames: u64 = self.windows.iter().map(|(window, count)| u64::from(*window) * count).sum();
         frames as f64 / count as f64
+    }
+
+    /// The share of windows of more than so many frames.
+    pub(super) fn share_beyond(&self, frames: u32) -> f64 {
+        let beyond: u64 = self.windows.range(frames + 1..).map(|(_, count)| count).sum();
+        beyond as f64 / self.windows.values().sum::<u64>() as f64
     }
 }
 
@@ -101,8 +109,12 @@ impl Transfer {
 
     /// The wire as the model of the paper has it: who sends waits for a slot, who answers does not.
     fn radio(&self) -> RadioConfig {
-        let plain =
-            StationConfig { tx_delay: self.tx_delay, tx_tail: Duration::ZERO, ..StationConfig::default() };
+        let plain = StationConfig {
+            tx_delay: self.tx_delay,
+            tx_tail: Duration::ZERO,
+            slot_time: self.slot_time,
+            ..StationConfig::default()
+        };
         let sender = StationConfig { access: Access::Uniform, ..plain.clone() };
         let recipient = StationConfig { access: Access::DrawThenWait, persistence: 255, ..plain };
         RadioConfig { rate_bps: self.rate_bps, stations: vec![sender, recipient], ..RadioConfig::default() }
@@ -242,6 +254,7 @@ mod tests {
                     information_bytes: 256,
                     file_bytes: 256 * 840,
                     tx_delay: Duration::from_millis(300),
+                    slot_time: Duration::from_millis(100),
                     sender: ideal(),
                     recipient: ideal(),
                 };

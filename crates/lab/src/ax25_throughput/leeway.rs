@@ -1,0 +1,181 @@
+//! What the statements on 1200 bit/s leave open: predicted figures over the allowed constants.
+//!
+//! For each of the cycles an octet that are allowed, the fewest and the most a turn are played.
+
+use super::calibrate::Allowed;
+use super::fleet::{Case, constants_of, program};
+use super::published::{Claim, measured, slow, used};
+use crate::progress::Progress;
+use crate::record::Kind;
+use crate::spread::spread;
+use crate::stats;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Runs of a transfer with each pair of constants: few, since the range tells how far constants move a figure.
+const RUNS: u64 = 2;
+
+/// Every figure with every pair, in the order of the pairs.
+#[derive(Default)]
+pub(super) struct Leeway {
+    values: BTreeMap<Case, Vec<f64>>,
+}
+
+/// From and to over all allowed constants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Range {
+    pub(super) from: f64,
+    pub(super) to: f64,
+    /// Some of them are where they should be.
+    pub(super) hits: bool,
+}
+
+impl Leeway {
+    /// Plays them with a few seeds. What is kept is the figure of the page, `middle`, times how much more or less the same seeds
+    /// give than with the constants used: so a share is not the wait for a slot.
+    pub(super) fn play(threads: usize, progress: &Progress, middle: impl Fn(&Case) -> f64) -> Leeway {
+        let cases = cases();
+        let of = |case: &Case| pairs(case.program).into_iter().map(|pair| (*case, pair)).collect::<Vec<_>>();
+        let jobs: Vec<(Case, (f64, f64))> = cases.iter().flat_map(of).collect();
+        progress.expect(jobs.len() as u64);
+        let played = spread(jobs.len(), threads, |job| figure(&jobs[job]), |_| progress.advance(1));
+        let mut values: BTreeMap<Case, Vec<f64>> = BTreeMap::new();
+        for ((case, _), value) in jobs.into_iter().zip(played) {
+            values.entry(case).or_default().push(value);
+        }
+        for (case, values) in &mut values {
+            let share = middle(case) / values[0];
+            let most = if case.is_long() { f64::from(case.window) } else { f64::MAX };
+            values.iter_mut().for_each(|value| *value = (*value * share).min(most));
+        }
+        Leeway { values }
+    }
+
+    fn of(&self, case: &Case) -> &[f64] {
+        self.values.get(case).unwrap_or_else(|| panic!("{case:?} is not played"))
+    }
+
+    /// Throughputs of several transfers, of which each is to be within the bounds, or the best: bit/s. Firmwares have their
+    /// constants independently.
+    pub(super) fn throughputs(&self, cases: &[Case], best: bool, bounds: (f64, f64)) -> Range {
+        // The least and the most of a firmware's transfers with each pair.
+        let mut firmwares: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+        for case in cases {
+            let values = self.of(case);
+            let mine = firmwares.entry(constants_of(case.program));
+            let mine = mine.or_insert_with(|| vec![(f64::MAX, f64::MIN); values.len()]);
+            for ((least, most), value) in mine.iter_mut().zip(values) {
+                (*least, *most) = (least.min(*value), most.max(*value));
+            }
+        }
+        let firmwares: Vec<Vec<(f64, f64)>> = firmwares.into_values().collect();
+        if best { range_of_best(&firmwares, bounds) } else { range_of_all(&firmwares, bounds) }
+    }
+
+    /// From where to where the allowed constants of a firmware go, thousands of cycles an octet.
+    pub(super) fn octets(&self, program: &'static str) -> (f64, f64) {
+        let octets = || pairs(program).into_iter().map(|pair| pair.0);
+        (least(octets()), most(octets()))
+    }
+
+    /// Thousands of cycles an octet with which the mean window is within these bounds, the fewest first.
+    pub(super) fn octets_that_hit(&self, case: &Case, (from, to): (f64, f64)) -> Vec<f64> {
+        let values = pairs(case.program).into_iter().zip(self.of(&case.long()));
+        let hits = values.filter(|(_, value)| (from..=to).contains(*value));
+        let mut octets: Vec<f64> = hits.map(|((octet, _), _)| octet).collect();
+        octets.sort_by(f64::total_cmp);
+        octets
+    }
+
+    /// From and to of the mean window with so many thousands of cycles an octet, frames.
+    pub(super) fn window_with_octets(&self, case: &Case, (from, to): (f64, f64)) -> (f64, f64) {
+        let values = pairs(case.program).into_iter().zip(self.of(&case.long()));
+        let mine =
+            || values.clone().filter(|((octet, _), _)| (from..=to).contains(octet)).map(|(_, value)| *value);
+        (least(mine()), most(mine()))
+    }
+
+    /// The mean window, within these bounds, or above that at 1200 bit/s and the slow clock with the same constants: frames.
+    pub(super) fn window(&self, case: &Case, bounds: Option<(f64, f64)>) -> Range {
+        let values = self.of(&case.long());
+        let hits = match bounds {
+            Some((from, to)) => values.iter().any(|value| (from..=to).contains(value)),
+            None => values.iter().zip(self.of(&slow(case).long())).any(|(value, slow)| value > slow),
+        };
+        Range { from: least(values.iter().copied()), to: most(values.iter().copied()), hits }
+    }
+}
+
+/// The constants used, and those at the edges of what is allowed.
+fn pairs(name: &'static str) -> Vec<(f64, f64)> {
+    let used = program(name);
+    let middle = (used.octet_kilocycles, used.turn_megacycles);
+    [middle].into_iter().chain(Allowed::of(constants_of(name)).edges()).collect()
+}
+
+fn least(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(f64::MAX, f64::min)
+}
+
+fn most(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(f64::MIN, f64::max)
+}
+
+fn range_of_all(firmwares: &[Vec<(f64, f64)>], (from, to): (f64, f64)) -> Range {
+    let within = |(least, most): &(f64, f64)| *least >= from && *most <= to;
+    Range {
+        from: least(firmwares.iter().flatten().map(|pair| pair.0)),
+        to: most(firmwares.iter().flatten().map(|pair| pair.1)),
+        hits: firmwares.iter().all(|pairs| pairs.iter().any(within)),
+    }
+}
+
+fn range_of_best(firmwares: &[Vec<(f64, f64)>], (from, to): (f64, f64)) -> Range {
+    let bests = |pairs: &[(f64, f64)]| pairs.iter().map(|pair| pair.1).collect::<Vec<f64>>();
+    let bests: Vec<Vec<f64>> = firmwares.iter().map(|pairs| bests(pairs)).collect();
+    let not_above = bests.iter().all(|bests| bests.iter().any(|best| *best <= to));
+    Range {
+        from: most(bests.iter().map(|bests| least(bests.iter().copied()))),
+        to: most(bests.iter().flatten().copied()),
+        hits: not_above && bests.iter().flatten().any(|best| (from..=to).contains(best)),
+    }
+}
+
+fn figure((case, pair): &(Case, (f64, f64))) -> f64 {
+    let transfer = case.with_program(&program(case.program).with_constants(*pair));
+    if case.is_long() {
+        return transfer.play(0).mean_window();
+    }
+    stats::mean(&(0..RUNS).map(|seed| transfer.play(seed).throughput_bps).collect::<Vec<f64>>())
+}
+
+/// What is predicted of what the text states in numbers, and what it is compared with.
+fn cases() -> BTreeSet<Case> {
+    let predicted = |case: &Case, window| super::bench::kind(case, window) == Kind::Predicted;
+    let throughputs =
+        measured().into_iter().filter(|row| row.cases.iter().any(|case| predicted(case, false)));
+    let windows = used().into_iter().filter(|row| predicted(&row.case, true)).flat_map(|row| {
+        let compared = (row.claim == Claim::LargerThanSlow).then(|| slow(&row.case).long());
+        [row.case.long()].into_iter().chain(compared)
+    });
+    throughputs.flat_map(|row| row.cases).chain(windows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two firmwares with two pairs of constants each.
+    #[test]
+    fn firmwares_have_their_constants_independently() {
+        let firmwares = [vec![(10.0, 12.0), (20.0, 25.0)], vec![(13.0, 13.0), (30.0, 40.0)]];
+        let all = |bounds| range_of_all(&firmwares, bounds);
+        assert_eq!((all((10.0, 13.0)).from, all((10.0, 13.0)).to), (10.0, 40.0));
+        // The first pair of each is within; each alone is not enough.
+        assert!(all((10.0, 13.0)).hits && !all((10.0, 12.5)).hits && !all((11.0, 13.0)).hits);
+        let best = |bounds| range_of_best(&firmwares, bounds);
+        // The best is of the second firmware with either pair, unless the first has its better one.
+        assert_eq!((best((13.0, 13.0)).from, best((13.0, 13.0)).to), (13.0, 40.0));
+        assert!(best((13.0, 13.0)).hits && best((25.0, 26.0)).hits && !best((14.0, 24.0)).hits);
+        assert!(!best((0.0, 12.0)).hits);
+    }
+}

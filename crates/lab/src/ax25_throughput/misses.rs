@@ -1,0 +1,225 @@
+//! Why what misses does: one sentence each, with its numbers.
+
+use super::bench::Bench;
+use super::calibrate::Allowed;
+use super::fleet::{Case, FAST, FASTEST_BPS, Role, SLOW_BPS, constants_of, find, program};
+use super::leeway::Range;
+use super::page::{bounds_bps, bounds_of, compared, seen};
+use super::statements::statements;
+use super::theory::theory;
+use crate::model::ax25::WINDOW_MAX;
+use crate::record::Kind;
+use crate::report::{Column, Table, figure};
+
+/// A coarse grid over all constants: thousands of cycles an octet, millions a turn.
+pub(super) fn coarse() -> Vec<(f64, f64)> {
+    let turns = || (0..=16).map(|step| f64::from(step) / 2.0);
+    (1..=20).flat_map(|step| turns().map(move |turn| (4.0 * f64::from(step), turn))).collect()
+}
+
+/// Something predicted that is not as published.
+pub(super) struct Miss {
+    pub(super) what: String,
+    /// Empty where no reason is known.
+    pub(super) why: String,
+}
+
+pub(super) fn misses_table(bench: &Bench) -> Table {
+    let mut table = Table::new("What misses, and why", ["what", "why"].map(Column::text));
+    for Miss { what, why } in misses(bench) {
+        table.row([crate::report::Cell::text(what), crate::report::Cell::text(why)]);
+    }
+    table
+}
+
+/// All of them, in the order of the page.
+pub(super) fn misses(bench: &Bench) -> Vec<Miss> {
+    let throughputs = compared(bench).into_iter().filter(|compared| !compared.holds()).map(|compared| {
+        let row = &compared.row;
+        Miss {
+            what: format!("throughput of {} at {} bit/s", row.who, figure(row.rate_bps as f64)),
+            why: slowest_maker(&row.cases, bounds_bps(row).0),
+        }
+    });
+    let windows = seen(bench).into_iter().filter(|seen| !seen.holds).map(|seen| Miss {
+        what: format!("window of {} at {} MHz", seen.row.who, seen.row.clock),
+        why: why_window(bench, &seen.row.case, seen.open),
+    });
+    let statements = statements(bench)
+        .into_iter()
+        .filter(|statement| !statement.holds)
+        .map(|statement| Miss { what: statement.words.into(), why: why_statement(bench, statement.words) });
+    throughputs.chain(windows).chain(statements).collect()
+}
+
+/// Seconds that a full frame takes to be made.
+fn making_s(case: &Case, octet_kilocycles: f64) -> f64 {
+    let megacycles = octet_kilocycles * f64::from(case.information_bytes) / 1000.0;
+    megacycles / find(case.machine).megacycles_per_s()
+}
+
+/// What the slowest processor among them can do at all, beside the least that would be near enough.
+fn slowest_maker(cases: &[Case], least_bps: f64) -> String {
+    let making = |case: &Case| making_s(case, program(case.program).octet_kilocycles);
+    let slowest = cases.iter().max_by(|left, right| making(left).total_cmp(&making(right)));
+    let Some(case) = slowest else { return String::new() };
+    let bits = 8.0 * f64::from(case.information_bytes);
+    let mut octets: Vec<f64> =
+        Allowed::of(constants_of(case.program)).points().map(|point| point.0).collect();
+    octets.sort_by(f64::total_cmp);
+    format!(
+        "{} makes a frame in {:.2} s, so no rate on the air lets it send more than {:.0} bit/s. For the {:.0} that are near enough it \
+         would need less than {:.1} thousand cycles an octet; the statements on 1200 bit/s allow {} {} to {}, and {} are used.",
+        case.machine,
+        making(case),
+        bits / making(case),
+        least_bps,
+        octets_for(case, bits / least_bps),
+        constants_of(case.program),
+        figure(octets[0]),
+        figure(octets[octets.len() - 1]),
+        figure(program(case.program).octet_kilocycles)
+    )
+}
+
+/// The cycles an octet with which a frame is made in so many seconds, thousands.
+fn octets_for(case: &Case, seconds: f64) -> f64 {
+    1000.0 * seconds * find(case.machine).megacycles_per_s() / f64::from(case.information_bytes)
+}
+
+fn why_window(bench: &Bench, case: &Case, open: Option<Range>) -> String {
+    let octet = program(case.program).octet_kilocycles;
+    if open.is_some_and(|open| !open.hits) {
+        return never_larger(case, octet, open.map_or(0.0, |open| open.to));
+    }
+    let hits = FAST.map(|machine| {
+        let at = Case::exchanged(Role::Sender, case.program, machine);
+        bounds_of(&at).map(|bounds| bench.leeway().octets_that_hit(&at, bounds)).unwrap_or_default()
+    });
+    let words = FAST.iter().zip(&hits).map(|(machine, hits)| {
+        let clock = figure(find(machine).clock_mhz.round());
+        match (hits.first(), hits.last()) {
+            (Some(from), Some(to)) => {
+                format!("with some of {} to {} at {clock} MHz", figure(*from), figure(*to))
+            }
+            _ => format!("with none at {clock} MHz"),
+        }
+    });
+    let apart = hits[0].iter().all(|octet| !hits[1].contains(octet));
+    let (from, to) = bench.leeway().octets(case.program);
+    format!(
+        "The statements on 1200 bit/s allow {} to {} thousand cycles an octet, and {} are used. The published window comes out {}{}.",
+        figure(from),
+        figure(to),
+        figure(octet),
+        words.collect::<Vec<String>>().join(" and "),
+        if apart { ", so with none at both" } else { "" }
+    )
+}
+
+/// A window that cannot grow with the clock.
+fn never_larger(case: &Case, octet: f64, most: f64) -> String {
+    let channel_s = |rate_bps: u64| {
+        let model = theory();
+        8.0 * f64::from(model.information_bytes) / model.throughput_bps(rate_bps as f64, 1)
+    };
+    let slower = Case::exchanged(Role::Sender, case.program, "TNC2D");
+    format!(
+        "At {} MHz and 1200 bit/s a frame is made in {:.1} s and goes out with its answer in {:.1} s, so that none waits for it: a \
+         throughput independent of the window says so. Here it is made in {:.1} s, half of that, but gone with its answer after {:.1} s: \
+         there is still no second one to send. With all allowed constants the mean is at most {most:.1}.",
+        figure((10.0 * find(slower.machine).clock_mhz).round() / 10.0),
+        making_s(&slower, octet),
+        channel_s(SLOW_BPS),
+        making_s(case, octet),
+        channel_s(case.rate_bps),
+    )
+}
+
+fn why_statement(bench: &Bench, words: &str) -> String {
+    let ours = |machine, rate_bps| bench.throughput(Case::delivered(machine, rate_bps));
+    if words.starts_with("Surprisingly, TF 2.7") {
+        return format!(
+            "A faster clock makes every turn shorter here: with none of {} pairs of constants, up to 80 thousand cycles an octet and 8 \
+             million a turn, is the slower clock ahead beside the same TNC7. Beside a TNC7 at 10 MHz and a TNC3 at 20 MHz it is: see \
+             the assumptions.",
+            coarse().len()
+        );
+    }
+    if words.starts_with("TNC3 and TNC7 behave worse") {
+        let at_six = |machine| bench.throughput(Case::delivered(machine, SLOW_BPS).with_window(6));
+        return format!(
+            "Without P each window waits for a T2 of {:.1} s, but TNC2 waits longer for its frames: each takes {:.1} s to make and {:.1} s \
+             on the air. At k = 6 TNC3 and TNC7 have {:.0} and {:.0} bit/s, TNC2 {:.0}. What a longer T2 does stands with the \
+             assumptions.",
+            Case::t2_s(SLOW_BPS as f64, 256),
+            making_s(&Case::delivered("TNC2", SLOW_BPS), program("MFJ").octet_kilocycles),
+            8.0 * f64::from(theory().information_bytes + theory().header_bytes) * 63.0
+                / 62.0
+                / SLOW_BPS as f64,
+            at_six("TNC3S"),
+            at_six("TNC7multi"),
+            at_six("TNC2")
+        );
+    }
+    if words.starts_with("At 9600 the slowest") || words.starts_with("At 38,400") {
+        let rate_bps = if words.starts_with("At 9600") { 9600 } else { FASTEST_BPS };
+        let window_s = |bps: f64| f64::from(WINDOW_MAX) * 2048.0 / bps;
+        return format!(
+            "TNC7 and DLC7 are both ARM7, TNC7 with {:.2} times the clock: {:.0} and {:.0} bit/s. From the published 11,000 to 10,000 at \
+             38,400 bit/s a window of seven takes {:.2} s more; a turn takes {:.3} s here. What else differs in TNC7 the paper does \
+             not say.",
+            find("TNC7multi").clock_mhz / find("DLC7").clock_mhz,
+            ours("TNC7multi", rate_bps),
+            ours("DLC7", rate_bps),
+            window_s(10_000.0) - window_s(11_000.0),
+            program("TF of TNC3").turn_megacycles / find("TNC7multi").megacycles_per_s()
+        );
+    }
+    if words.starts_with("TNC3 and TNC7 use the whole window") {
+        let fills_s = f64::from(WINDOW_MAX) * 2560.0 / f64::from(find("TNC7multi").serial_bps);
+        return format!(
+            "Seven frames take {fills_s:.2} s on the serial line; T103 of 0.3 s in each direction and a slot leave more than that \
+             between windows at any rate, and who sets no P goes on sending while the other waits for T2. T103 is what the paper would \
+             have to name: see the assumptions."
+        );
+    }
+    if words.starts_with("MFJ and Spirit achieve similar") {
+        let at = |name, machine| bench.throughput(Case::exchanged(Role::Sender, name, machine));
+        let shares = ["MFJ", "Spirit"].map(|name| {
+            let [slow, quick] = FAST.map(|machine| at(name, machine));
+            let case = Case::exchanged(Role::Sender, name, FAST[0]);
+            let making = making_s(&case, program(name).octet_kilocycles);
+            format!(
+                "{name} makes a frame in {making:.2} s there and gains {:.0} %",
+                100.0 * (quick / slow - 1.0)
+            )
+        });
+        return format!(
+            "At 10 MHz a frame takes longer to be made than the 0.23 s that it takes on the air, so a faster clock still helps: {}.",
+            shares.join(", ")
+        );
+    }
+    if words.starts_with("The fastest recipients") {
+        let turns = ["MFJ", "TF 2.1"].map(|name| {
+            let turns = || Allowed::of(name).points().map(|point| point.1);
+            let (from, to) = (turns().fold(f64::MAX, f64::min), turns().fold(0.0, f64::max));
+            format!("{name} {from} to {to}, of which {} are used", program(name).turn_megacycles)
+        });
+        return format!(
+            "Recipients differ by their turns alone, and no statement on 1200 bit/s says whether MFJ or TF 2.1 turns faster: they allow, in \
+             millions of cycles, {}.",
+            turns.join("; ")
+        );
+    }
+    String::new()
+}
+
+/// How many of what is predicted misses, and comes out with other allowed constants.
+pub(super) fn within_reach(bench: &Bench) -> (usize, usize) {
+    let throughputs = compared(bench).into_iter().filter(|compared| !compared.holds());
+    let throughputs: Vec<Option<Range>> = throughputs.map(|compared| compared.open).collect();
+    let windows = seen(bench).into_iter().filter(|seen| !seen.holds && seen.kind == Kind::Predicted);
+    let all: Vec<Option<Range>> = throughputs.into_iter().chain(windows.map(|seen| seen.open)).collect();
+    (all.iter().filter(|open| open.is_some_and(|open| open.hits)).count(), all.len())
+}
