@@ -1,4 +1,4 @@
-//! Why what misses does: one sentence each, with its numbers.
+//! Why what misses does, in a sentence or two with its numbers.
 
 use super::bench::Bench;
 use super::calibrate::Allowed;
