@@ -4,15 +4,15 @@
 //! Wiseman). SMACK is a CRC-16 on the line between host and TNC, as its firmware and the Linux driver have it.
 //!
 //! Implemented: frames and escapes (KISS 2, 3), all commands (KISS 4), addresses of several TNCs on one line,
-//! acknowledgement mode and its echo, polls and the checksum of exclusive-or (Multi-Drop), SMACK. Not implemented: several
-//! TNCs of one line at once: an engine speaks with one, and counts what others say.
+//! acknowledgement mode and its echo, polls and the checksum of exclusive-or (Multi-Drop), SMACK. An engine speaks with one TNC,
+//! and counts what others say; several have one line by a [`Share`].
 //!
 //! ```text
 //!                 Frames (AX.25, a monitor)
 //!                    |
 //!                 [ Tnc ]   Apart - Calling - Open
 //!                    |
-//!                 Stream (a serial line, TCP)
+//!                 Stream (a serial line, TCP, or a share of one)
 //! ```
 //!
 //! KISS has no flow control and says neither when the channel is won nor when a frame has left. [`Tnc`] works that out:
@@ -22,6 +22,7 @@
 
 mod config;
 mod framing;
+mod share;
 mod tnc;
 mod wire;
 
@@ -30,5 +31,6 @@ mod tests;
 
 pub use config::{Acknowledgement, Config, Counters};
 pub use framing::{Checksum, Deframer, FRAME_BYTES_MAX, enclose};
+pub use share::Share;
 pub use tnc::Tnc;
 pub use wire::{Body, Frame, PORTS};
