@@ -3,7 +3,7 @@
 use crate::client::ClientEnd;
 use crate::datagram;
 use crate::message::{Message, Request};
-use crate::radio::TncId;
+use crate::radio::LineId;
 use crate::storage::Damage;
 use crate::stream::{Said, Wire};
 use longwire_proto::service::{LinkId, StorageIndication};
@@ -26,7 +26,7 @@ pub(crate) enum Event {
     /// A socket for datagrams, and which of the link's.
     Datagrams(LinkId, u64, datagram::Said),
     /// The line of a TNC, and which of its lines.
-    Line(TncId, u64, Said),
+    Line(LineId, u64, Said),
     /// A socket on which others may send datagrams, and where it is.
     Listens(tokio::net::UdpSocket, String),
     /// A peer calls.

@@ -1,7 +1,7 @@
 //! All neighbours of a node: those over TCP and UDP, and those over TNCs.
 
 use crate::links::Sessions;
-use crate::radio::{Radios, TncId};
+use crate::radio::{LineId, Radios};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::earlier;
 use longwire_proto::service::{Both, Bundles, Datagrams, LinkId, Many, Port, Stream};
@@ -18,7 +18,7 @@ pub(crate) struct Neighbours {
 
 impl Engine for Neighbours {
     type Above = Many<LinkId, Bundles>;
-    type Below = Both<Many<LinkId, Both<Stream, Datagrams>>, Many<TncId, Stream>>;
+    type Below = Both<Many<LinkId, Both<Stream, Datagrams>>, Many<LineId, Stream>>;
 
     fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
         match self.radios.owns(id) {

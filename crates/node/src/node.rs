@@ -76,7 +76,6 @@ impl Node {
         let radios = Radios::new(&setup.config, links.clone(), &rng)?;
         let neighbours = Neighbours { internet: sessions, radios };
         let engines = Stack::new(agent, Beside { first: Through::new(), second: neighbours });
-        let tncs = setup.config.tnc.iter().map(crate::config::Tnc::place).collect::<Result<_, _>>()?;
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -119,7 +118,6 @@ impl Node {
             http: counted,
             noted,
             control: counted_control,
-            tncs,
         };
         let thread = std::thread::Builder::new()
             .name("node".into())

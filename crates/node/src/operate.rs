@@ -8,6 +8,7 @@ use crate::message::{Reply, Request};
 use crate::meter;
 use crate::task::Task;
 use crate::view::{self, Bundle, Filter, Page, State, Status};
+use longwire_proto::ax25::Callsign;
 use longwire_proto::bp::agent::{BundleStatus, Why};
 use longwire_proto::bp::eid::Eid;
 use longwire_proto::service::{AppRequest, CloseReason, DownReason, LinkId, RecordId};
@@ -314,6 +315,14 @@ impl Task {
     }
 
     fn add_link(&mut self, now: Instant, name: String, address: String) -> Reply {
+        if address.parse::<Callsign>().is_ok() {
+            return Reply::error(
+                format!("`{address}` is a callsign: only links over TCP are added like this"),
+                Some(
+                    "write a [[link]] with `kind`, `tnc` and `callsign` into the configuration; a hang-up signal or `POST /reload` takes it at once",
+                ),
+            );
+        }
         let link = Link { name, address, ..Link::default() };
         let mut config = self.setup.config.clone();
         config.link.push(link.clone());

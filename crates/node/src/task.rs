@@ -32,7 +32,6 @@ use crate::setup::{Setup, WallClock};
 use crate::storage::Drive;
 use crate::stream::{Order, Said, Window, Wire, pump};
 use crate::tls::{self, Credentials, Handshake, Trouble};
-use crate::tnc::Place;
 use crate::view::Proven;
 use longwire_proto::bp::agent::Agent;
 use longwire_proto::engine::Engine;
@@ -141,7 +140,6 @@ pub(crate) struct Parts {
     pub(crate) http: Option<Arc<crate::http::Counted>>,
     pub(crate) noted: Arc<Events>,
     pub(crate) control: Arc<control::Counted>,
-    pub(crate) tncs: Vec<Place>,
 }
 
 impl Task {
@@ -151,7 +149,7 @@ impl Task {
             wall_clock: parts.setup.wall_clock.clone(),
             desk: Desk::new(parts.engines.upper.node().to_string()),
             sockets: Sockets::new(stream.window_bytes, parts.tell.clone()),
-            lines: Lines::new(parts.tncs, parts.tell.clone()),
+            lines: Lines::new(parts.engines.lower.second.radios.places(), parts.tell.clone()),
             engines: parts.engines,
             setup: parts.setup,
             links: parts.links,
@@ -346,7 +344,7 @@ impl Task {
             Event::Damage(damage) => self.hear_damage(now, &damage),
             Event::Stream(id, said) => self.hear_stream(now, id, said),
             Event::Datagrams(link, number, said) => self.hear_datagrams(now, link, number, said),
-            Event::Line(tnc, number, said) => self.hear_line(now, tnc, number, said),
+            Event::Line(line, number, said) => self.hear_line(now, line, number, said),
             Event::Listens(socket, at) => {
                 let link =
                     self.links.lock().expect("no thread panics while it has the links").listening(at.clone());
@@ -626,7 +624,7 @@ impl Task {
                 Some(Port::Second(Port::First((link, Port::Second(request))))) => {
                     self.datagrams_request(link, request);
                 }
-                Some(Port::Second(Port::Second((tnc, request)))) => self.lines.request(tnc, request),
+                Some(Port::Second(Port::Second((line, request)))) => self.lines.request(line, request),
                 None => {
                     if let Some(answer) = self.store.answer(now) {
                         self.engines.handle_indication(now, Port::First(answer));

@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::air::{Air, Trouble};
+use common::air::{Air, MultiDrop, Trouble};
 use common::segments::Segments;
 use common::{App, DEADLINE, config, payload, start, web};
 use longwire_node::Node;
-use longwire_node::message::Options;
+use longwire_node::message::{Options, Reply, Request};
 use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Supervisory, Unnumbered};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
@@ -186,6 +186,49 @@ fn several_neighbours_share_a_tnc() {
     assert_eq!(layers, ["ax25cl", "ax25cm"]);
 }
 
+/// One line, two TNCs on it with a channel each: a neighbour on each channel.
+#[test]
+fn links_go_over_several_ports_of_one_line() {
+    let airs = [Air::new(), Air::new()];
+    let line = MultiDrop::of([airs[0].at(0), airs[1].at(0)]);
+    let here = |air: usize, name: &str| {
+        let text = tnc(&airs[air], 0, &format!("AL1CE-{}", air + 1));
+        let text = text.replace(&airs[air].at(0).to_string(), &line.place.to_string());
+        let text = text.replace("name = 'vhf'", &format!("name = '{name}'"))
+            + &format!("[tnc.kiss]\nport = {air}\n");
+        text[if air == 0 { 0 } else { text.find("[[tnc]]").expect("it has one") }..].to_owned()
+    };
+    let to = |name: &str, callsign: &str, tnc: &str| {
+        link(name, "ax25cl", callsign, "").replace("tnc = 'vhf'", &format!("tnc = '{tnc}'"))
+    };
+    let text =
+        [here(0, "vhf"), here(1, "uhf"), to("bob", "B0B-2", "vhf"), to("carol", "CAR0L", "uhf")].concat();
+    let alice = start(config(&format!("node = 'dtn://alice/'\n{text}")));
+    let bob = bob(&airs[0]);
+    let carol = start(config(&format!("node = 'dtn://carol/'\n{}", tnc(&airs[1], 1, "CAR0L"))));
+    let mut here = App::new(&alice);
+    let mut there = [&bob, &carol].map(App::new);
+    for (app, name) in there.iter_mut().zip(["bob", "carol"]) {
+        app.register("inbox", 1 << 20);
+        here.send(&format!("dtn://{name}/inbox"), &payload(8000, name.len() as u64), Options::default());
+    }
+    here.register("inbox", 1 << 20);
+    for (app, name) in there.iter_mut().zip(["bob", "carol"]) {
+        assert!(app.receive().1 == payload(8000, name.len() as u64), "every byte is as it was sent");
+        app.send("dtn://alice/inbox", &payload(3000, 9), Options::default());
+        assert!(here.receive().1 == payload(3000, 9), "every byte is as it was sent");
+    }
+    let status = here.status();
+    for at in 0..2 {
+        assert_eq!(status["tncs"][at]["up"], true);
+        assert_eq!(status["tncs"][at]["counters"]["connections"], 1);
+        assert!(status["tncs"][at]["counters"]["foreign"].as_u64() > Some(0), "it hears the other's");
+        assert_eq!(airs[at].segments(Segments::again), [0, 0]);
+    }
+    drop((here, alice));
+    assert_eq!(line.lines(), 1);
+}
+
 #[test]
 fn a_digipeater_stands_between_two_that_do_not_hear_each_other() {
     let air = Air::with(3, Some([0, 1]));
@@ -313,6 +356,19 @@ fn a_link_over_a_tnc_may_come_later() {
     alice.reload();
     here.wait_status(|status| status["links"].as_array().is_some_and(Vec::is_empty));
     there.wait_status(|status| status["links"].as_array().is_some_and(Vec::is_empty));
+}
+
+/// Who adds a link by a callsign is told how it is done.
+#[test]
+fn a_link_over_a_tnc_is_not_added_by_its_callsign() {
+    let air = Air::new();
+    let alice = start(config(&format!("node = 'dtn://alice/'\n{}", tnc(&air, 0, "AL1CE-1"))));
+    let mut here = App::new(&alice);
+    here.ask(Request::AddLink { name: "bob".into(), address: "B0B-2".into() });
+    let Reply::Error { what, hint } = here.hear().head else { panic!("it is not refused") };
+    assert_eq!(what, "`B0B-2` is a callsign: only links over TCP are added like this");
+    assert!(hint.is_some_and(|hint| hint.contains("[[link]]") && hint.contains("/reload")));
+    assert_eq!(here.status()["links"].as_array().map(Vec::len), Some(0));
 }
 
 /// The link comes up by itself.

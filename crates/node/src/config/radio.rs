@@ -202,6 +202,24 @@ impl Tnc {
 }
 
 impl Tnc {
+    /// Those in KISS mode at one place have one line: they are told apart by their ports.
+    fn check_beside(&self, other: &Tnc) -> Result<(), Error> {
+        let (Ok(place @ Place::Kiss(_)), Ok(there)) = (self.place(), other.place()) else { return Ok(()) };
+        let what = |what: &str| {
+            Error::new(format!("TNCs `{}` and `{}` are both at {place}: {what}", self.name, other.name))
+        };
+        if place != there {
+            Ok(())
+        } else if self.kiss.port == other.kiss.port {
+            Err(what(&format!("both are port {}", self.kiss.port))
+                .hint("`kiss.port` tells the ports of one line apart"))
+        } else if self.kiss.checksum != other.kiss.checksum {
+            Err(what("their checksums differ").hint("`kiss.checksum` is the same for all on one line"))
+        } else {
+            Ok(())
+        }
+    }
+
     /// What is said of the other way of speaking with it means nothing.
     fn check_sections(&self, place: &Place) -> Result<(), Error> {
         let (kiss, agwpe) = (self.kiss != kiss::Config::default(), self.agwpe != agwpe::Config::default());
@@ -470,6 +488,9 @@ impl Config {
             }
             tnc.check()?;
             self.check_frames(tnc)?;
+            for other in &self.tnc[..at] {
+                other.check_beside(tnc)?;
+            }
         }
         let (ours, cm) = self.radio_callers();
         ours.check().map_err(|fault| out_of_range(fault.within("ax25cl")))?;

@@ -271,6 +271,19 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
         (format!("{TNC}{LINK}[link.tcpcl]\nkeepalive = '9 s'"), "`tcpcl` means nothing there", "ax25cm"),
         (format!("{TNC}{LINK}path = [{}]", "'X', ".repeat(9)), "has 9 digipeaters", "eight"),
         (format!("{TNC}{LINK}[link.ax25]\nwindow-frames = 0"), "ax25.window-frames` is 0", "seven"),
+        (
+            format!("{TNC}{}", TNC[TNC.find('[').unwrap_or(0)..].replace("'vhf'", "'uhf'")),
+            "TNCs `vhf` and `uhf` are both at 127.0.0.1:8001: both are port 0",
+            "`kiss.port`",
+        ),
+        (
+            format!(
+                "{TNC}[tnc.kiss]\nchecksum = 'smack'\n{}[tnc.kiss]\nport = 1",
+                TNC[TNC.find('[').unwrap_or(0)..].replace("'vhf'", "'uhf'")
+            ),
+            "their checksums differ",
+            "the same for all",
+        ),
         (format!("{TNC}{GROUP}peer = 'dtn://b/'"), "a group has no `peer`", "members"),
         (format!("{TNC}{GROUP}[link.uicl]\nmembers = ['bob']"), "`bob` is no node id", "dtn://bob/"),
         (format!("{TNC}{GROUP}[link.uicl]\nmembers = ['dtn://a/']"), "no member of its own", "the others"),

@@ -117,10 +117,11 @@ impl Convergence {
         links.get(id).and_then(|known| known.neighbour.as_ref()).map(|neighbour| neighbour.kind)
     }
 
-    /// A link is open, or wants to be: when it is no more, its user is told.
-    pub(super) fn has(&self, id: LinkId) -> bool {
-        let group = self.groups.get(id).is_some_and(|group| !group.is_at_rest());
-        group || self.ours.session(id).is_some() || self.cm.get(id).is_some()
+    /// Drops what there is of a link.
+    pub(super) fn forget(&mut self, id: LinkId) {
+        self.ours.remove(id);
+        self.cm.remove(id);
+        self.groups.remove(id);
     }
 
     /// The first packet of a caller says whom it is for.

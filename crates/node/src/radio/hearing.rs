@@ -1,6 +1,6 @@
 //! What the task hears of the lines of TNCs, and what it says of them.
 
-use super::TncId;
+use super::{LineId, TncId};
 use crate::stream::Said;
 use crate::task::Task;
 use crate::view::{self, Event};
@@ -9,18 +9,21 @@ use longwire_proto::service::{Port, StreamIndication};
 use longwire_proto::time::Instant;
 
 impl Task {
-    pub(crate) fn hear_line(&mut self, now: Instant, tnc: TncId, number: u64, said: Said) {
-        for indication in self.lines.hear(tnc, number, said) {
+    pub(crate) fn hear_line(&mut self, now: Instant, line: LineId, number: u64, said: Said) {
+        for indication in self.lines.hear(line, number, said) {
             let is_over = matches!(indication, StreamIndication::Closed(_));
-            self.engines.handle_indication(now, Port::Second(Port::Second((tnc, indication))));
-            let controller = self.engines.lower.second.radios.controller(tnc);
-            let (is_open, why) = (controller.line().is_open(), controller.why_down());
-            // Further attempts that fail are counted, and not told.
-            if is_open && self.lines.is_news(tnc, true) {
-                self.note_line(now, tnc, None);
-            } else if is_over && self.lines.is_news(tnc, false) {
-                self.note_line(now, tnc, why);
-            }
+            self.engines.handle_indication(now, Port::Second(Port::Second((line, indication))));
+            let tncs = self.engines.lower.second.radios.tncs_of(line).to_vec();
+            tncs.into_iter().for_each(|tnc| self.look_at_tnc(now, tnc, is_over));
+        }
+    }
+
+    /// Something has come of its line, or its line `is_over`. Further attempts that fail are counted, and not told.
+    fn look_at_tnc(&mut self, now: Instant, tnc: TncId, is_over: bool) {
+        let radios = &mut self.engines.lower.second.radios;
+        let (is_open, why) = (radios.controller(tnc).line().is_open(), radios.controller(tnc).why_down());
+        if (is_open || is_over) && radios.is_news(tnc, is_open) {
+            self.note_line(now, tnc, why.filter(|_| !is_open));
         }
     }
 
@@ -28,7 +31,7 @@ impl Task {
     fn note_line(&mut self, now: Instant, tnc: TncId, down: Option<&str>) {
         let Some(configured) = self.setup.config.tnc.get(tnc.0) else { return };
         let (name, callsign) = (configured.name.clone(), configured.callsign.to_ascii_uppercase());
-        let place = self.lines.place(tnc);
+        let place = self.engines.lower.second.radios.place(tnc);
         let Some(why) = down else {
             eprintln!("longwire: TNC `{name}` at {place} is up: this is {callsign}");
             return self.note(now, Event::TncUp { tnc: name, callsign });
@@ -41,6 +44,6 @@ impl Task {
 
     pub(crate) fn tnc_views(&self) -> Vec<view::Tnc> {
         let radios = &self.engines.lower.second.radios;
-        radios.tnc_views(&self.setup.config.tnc, |tnc| self.lines.place(tnc).to_string())
+        radios.tnc_views(&self.setup.config.tnc)
     }
 }

@@ -1,58 +1,38 @@
-//! The lines of TNCs: one pump each.
+//! The lines to TNCs: one pump each.
 
-use super::TncId;
+use super::LineId;
 use crate::event::Event;
 use crate::stream::Said;
 use crate::tnc::{Connection, Place};
 use longwire_proto::service::{StreamIndication, StreamRequest};
 use tokio::sync::mpsc;
 
-/// The line of a TNC.
-#[derive(Debug)]
-struct Wire {
-    place: Place,
-    connection: Connection,
-    /// What was told of it last: it is up, or down.
-    told: Option<bool>,
-}
-
-/// The lines of all TNCs.
+/// All lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    wires: Vec<Wire>,
+    connections: Vec<Connection>,
     tell: mpsc::UnboundedSender<Event>,
 }
 
 impl Lines {
     /// None of them is open.
-    pub(crate) fn new(places: Vec<Place>, tell: mpsc::UnboundedSender<Event>) -> Self {
-        let wire = |place: Place| {
-            let connection = Connection::new(place.line().clone());
-            Wire { place, connection, told: None }
-        };
-        Lines { wires: places.into_iter().map(wire).collect(), tell }
-    }
-
-    /// Where a TNC is.
-    pub(crate) fn place(&self, TncId(at): TncId) -> &Place {
-        &self.wires[at].place
-    }
-
-    /// It is up, or down; false: that has been told.
-    pub(crate) fn is_news(&mut self, TncId(at): TncId, up: bool) -> bool {
-        self.wires[at].told.replace(up) != Some(up)
+    pub(crate) fn new<'a>(
+        places: impl Iterator<Item = &'a Place>,
+        tell: mpsc::UnboundedSender<Event>,
+    ) -> Self {
+        Lines { connections: places.map(|place| Connection::new(place.line().clone())).collect(), tell }
     }
 
     /// Carries out what the engine asks for.
-    pub(crate) fn request(&mut self, tnc: TncId, request: StreamRequest) {
+    pub(crate) fn request(&mut self, line: LineId, request: StreamRequest) {
         let tell = self.tell.clone();
-        self.wires[tnc.0].connection.request(request, || {
-            Box::new(move |number, said| drop(tell.send(Event::Line(tnc, number, said))))
+        self.connections[line.0].request(request, || {
+            Box::new(move |number, said| drop(tell.send(Event::Line(line, number, said))))
         });
     }
 
     /// What a pump says, as the engine hears it.
-    pub(crate) fn hear(&mut self, tnc: TncId, number: u64, said: Said) -> Vec<StreamIndication> {
-        self.wires[tnc.0].connection.hear(number, said)
+    pub(crate) fn hear(&mut self, line: LineId, number: u64, said: Said) -> Vec<StreamIndication> {
+        self.connections[line.0].hear(number, said)
     }
 }

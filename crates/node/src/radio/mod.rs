@@ -10,6 +10,8 @@
 //!        [ Station ]               of AX.25
 //!            |                     Frames
 //!        [ Controller ]            KISS, or AGWPE
+//!            |                     Many<user, Stream>
+//!        [ Share ]                 TNCs in KISS mode at the same place have one line
 //!            |                     Stream
 //!          Lines                   a serial line, or TCP: pumps
 //! ```
@@ -20,19 +22,22 @@
 mod convergence;
 mod hearing;
 mod lines;
+#[cfg(test)]
+mod tests;
 mod views;
 
 pub(crate) use lines::Lines;
 
 use crate::config::Config;
 use crate::links::Shared;
-use crate::tnc::Controller;
+use crate::tnc::{Controller, Place};
 use convergence::Convergence;
 use longwire_proto::ax25::Station;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::Stack;
+use longwire_proto::kiss::Share;
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{Bundles, BundlesIndication, LinkId, Many, Stream};
+use longwire_proto::service::{Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Stream};
 use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +45,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A TNC: its number in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TncId(pub(crate) usize);
+
+/// A line, of one TNC or several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LineId(pub(crate) usize);
 
 /// All engines of one TNC.
 type Tower = Stack<Convergence, Stack<Station, Controller>>;
@@ -50,16 +59,34 @@ struct Radio {
     tower: Tower,
     /// The node's ids of these, by the tower's.
     callers: BTreeMap<LinkId, LinkId>,
+    /// Its line, and which of its users it is.
+    line: (LineId, usize),
+    /// What was told of it last: it is up, or down.
+    told: Option<bool>,
     ready: bool,
+}
+
+/// A line that TNCs have.
+#[derive(Debug)]
+struct Wire {
+    place: Place,
+    share: Share,
+    /// Its users.
+    tncs: Vec<TncId>,
 }
 
 /// All TNCs of a node.
 #[derive(Debug)]
 pub(crate) struct Radios {
     radios: Vec<Radio>,
+    wires: Vec<Wire>,
     links: Shared,
+    /// The time last told.
+    now: Instant,
     /// Over which TNC a link goes, and its id there.
     owners: BTreeMap<LinkId, (TncId, LinkId)>,
+    /// Links that this node wants to be open: when one is no more, that is said.
+    opened: BTreeSet<LinkId>,
     /// Links that were removed and have not ended yet.
     leaving: BTreeSet<LinkId>,
 }
@@ -68,23 +95,65 @@ impl Radios {
     /// Those of a configuration, with their links.
     pub(crate) fn new(config: &Config, links: Shared, rng: &Rng) -> Result<Self, Error> {
         let mut radios = Vec::new();
+        let mut wires: Vec<(Place, Vec<TncId>)> = Vec::new();
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
             let lower = Stack::new(station, tnc.controller()?);
             let convergence = Convergence::new(links.clone(), rng.fork(&format!("tnc {at}")));
+            let place = tnc.place()?;
+            let shared = |(other, _): &(Place, _)| matches!(place, Place::Kiss(_)) && *other == place;
+            let line = wires.iter().position(shared).unwrap_or_else(|| {
+                wires.push((place, Vec::new()));
+                wires.len() - 1
+            });
+            let users = &mut wires[line].1;
+            users.push(TncId(at));
             radios.push(Radio {
                 tower: Stack::new(convergence, lower),
                 callers: BTreeMap::new(),
+                line: (LineId(line), users.len() - 1),
+                told: None,
                 ready: true,
             });
         }
+        let wire = |(place, tncs): (Place, Vec<TncId>)| Wire { place, share: Share::new(tncs.len()), tncs };
+        let wires = wires.into_iter().map(wire).collect();
         let known: Vec<LinkId> = {
             let links = links.lock().expect("no thread panics while it has the links");
             links.iter().map(|(id, _)| id).collect()
         };
-        let mut radios = Radios { radios, links, owners: BTreeMap::new(), leaving: BTreeSet::new() };
+        let mut radios = Radios {
+            radios,
+            wires,
+            links,
+            now: Instant::ZERO,
+            owners: BTreeMap::new(),
+            opened: BTreeSet::new(),
+            leaving: BTreeSet::new(),
+        };
         known.into_iter().for_each(|id| radios.add(id));
         Ok(radios)
+    }
+
+    /// Where the lines lead to.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.wires.iter().map(|wire| &wire.place)
+    }
+
+    /// The TNCs on a line.
+    pub(crate) fn tncs_of(&self, LineId(line): LineId) -> &[TncId] {
+        &self.wires[line].tncs
+    }
+
+    /// Where a TNC is.
+    pub(crate) fn place(&self, TncId(at): TncId) -> &Place {
+        let (LineId(line), _) = self.radios[at].line;
+        &self.wires[line].place
+    }
+
+    /// A TNC is up, or down; false: that has been told.
+    pub(crate) fn is_news(&mut self, TncId(at): TncId, up: bool) -> bool {
+        self.radios[at].told.replace(up) != Some(up)
     }
 
     /// Knows a link from now on, as the configuration has it.
@@ -106,7 +175,7 @@ impl Radios {
         let tower = &mut self.radios[at].tower;
         tower.lower.upper.set_peer(own, None);
         tower.lower.upper.set_unconnected(own, None);
-        if tower.upper.has(own) {
+        if self.opened.contains(&id) {
             self.leaving.insert(id);
         } else {
             self.forget(id);
@@ -116,7 +185,7 @@ impl Radios {
     /// Nothing is known of it any more.
     fn forget(&mut self, id: LinkId) {
         if let Some((TncId(at), own)) = self.owners.remove(&id) {
-            self.radios[at].tower.upper.groups.remove(own);
+            self.radios[at].tower.upper.forget(own);
         }
     }
 
@@ -139,6 +208,30 @@ impl Radios {
         self.radios[at].ready = true;
     }
 
+    /// What a line says rises to the TNCs that have it.
+    fn line_rises(&mut self, line: usize) {
+        let Wire { share, tncs, .. } = &mut self.wires[line];
+        while let Some((user, said)) = share.poll_indication() {
+            let radio = &mut self.radios[tncs[user].0];
+            radio.tower.handle_indication(self.now, said);
+            radio.ready = true;
+        }
+    }
+
+    /// One request of a tower goes down to its line; false: there is none.
+    fn request_sinks(&mut self) -> bool {
+        for radio in self.radios.iter_mut().filter(|radio| radio.ready) {
+            if let Some(request) = radio.tower.poll_request(self.now) {
+                let (LineId(line), user) = radio.line;
+                self.wires[line].share.handle_request(self.now, (user, request));
+                self.line_rises(line);
+                return true;
+            }
+            radio.ready = false;
+        }
+        false
+    }
+
     /// What a tower says, as the agent hears it.
     fn rises(
         &mut self,
@@ -147,8 +240,11 @@ impl Radios {
         said: BundlesIndication,
     ) -> Option<(LinkId, BundlesIndication)> {
         if !id.is_incoming() {
-            if matches!(said, BundlesIndication::Down { .. }) && self.leaving.remove(&id) {
-                self.forget(id);
+            if matches!(said, BundlesIndication::Down { retry: false, .. }) {
+                self.opened.remove(&id);
+                if self.leaving.remove(&id) {
+                    self.forget(id);
+                }
             }
             return Some((id, said));
         }
@@ -173,20 +269,26 @@ impl Radios {
 
 impl Engine for Radios {
     type Above = Many<LinkId, Bundles>;
-    type Below = Many<TncId, Stream>;
+    type Below = Many<LineId, Stream>;
 
     fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
+        self.now = now;
         let Some((tnc, own)) = self.owners.get(&id).copied() else { return };
+        if matches!(request, BundlesRequest::Connect) {
+            self.opened.insert(id);
+        }
         self.radios[tnc.0].tower.handle_request(now, (own, request));
         self.wake(tnc);
     }
 
-    fn handle_indication(&mut self, now: Instant, (tnc, indication): Indication<Self::Below>) {
-        self.radios[tnc.0].tower.handle_indication(now, indication);
-        self.wake(tnc);
+    fn handle_indication(&mut self, now: Instant, (LineId(line), said): Indication<Self::Below>) {
+        self.now = now;
+        self.wires[line].share.handle_indication(now, said);
+        self.line_rises(line);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
         for radio in &mut self.radios {
             if radio.tower.poll_timeout().is_some_and(|at| at <= now) {
                 radio.tower.handle_timeout(now);
@@ -195,29 +297,33 @@ impl Engine for Radios {
         }
     }
 
+    /// Carries everything across to the lines, too, as a [`Stack`] does: what rises first, then a request.
     fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        for at in 0..self.radios.len() {
-            if !self.radios[at].ready {
-                continue;
-            }
-            while let Some((id, said)) = self.radios[at].tower.poll_indication() {
-                if let Some(said) = self.rises(at, id, said) {
-                    return Some(said);
+        loop {
+            for at in 0..self.radios.len() {
+                if !self.radios[at].ready {
+                    continue;
+                }
+                while let Some((id, said)) = self.radios[at].tower.poll_indication() {
+                    if let Some(said) = self.rises(at, id, said) {
+                        return Some(said);
+                    }
                 }
             }
+            if !self.request_sinks() {
+                return None;
+            }
         }
-        None
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
-        for (at, radio) in self.radios.iter_mut().enumerate() {
-            if !radio.ready {
-                continue;
+        self.now = now;
+        for line in 0..self.wires.len() {
+            if let Some(request) = self.wires[line].share.poll_request(now) {
+                // There may be room again: the next poll for indications carries on.
+                self.line_rises(line);
+                return Some((LineId(line), request));
             }
-            if let Some(request) = radio.tower.poll_request(now) {
-                return Some((TncId(at), request));
-            }
-            radio.ready = false;
         }
         None
     }

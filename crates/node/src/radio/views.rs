@@ -95,7 +95,7 @@ impl Radios {
     }
 
     /// All TNCs.
-    pub(crate) fn tnc_views(&self, tncs: &[Tnc], lines: impl Fn(TncId) -> String) -> Vec<view::Tnc> {
+    pub(crate) fn tnc_views(&self, tncs: &[Tnc]) -> Vec<view::Tnc> {
         let view = |(at, (radio, tnc)): (usize, (&super::Radio, &Tnc))| {
             let (station, controller) = (&radio.tower.lower.upper, &radio.tower.lower.lower);
             let up = controller.line().is_open();
@@ -110,7 +110,7 @@ impl Radios {
             counters.insert("callers_turned_away".into(), radio.tower.upper.turned_away);
             view::Tnc {
                 name: tnc.name.clone(),
-                address: lines(TncId(at)),
+                address: self.place(TncId(at)).to_string(),
                 callsign: tnc.callsign.to_ascii_uppercase(),
                 up,
                 why_down: why,

@@ -268,3 +268,56 @@ impl State {
         }
     }
 }
+
+/// Two TNCs on one line, told apart by their ports (Multi-Drop); over when its user or a TNC ends.
+pub(crate) struct MultiDrop {
+    pub(crate) place: SocketAddr,
+    thread: Option<JoinHandle<usize>>,
+}
+
+impl MultiDrop {
+    pub(crate) fn of(tncs: [SocketAddr; 2]) -> MultiDrop {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let place = listener.local_addr().expect("an address");
+        let thread = std::thread::spawn(move || {
+            let (line, _) = listener.accept().expect("its user");
+            let out = Mutex::new(line.try_clone().expect("a copy"));
+            let ends = tncs.map(|tnc| TcpStream::connect(tnc).expect("the TNC takes programs"));
+            std::thread::scope(|scope| {
+                for (port, end) in ends.iter().enumerate() {
+                    let (end, out) = (end.try_clone().expect("a copy"), &out);
+                    scope.spawn(move || each_frame(end, |frame| put(&out.lock().unwrap(), port, frame)));
+                }
+                each_frame(line, |frame| {
+                    let port = usize::from(frame.port);
+                    put(&ends[port], 0, frame);
+                });
+                ends.iter().for_each(|end| drop(end.shutdown(std::net::Shutdown::Both)));
+            });
+            listener.set_nonblocking(true).expect("it may");
+            1 + listener.incoming().take_while(Result::is_ok).count()
+        });
+        MultiDrop { place, thread: Some(thread) }
+    }
+
+    /// How many lines its user had, once it has none any more.
+    pub(crate) fn lines(mut self) -> usize {
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(0)
+    }
+}
+
+fn each_frame(mut line: TcpStream, mut act: impl FnMut(Frame)) {
+    let (mut deframer, mut buffer) = (Deframer::new(), vec![0; 16 * 1024]);
+    while let Ok(length @ 1..) = line.read(&mut buffer) {
+        let mut bytes = Bytes::copy_from_slice(&buffer[..length]);
+        while let Some(mut content) = deframer.next(&mut bytes) {
+            act(Frame::decode(&mut content).expect("whole frames"));
+        }
+    }
+}
+
+fn put(mut line: &TcpStream, port: usize, frame: Frame) {
+    let mut bytes = BytesMut::new();
+    enclose(&Frame { port: port as u8, ..frame }, Checksum::None, &mut bytes);
+    let _ = line.write_all(&bytes);
+}

@@ -85,6 +85,17 @@ impl Sessions {
         self.owners.contains_key(&link)
     }
 
+    /// Drops a session, whatever it still has to do.
+    pub fn remove(&mut self, id: LinkId) {
+        let Some(place) = self.places.remove(&id) else { return };
+        if let Some(deadline) = place.deadline {
+            self.deadlines.remove(&(deadline, id));
+        }
+        self.indicating.remove(&id);
+        self.requesting.remove(&id);
+        self.owners.retain(|_, owner| *owner != id);
+    }
+
     fn make(&mut self, id: LinkId, caller: Option<String>) -> bool {
         let Some(config) = (self.configure)(id) else {
             self.declined += 1;

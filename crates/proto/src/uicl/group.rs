@@ -138,11 +138,6 @@ impl Group {
         self.state == State::Up
     }
 
-    /// Its user does not want the channel.
-    pub fn is_at_rest(&self) -> bool {
-        self.state == State::Resting && !self.wanted
-    }
-
     /// How far the bundle is that is on its way.
     pub fn progress(&self) -> Option<Progress> {
         self.active.as_ref().map(Outgoing::progress)
