@@ -136,6 +136,17 @@ pub(crate) fn schedule<T>(held: &mut VecDeque<Held<T>>, begins_at: Instant) {
     }
 }
 
+/// What of the first of these pieces a line has room for, which it spends.
+pub(crate) fn take_piece(out: &mut VecDeque<Bytes>, room: &mut u64) -> Option<Bytes> {
+    let front = out.front_mut().filter(|_| *room > 0)?;
+    let bytes = front.split_to(front.len().min(usize::try_from(*room).unwrap_or(usize::MAX)));
+    if front.is_empty() {
+        out.pop_front();
+    }
+    *room -= bytes.len() as u64;
+    Some(bytes)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// There is no line.
@@ -316,14 +327,7 @@ impl Line {
         if self.to_release > 0 {
             return Some(StreamRequest::Release(core::mem::take(&mut self.to_release)));
         }
-        let front = self.out.front_mut().filter(|_| self.room > 0)?;
-        let length = front.len().min(usize::try_from(self.room).unwrap_or(usize::MAX));
-        let bytes = front.split_to(length);
-        if front.is_empty() {
-            self.out.pop_front();
-        }
-        self.room -= length as u64;
-        Some(StreamRequest::Write(bytes))
+        take_piece(&mut self.out, &mut self.room).map(StreamRequest::Write)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

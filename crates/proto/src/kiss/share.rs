@@ -3,6 +3,7 @@
 //! Each user has a line as if it were alone. All hear what comes; what one writes at a time stays together, for a frame that
 //! another's was put into would be none. The line stands as long as its far end lets it.
 
+use crate::controller::take_piece;
 use crate::engine::{Engine, Indication, Request};
 use crate::service::{Many, Stream, StreamIndication, StreamRequest};
 use crate::time::Instant;
@@ -26,7 +27,8 @@ struct User {
     told_room: u64,
 }
 
-/// See the [module](self). Users have numbers from 0.
+/// One line for several users, which have numbers from 0. Each has it as if it were alone: all hear what comes, and what one
+/// writes at a time stays together.
 #[derive(Debug)]
 pub struct Share {
     users: Vec<User>,
@@ -154,13 +156,7 @@ impl Engine for Share {
         if self.to_release > 0 {
             return Some(StreamRequest::Release(core::mem::take(&mut self.to_release)));
         }
-        let front = self.out.front_mut().filter(|_| self.room > 0)?;
-        let bytes = front.split_to(front.len().min(usize::try_from(self.room).unwrap_or(usize::MAX)));
-        if front.is_empty() {
-            self.out.pop_front();
-        }
-        self.room -= bytes.len() as u64;
-        Some(StreamRequest::Write(bytes))
+        take_piece(&mut self.out, &mut self.room).map(StreamRequest::Write)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
