@@ -159,6 +159,7 @@ impl Tnc {
             callers: self.answer.then(|| self.ax25.clone()),
             links_max: self.links_max,
             repeats: self.repeats,
+            restarts: true,
             radio: self.radio(),
             transmission_max: self.transmission_max,
             air_time_max: self.air_time_max,

@@ -188,6 +188,9 @@ pub struct Config {
     pub unconnected: BTreeMap<LinkId, Peer>,
     /// It repeats frames for others that name it in their path. Default no.
     pub repeats: bool,
+    /// Its controller may still have frames of a former run. The first link to each peer carries packets when the peer has
+    /// answered a question asked on it, since the answer to the call may be the answer to a former one. Default no.
+    pub restarts: bool,
     /// The channel.
     pub radio: Radio,
     /// The longest time that one key-up sends frames; what is left waits for the next one (T107). Default 60 s.
@@ -209,6 +212,7 @@ impl Config {
             links_max: 64,
             unconnected: BTreeMap::new(),
             repeats: false,
+            restarts: false,
             radio: Radio::default(),
             transmission_max: Duration::from_secs(60),
             air_time_max: None,

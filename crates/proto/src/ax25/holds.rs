@@ -39,7 +39,7 @@ impl Holds {
             waiting_frames: REPEATED_MAX + UNCONNECTED_MAX,
             information_bytes,
             leaving_frames: LEAVING_FRAMES_MAX,
-            known: 2 * KNOWN_MAX + WAITING_MAX,
+            known: 3 * KNOWN_MAX + WAITING_MAX,
         }
     }
 

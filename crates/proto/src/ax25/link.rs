@@ -105,6 +105,8 @@ pub(super) struct Link {
     pub(super) extensions: u8,
     /// Calls that went out since the last answer that refused one.
     unanswered_calls: u8,
+    /// The peer has answered a question asked after the call.
+    pub(super) has_settled: bool,
     /// The peer was heard to use the link as it stands.
     met: bool,
     /// The longest packet and the best that the user was told of, bytes; 0: it was not told yet.
@@ -150,6 +152,7 @@ impl Link {
             tries: 0,
             extensions: 0,
             unanswered_calls: 0,
+            has_settled: false,
             met: false,
             told_bytes: (0, 0),
             round_trip: RoundTrip::default(),
@@ -475,7 +478,12 @@ impl Link {
                 self.counters.violations += 1;
             }
             // The peer and this side no longer agree: what is on its way may be lost or come twice.
-            (Unnumbered::FrameReject | Unnumbered::Acknowledge, State::Connected) => self.broken(),
+            (Unnumbered::FrameReject, State::Connected) => self.broken(),
+            // Of two calls, the first was not this link's: the next link looks closer.
+            (Unnumbered::Acknowledge, State::Connected) => {
+                self.suspect();
+                self.broken();
+            }
             (Unnumbered::ExchangeIdentification, _) => self.hear_identification(now, frame, poll_final),
             (Unnumbered::Test, _) if frame.is_command() => {
                 self.say(false, Unnumbered::Test, poll_final, frame.information.clone());
@@ -547,6 +555,7 @@ impl Link {
     fn settled(&mut self, now: Instant) {
         let State::Settling(rung) = self.state else { return };
         self.answered(now);
+        self.has_settled = true;
         self.sender.begin();
         self.stand(now, rung);
     }

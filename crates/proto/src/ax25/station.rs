@@ -107,6 +107,8 @@ pub struct Station {
     known: BTreeMap<Callsign, Known>,
     /// Peers that may still answer a call of a link that is over.
     called_in_vain: BTreeSet<Callsign>,
+    /// Peers that have answered a question on a link that this station called since it began.
+    settled: BTreeSet<Callsign>,
     /// What callers said that they can do, before they called.
     offered: BTreeMap<Callsign, Parameters>,
     /// Answers of no link and repeated frames.
@@ -149,6 +151,7 @@ impl Station {
             next_incoming: LinkId::FIRST_INCOMING,
             known: BTreeMap::new(),
             called_in_vain: BTreeSet::new(),
+            settled: BTreeSet::new(),
             offered: BTreeMap::new(),
             waiting: VecDeque::new(),
             unconnected: VecDeque::new(),
@@ -189,7 +192,7 @@ impl Station {
             waiting_frames: self.waiting.len() + self.unconnected.len(),
             information_bytes: self.places.values().map(|place| place.link.held_bytes()).sum(),
             leaving_frames: self.tokens.len(),
-            known: self.known.len() + self.called_in_vain.len() + self.offered.len(),
+            known: self.known.len() + self.called_in_vain.len() + self.settled.len() + self.offered.len(),
         }
     }
 
@@ -297,7 +300,8 @@ impl Station {
         self.forget(id);
         let known = self.known.get(&station).cloned();
         let mut link = Link::call(station, path, link, self.config.radio.clone(), known);
-        if self.called_in_vain.remove(&station) {
+        let unsettled = self.config.restarts && !self.settled.contains(&station);
+        if self.called_in_vain.remove(&station) || unsettled {
             link.suspect();
         }
         self.place(now, id, link);
@@ -341,11 +345,13 @@ impl Station {
             }
             self.known.insert(place.link.peer, known);
         }
-        if place.link.has_called_in_vain() {
-            if self.called_in_vain.len() >= KNOWN_MAX {
-                self.called_in_vain.pop_first();
+        let settled = place.link.has_settled.then_some(&mut self.settled);
+        let in_vain = place.link.has_called_in_vain().then_some(&mut self.called_in_vain);
+        for peers in settled.into_iter().chain(in_vain) {
+            if peers.len() >= KNOWN_MAX {
+                peers.pop_first();
             }
-            self.called_in_vain.insert(place.link.peer);
+            peers.insert(place.link.peer);
         }
         self.past.add(&place.link.counters);
         self.airing.retain(|other| *other != id);

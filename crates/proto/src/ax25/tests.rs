@@ -8,5 +8,6 @@ mod identify;
 mod links;
 mod manners;
 mod monitor;
+mod restart;
 mod states;
 mod wire;

@@ -1,0 +1,207 @@
+//! Controllers that keep sending for a host that has lost its memory.
+
+use super::channel::station;
+use super::hostile::air_time;
+use crate::ax25::{Control, Frame, Modulo, Station, Version};
+use crate::engine::{Engine, drain};
+use crate::rng::Rng;
+use crate::service::{FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port};
+use crate::time::{Duration, Instant};
+use crate::wrap::Lawful;
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+
+const OWN: LinkId = LinkId(0);
+
+/// A host and its controller, which outlives it.
+struct Side {
+    station: Lawful<Station>,
+    /// What the controller has and has not sent yet.
+    queue: VecDeque<Bytes>,
+    /// Of these, how many are of the host's former run.
+    former: usize,
+    /// The connections of this host so far, those before the last start included; packets say of which they are.
+    connection: u8,
+    room: u64,
+    sent: u8,
+    connected: bool,
+    open: bool,
+}
+
+impl Side {
+    fn new(name: &str, peer: &str, version: Version) -> Side {
+        let mut config = station(name, &[peer]);
+        config.restarts = true;
+        config.peers.values_mut().for_each(|peer| peer.link.version = version);
+        let mut station = Lawful::new(name, Station::new(config));
+        // It joins its channel.
+        drain(&mut station, Instant::ZERO, |_| {}, |_| {});
+        Side {
+            station,
+            queue: VecDeque::new(),
+            former: 0,
+            connection: 0,
+            room: 0,
+            sent: 0,
+            connected: false,
+            open: false,
+        }
+    }
+
+    /// Nothing of the run before waits, and no question with which this run looks whether its call is answered,
+    /// nor its answer: that cannot be told from the answer to another.
+    fn may_start_again(&self, peer: &Side) -> bool {
+        let asks = |bytes: &Bytes| {
+            [Modulo::Eight, Modulo::Extended].into_iter().any(|modulo| {
+                let control = Frame::decode(&mut bytes.clone(), modulo).map(|frame| frame.control);
+                matches!(control, Ok(Control::Supervisory { poll_final: true, .. }))
+            })
+        };
+        self.former == 0 && self.connection < 200 && !self.queue.iter().chain(&peer.queue).any(asks)
+    }
+}
+
+/// A calls and sends; B listens.
+struct World {
+    now: Instant,
+    a: Side,
+    b: Side,
+    /// What B has heard over each of its links: the connection of A's, and how many packets.
+    heard: BTreeMap<LinkId, (u8, u8)>,
+    /// Of each connection of A's, how many packets B has.
+    came: BTreeMap<u8, u8>,
+    connections: u32,
+    packets: u32,
+}
+
+impl World {
+    fn settle(&mut self) {
+        loop {
+            let (now, mut quiet) = (self.now, true);
+            let World { a, b, heard, came, connections, packets, .. } = self;
+            for side in [&mut *a, &mut *b] {
+                side.station.handle_indication(now, FramesIndication::Room(16));
+            }
+            let (mut rose, mut tokens) = (vec![], vec![]);
+            let queue = &mut b.queue;
+            drain(&mut b.station, now, |said| rose.push(said), |request| hand(queue, &mut tokens, request));
+            for said in rose {
+                let Port::First((link, PacketsIndication::Packet(packet))) = said else { continue };
+                let (connection, number) = (packet[0], packet[1]);
+                let (first, next) = heard.entry(link).or_insert((connection, 0));
+                assert_eq!(
+                    (connection, number),
+                    (*first, *next),
+                    "a packet of another connection on {link:?}"
+                );
+                *next += 1;
+                came.insert(connection, number + 1);
+                *packets += 1;
+                b.station.handle_request(now, Port::First((link, PacketsRequest::Release(1))));
+                quiet = false;
+            }
+            for token in core::mem::take(&mut tokens) {
+                b.station.handle_indication(now, FramesIndication::Transmitted(token));
+                quiet = false;
+            }
+            let (mut rose, queue) = (vec![], &mut a.queue);
+            drain(&mut a.station, now, |said| rose.push(said), |request| hand(queue, &mut tokens, request));
+            for said in rose {
+                match said {
+                    Port::First((OWN, PacketsIndication::Room(room))) => a.room = room,
+                    Port::First((OWN, PacketsIndication::Connected { .. })) => {
+                        (a.connected, a.sent) = (true, 0);
+                        *connections += 1;
+                    }
+                    Port::First((OWN, PacketsIndication::Acknowledged(count))) => {
+                        let has = came.get(&a.connection).copied().unwrap_or(0);
+                        assert!(count <= u64::from(has), "{count} acknowledged, and B has {has}");
+                    }
+                    Port::First((OWN, PacketsIndication::Closed(_))) => {
+                        (a.open, a.connected, a.room) = (false, false, 0);
+                    }
+                    _ => {}
+                }
+            }
+            for token in tokens {
+                a.station.handle_indication(now, FramesIndication::Transmitted(token));
+                quiet = false;
+            }
+            if a.connected && a.room > 0 && a.sent < 20 {
+                let packet = Bytes::from(vec![a.connection, a.sent, 0, 0]);
+                a.station.handle_request(now, Port::First((OWN, PacketsRequest::Packet(packet))));
+                (a.room, a.sent, quiet) = (a.room - 1, a.sent + 1, false);
+            }
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    /// The controller of one side sends its next frame, and it is heard or not.
+    fn carry(&mut self, from_a: bool, lost: bool) {
+        let (from, to) = if from_a { (&mut self.a, &mut self.b) } else { (&mut self.b, &mut self.a) };
+        if let Some(bytes) = from.queue.pop_front() {
+            self.now += air_time(&bytes);
+            from.former = from.former.saturating_sub(1);
+            if !lost {
+                to.station.handle_indication(self.now, FramesIndication::Frame(bytes));
+            }
+        }
+    }
+}
+
+fn hand(queue: &mut VecDeque<Bytes>, tokens: &mut Vec<u64>, request: FramesRequest) {
+    if let FramesRequest::Frame { bytes, token, .. } = request {
+        queue.push_back(bytes);
+        // The controller says so when it has it.
+        tokens.extend(token);
+    }
+}
+
+/// A host starts again while its controller has frames of its link, or its call. They leave ahead of what it says now, and the peer
+/// answers them: nothing of that is taken for data, or an acknowledgement, of the new link. (Who starts again twice, faster
+/// than its controller sends, has no way to tell answers apart.)
+#[test]
+fn what_a_controller_sends_for_a_host_that_has_started_again_is_none_of_its_new_link() {
+    for version in [Version::Plain, Version::Best] {
+        let (mut connections, mut packets) = (0, 0);
+        for seed in 0..150 {
+            let mut rng = Rng::new(seed);
+            let (a, b) = (Side::new("A", "B", version), Side::new("B", "A", version));
+            let (heard, came) = (BTreeMap::new(), BTreeMap::new());
+            let mut world = World { now: Instant::ZERO, a, b, heard, came, connections: 0, packets: 0 };
+            let loss = if seed % 2 == 0 { 0.0 } else { 0.15 };
+            for _ in 0..600 {
+                world.settle();
+                if !world.a.open {
+                    (world.a.open, world.a.connection) = (true, world.a.connection + 1);
+                    let connect = Port::First((OWN, PacketsRequest::Connect));
+                    world.a.station.handle_request(world.now, connect);
+                    continue;
+                }
+                match rng.below(40) {
+                    0 if world.a.may_start_again(&world.b) => {
+                        let queue = core::mem::take(&mut world.a.queue);
+                        let connection = world.a.connection;
+                        let former = queue.len();
+                        world.a = Side { queue, former, connection, ..Side::new("A", "B", version) };
+                    }
+                    1..=30 => world.carry(rng.chance(0.5), rng.chance(loss)),
+                    _ => {
+                        world.now += Duration::from_millis(rng.below(2000));
+                        for side in [&mut world.a, &mut world.b] {
+                            if side.station.poll_timeout().is_some_and(|at| at <= world.now) {
+                                side.station.handle_timeout(world.now);
+                            }
+                        }
+                    }
+                }
+            }
+            connections += world.connections;
+            packets += world.packets;
+        }
+        // It did happen: links stood between the starts, and carried data.
+        assert!(connections > 500 && packets > 5000, "{connections} connections, {packets} packets");
+    }
+}
