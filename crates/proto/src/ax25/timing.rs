@@ -24,6 +24,8 @@ pub(super) struct RoundTrip {
     late: Option<Duration>,
     /// Answers in a row that came so, and acknowledged everything.
     late_in_a_row: u8,
+    /// What late answers took: they are waited for, and less so with each answer that is not late.
+    patience: Option<Duration>,
 }
 
 impl RoundTrip {
@@ -42,7 +44,8 @@ impl RoundTrip {
             let took = now.saturating_since(first);
             self.late = Some(self.late.map_or(took, |before| before.min(took)));
             self.late_in_a_row = if whole { self.late_in_a_row + 1 } else { 0 };
-            if self.late_in_a_row >= LATE_IN_A_ROW {
+            // Presumed while nothing of the kind is: those that are lost would teach a longer wait each time.
+            if self.late_in_a_row >= LATE_IN_A_ROW && self.patience.is_none() {
                 self.was_late();
             }
         } else if let Some(left) = left_at {
@@ -54,6 +57,8 @@ impl RoundTrip {
                 }
             });
             (self.late, self.late_in_a_row) = (None, 0);
+            let smoothed = self.smoothed_most();
+            self.patience = self.patience.map(|late| (late * 7 + sample) / 8).filter(|late| *late > smoothed);
         }
     }
 
@@ -61,14 +66,15 @@ impl RoundTrip {
     pub(super) fn was_late(&mut self) {
         self.late_in_a_row = 0;
         let Some(late) = self.late.take() else { return };
-        self.smoothed = Some(match self.smoothed {
-            None => (late, late / 4),
-            Some((mean, deviation)) => (mean.max(late), deviation),
-        });
+        self.patience = self.patience.max(Some(late + late / 4));
+    }
+
+    fn smoothed_most(&self) -> Duration {
+        self.smoothed.map_or(Duration::ZERO, |(mean, deviation)| mean + 4 * deviation)
     }
 
     fn most(&self) -> Duration {
-        self.smoothed.map_or(Duration::ZERO, |(mean, deviation)| mean + 4 * deviation)
+        self.smoothed_most().max(self.patience.unwrap_or_default())
     }
 }
 
@@ -164,5 +170,53 @@ impl Link {
         }
         // Silence begins anew.
         self.timers.stop(Timer::Ask as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEEDED: Duration = Duration::from_secs(2);
+    const TOOK: Duration = Duration::from_millis(800);
+
+    /// A question of which the first `lost` answers are lost; the next question goes out when T1 has run out.
+    fn ask(round_trip: &mut RoundTrip, now: &mut Instant, lost: u32) {
+        for _ in 0..lost {
+            round_trip.left_at = Some(*now);
+            *now += NEEDED.max(round_trip.most());
+            round_trip.repeated();
+        }
+        round_trip.left_at = Some(*now);
+        *now += TOOK;
+        round_trip.answered(*now, true);
+    }
+
+    #[test]
+    fn lost_answers_in_a_row_do_not_teach_an_ever_longer_wait() {
+        let (mut round_trip, mut now) = (RoundTrip::default(), Instant::ZERO);
+        for round in 0..100 {
+            ask(&mut round_trip, &mut now, u32::from(round % 5 != 4));
+            assert!(round_trip.most() < NEEDED * 2, "{round}: {round_trip:?}");
+        }
+        // And when none is lost any more it is forgotten.
+        for _ in 0..40 {
+            ask(&mut round_trip, &mut now, 0);
+        }
+        assert!(round_trip.most() < TOOK * 2, "{round_trip:?}");
+    }
+
+    #[test]
+    fn late_answers_are_waited_for() {
+        let (mut round_trip, mut now) = (RoundTrip::default(), Instant::ZERO);
+        for _ in 0..3 {
+            // Each is late: the question was repeated once before the answer to the first came.
+            round_trip.left_at = Some(now);
+            round_trip.repeated();
+            round_trip.left_at = Some(now + NEEDED);
+            now += NEEDED * 2;
+            round_trip.answered(now, true);
+        }
+        assert!(round_trip.most() >= NEEDED * 2, "{round_trip:?}");
     }
 }
