@@ -114,6 +114,8 @@ pub(super) struct Link {
     pub(super) round_trip: RoundTrip,
     /// Frames that wait for an answer, and have not left.
     pub(super) leaving: u32,
+    /// They were said to have left before they can have.
+    pub(super) hurried: bool,
     /// Nobody seems to say when they have left.
     pub(super) untold: bool,
     /// The place of the last of them in all that was handed down.
@@ -157,6 +159,7 @@ impl Link {
             told_bytes: (0, 0),
             round_trip: RoundTrip::default(),
             leaving: 0,
+            hurried: false,
             untold: false,
             awaited: Duration::ZERO,
             gone: Duration::ZERO,

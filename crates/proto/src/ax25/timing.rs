@@ -113,6 +113,7 @@ impl Link {
     /// What awaited an answer has left, as is said now; `at` is when it did in all probability.
     pub(super) fn left(&mut self, now: Instant, at: Instant) {
         self.untold = false;
+        self.hurried |= at > now;
         self.leaving = self.leaving.saturating_sub(1);
         // The answer may have come before the word that the question has left: then nothing is measured.
         self.round_trip.left_at = self.awaits_answer().then_some(at);

@@ -338,8 +338,8 @@ impl Link {
         self.do_as_asked(now, function, number, &frame.information, polled);
     }
 
-    /// It may be the answer to a question that was given up: the peer answers them in order, and what is behind it would
-    /// be the answer to the last one. What acknowledges more than had been sent then is not.
+    /// Where answers come late, it may be the answer to a question that was given up: the peer answers them in order, and
+    /// what is behind it would be the answer to the last one. What acknowledges more than had been sent then is not.
     fn is_doubtful(&mut self, function: Supervisory, number: u64) -> bool {
         if self.sender.doubtful.take().is_some() {
             self.counters.late_answers += 1;
@@ -352,7 +352,8 @@ impl Link {
             self.sender.given_up = None;
         }
         let all = |poll: &Poll| poll.next == number || poll.place > self.gone;
-        self.sender.given_up.is_some() && !self.sender.poll.as_ref().is_none_or(all)
+        let late = self.hurried || self.untold || self.counters.late_answers > 0;
+        late && self.sender.given_up.is_some() && !self.sender.poll.as_ref().is_none_or(all)
     }
 
     /// No other answer has come behind it: it is the answer.
