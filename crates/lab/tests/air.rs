@@ -175,8 +175,11 @@ fn the_configuration_is_that_of_a_node() {
     let (caption, text) = codes.last().unwrap();
     assert!(caption.starts_with("node configuration: ax25c"), "{caption}");
     let table: toml::Table = text.parse().unwrap();
-    let kiss = &table["tnc"][0]["kiss"];
-    assert_eq!((kiss["rate-bps"].as_integer(), kiss["tx-delay"].as_str()), (Some(9600), Some("150 ms")));
+    let channel = &table["tnc"][0]["channel"];
+    assert_eq!(
+        (channel["rate-bps"].as_integer(), channel["tx-delay"].as_str()),
+        (Some(9600), Some("150 ms"))
+    );
     let said: Vec<&str> = finding.experiment.records.iter().map(|record| record.series.as_str()).collect();
     assert!(said.contains(&"uicl/one") && said.contains(&"tcp-ax25/link-k4"));
     assert!(
