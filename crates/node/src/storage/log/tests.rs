@@ -2,13 +2,17 @@ mod full;
 
 use super::*;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A folder of its own, gone at the end.
 struct Place(PathBuf);
 
 impl Place {
+    /// A folder of its own, whatever other tests call theirs at the same time.
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("longwire-log-{name}-{}", std::process::id()));
+        static PLACES: AtomicU64 = AtomicU64::new(0);
+        let (process, number) = (std::process::id(), PLACES.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("longwire-log-{name}-{process}-{number}"));
         let _ = fs::remove_dir_all(&path);
         Place(path)
     }
