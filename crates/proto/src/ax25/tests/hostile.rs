@@ -464,6 +464,56 @@ fn a_storm_of_calls_gets_few_answers() {
     assert!(station.engine.drops().refused > 4000);
 }
 
+/// A peer that answers everything with FRMR: each call ends when the ladder does, a link that stands ends at the first with one
+/// farewell, and those that come after it, or out of nowhere, get nothing.
+#[test]
+fn frames_rejected_without_end_are_answered_by_an_end() {
+    let reject = || Some(unnumbered(Role::Response, Unnumbered::FrameReject));
+    let mut config = station("A", &["B"]);
+    config.links_max = 3;
+    let limits = Holds::limits(&config);
+    let mut station = Lawful::new("station", Station::new(config));
+    let mut now = Instant::ZERO;
+    let connect = |station: &mut Lawful<Station>, now: Instant| {
+        station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
+    };
+    for _ in 0..200 {
+        connect(&mut station, now);
+        let (mut said, mut frames) = turn(&mut station, &mut now, None, Modulo::Eight);
+        let mut calls = Vec::new();
+        while said.is_empty() {
+            assert_eq!(frames.len(), 1, "{frames:?}");
+            calls.extend(frames.drain(..).map(|frame| frame.control));
+            (said, frames) = turn(&mut station, &mut now, reject(), Modulo::Eight);
+        }
+        let ladder = [Unnumbered::SetModeExtended, Unnumbered::ExchangeIdentification, Unnumbered::SetMode];
+        assert_eq!(calls, ladder.map(|function| Control::Unnumbered { function, poll_final: true }));
+        assert_eq!(said, [PacketsIndication::Closed(CloseReason::Refused)]);
+    }
+    for _ in 0..200 {
+        connect(&mut station, now);
+        turn(&mut station, &mut now, None, Modulo::Extended);
+        let answer = unnumbered(Role::Response, Unnumbered::Acknowledge);
+        let (said, _) = turn(&mut station, &mut now, Some(answer), Modulo::Extended);
+        assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
+        let (said, frames) = turn(&mut station, &mut now, reject(), Modulo::Extended);
+        assert_eq!(said.last(), Some(&PacketsIndication::Closed(CloseReason::Reset)));
+        assert_eq!(frames, [own_farewell()]);
+        for _ in 0..20 {
+            let (said, frames) = turn(&mut station, &mut now, reject(), Modulo::Extended);
+            assert!(said.is_empty() && frames.is_empty(), "{said:?} {frames:?}");
+        }
+        assert!(station.engine.holds().within(&limits));
+    }
+}
+
+/// DM that nobody asked for.
+fn own_farewell() -> Frame {
+    let frame = own(Unnumbered::DisconnectedMode);
+    let control = Control::Unnumbered { function: Unnumbered::DisconnectedMode, poll_final: false };
+    Frame { control, ..frame }
+}
+
 /// Identifications in the middle of a link, with values that nobody can work by: packets as long as their user was told
 /// go all the same, whole, in no more segments than there may be.
 #[test]
