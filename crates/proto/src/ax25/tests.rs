@@ -9,5 +9,6 @@ mod links;
 mod manners;
 mod monitor;
 mod restart;
+mod sending;
 mod states;
 mod wire;

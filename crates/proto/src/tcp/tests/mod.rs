@@ -5,4 +5,5 @@ mod harness;
 mod hostile;
 mod opening;
 mod recovery;
+mod rules;
 mod windows;

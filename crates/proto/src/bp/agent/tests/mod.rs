@@ -7,6 +7,7 @@ mod device;
 mod forwarding;
 mod hostile;
 mod manners;
+mod over;
 mod parts;
 mod roaming;
 mod space;

@@ -1,0 +1,168 @@
+//! How much the sending side has on its way, what it sends again, and how long it tries.
+
+use super::channel::station;
+use super::hostile::{from_b, turn, unnumbered};
+use crate::ax25::{
+    Config, Control, Frame, LinkConfig, Modulo, Options, Parameters, Recovery, Role, Station, Supervisory,
+    Unnumbered, Version,
+};
+use crate::engine::Engine;
+use crate::service::{CloseReason, LinkId, PacketsIndication, PacketsRequest, Port};
+use crate::time::Instant;
+use crate::wrap::Lawful;
+use bytes::{Bytes, BytesMut};
+
+const OWN: LinkId = LinkId(0);
+
+/// A station A that is connected to B, whose frames the test makes.
+struct Desk {
+    station: Lawful<Station>,
+    now: Instant,
+    modulo: Modulo,
+}
+
+impl Desk {
+    fn new(version: Version, change: impl Fn(&mut Config, &mut LinkConfig)) -> Desk {
+        let mut config = station("A", &["B"]);
+        let mut peer = config.peers.remove(&OWN).expect("it is B");
+        peer.link.version = version;
+        change(&mut config, &mut peer.link);
+        config.peers.insert(OWN, peer);
+        let modulo = if version == Version::Plain { Modulo::Eight } else { Modulo::Extended };
+        let station = Lawful::new("station", Station::new(config));
+        let mut desk = Desk { station, now: Instant::ZERO, modulo };
+        desk.ask(PacketsRequest::Connect);
+        let (said, _) = desk.hear(unnumbered(Role::Response, Unnumbered::Acknowledge));
+        assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
+        desk
+    }
+
+    fn plain(change: impl Fn(&mut Config, &mut LinkConfig)) -> Desk {
+        Desk::new(Version::Plain, change)
+    }
+
+    fn turn(&mut self, heard: Option<Frame>) -> (Vec<PacketsIndication>, Vec<Frame>) {
+        turn(&mut self.station, &mut self.now, heard, self.modulo)
+    }
+
+    fn hear(&mut self, frame: Frame) -> (Vec<PacketsIndication>, Vec<Frame>) {
+        self.turn(Some(frame))
+    }
+
+    /// A supervisory response of B's.
+    fn answer(&mut self, function: Supervisory, receive: u8, poll_final: bool) -> Vec<Frame> {
+        let control = Control::Supervisory { function, receive, poll_final };
+        self.hear(from_b(Role::Response, control)).1
+    }
+
+    fn ask(&mut self, request: PacketsRequest) -> Vec<Frame> {
+        self.station.handle_request(self.now, Port::First((OWN, request)));
+        self.turn(None).1
+    }
+
+    /// Hands packets down together, and says what goes out.
+    fn send(&mut self, packets: &[&'static str]) -> Vec<Frame> {
+        for packet in packets {
+            let request = PacketsRequest::Packet(Bytes::from_static(packet.as_bytes()));
+            self.station.handle_request(self.now, Port::First((OWN, request)));
+        }
+        self.turn(None).1
+    }
+
+    /// Lets the next timer run out.
+    fn wait(&mut self) -> (Vec<PacketsIndication>, Vec<Frame>) {
+        self.now = self.now.max(self.station.poll_timeout().expect("a timer runs"));
+        self.station.handle_timeout(self.now);
+        self.turn(None)
+    }
+}
+
+/// The numbers of the I frames among these.
+fn numbers(frames: &[Frame]) -> Vec<u8> {
+    let number = |frame: &Frame| match frame.control {
+        Control::Information { send, .. } => Some(send),
+        _ => None,
+    };
+    frames.iter().filter_map(number).collect()
+}
+
+fn polls(frames: &[Frame]) -> usize {
+    let is_poll = |frame: &&Frame| frame.is_command() && frame.control.poll_final();
+    frames.iter().filter(is_poll).count()
+}
+
+/// N2 limits tries in vain in a row (6.7.2.3). What acknowledges something new shows that the peer is there, though it
+/// answers no question: the tries are counted anew.
+#[test]
+fn progress_without_a_final_bit_gives_all_tries_back() {
+    const RETRIES: usize = 3;
+    let polls_until_the_end = |progress: bool| {
+        let mut desk = Desk::plain(|_, link| link.retries = RETRIES as u8);
+        assert_eq!(numbers(&desk.send(&["a", "b"])), [0, 1]);
+        let mut asked = 0;
+        while asked < RETRIES {
+            asked += polls(&desk.wait().1);
+        }
+        if progress {
+            desk.answer(Supervisory::ReceiveReady, 1, false);
+        }
+        let mut more = 0;
+        loop {
+            let (said, frames) = desk.wait();
+            more += polls(&frames);
+            if said.contains(&PacketsIndication::Closed(CloseReason::TimedOut)) {
+                return more;
+            }
+            assert!(more < 100, "no end");
+        }
+    };
+    assert_eq!(polls_until_the_end(false), 0, "the tries are used up");
+    assert_eq!(polls_until_the_end(true), RETRIES);
+}
+
+/// The answer to P says how things were when P was heard. What was sent once more since then is on its way, and is not
+/// sent a third time.
+#[test]
+fn what_was_sent_again_since_the_question_is_not_sent_again_for_its_answer() {
+    for (function, again) in [(Supervisory::Reject, &[1, 2][..]), (Supervisory::SelectiveReject, &[1][..])] {
+        // Only on a full-duplex channel is anything sent between a question and its answer.
+        let mut desk = Desk::plain(|config, _| config.radio.full_duplex = true);
+        let frames = desk.send(&["a", "b", "c"]);
+        assert_eq!((numbers(&frames), polls(&frames)), (vec![0, 1, 2], 1));
+        assert_eq!(numbers(&desk.answer(function, 1, false)), again, "{function:?} asks for it");
+        assert_eq!(numbers(&desk.answer(function, 1, true)), [0; 0], "{function:?} answers the question");
+        // A request that was made later counts.
+        assert_eq!(numbers(&desk.answer(function, 1, false)), again, "{function:?}: it was lost once more");
+    }
+}
+
+/// A packet that is cut into segments gets no larger window than packets that are not.
+#[test]
+fn a_packet_in_segments_keeps_to_the_window() {
+    const WINDOW: u8 = 4;
+    let mut desk = Desk::new(Version::Extended, |_, link| link.recovery = Recovery::Reject);
+    let parameters = Parameters {
+        options: Some(Options { recovery: Recovery::Reject, modulo: Modulo::Extended, segmenter: true }),
+        information_bytes_max: Some(256),
+        window_frames: Some(WINDOW),
+        ..Parameters::default()
+    };
+    let mut field = BytesMut::new();
+    parameters.encode(&mut field);
+    let identification = Frame {
+        information: field.freeze(),
+        ..unnumbered(Role::Command, Unnumbered::ExchangeIdentification)
+    };
+    desk.hear(identification);
+    // Ten frames' worth.
+    let packet = Bytes::from(vec![7; 2_500]);
+    let mut frames = desk.ask(PacketsRequest::Packet(packet));
+    let mut next = 0;
+    for round in 1..=3 {
+        let expected: Vec<u8> = (next..(next + WINDOW).min(10)).collect();
+        assert_eq!(numbers(&frames), expected, "round {round}");
+        next += expected.len() as u8;
+        frames = desk.answer(Supervisory::ReceiveReady, next, true);
+    }
+    assert_eq!((next, numbers(&frames)), (10, vec![]));
+}
