@@ -82,7 +82,7 @@ pub(crate) fn is_installed() -> bool {
     let found =
         Command::new("direwolf").arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
-        eprintln!("no direwolf (Debian package direwolf): not tried");
+        eprintln!("skipped: no direwolf (Debian package direwolf)");
     }
     found
 }

@@ -1,6 +1,6 @@
 //! The Linux kernel, over a TUN device in a network namespace of its own.
 //!
-//! Needs the right to make both; where it is missing the test says so on the terminal and passes. One thread drives
+//! Needs the right to make both; where it is missing the test says so and passes. One thread drives
 //! everything and waits only in `poll`, with a deadline.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "the kernel lives in real time")]
@@ -232,8 +232,7 @@ fn with_kernel(near: Near, far: Far, loss: f64, story: impl FnOnce(&mut World) +
         let device = match own_network() {
             Ok(device) => device,
             Err(reason) => {
-                // Past the test harness, which would keep it to itself.
-                let _ = writeln!(std::io::stderr(), "SKIPPED: TCP against the kernel: {reason}");
+                eprintln!("skipped: no TCP against the kernel here: {reason}");
                 return;
             }
         };
