@@ -94,7 +94,7 @@ fn every_ledger_accounts_for_the_whole_transfer() {
 }
 
 fn small(threads: usize) -> Finding {
-    let options = Options { runs: Some(1), seed: Some(7), threads, traces: true };
+    let options = Options { runs: Some(1), seed: Some(7), threads, traces: true, thin: false };
     reproduce(&options, &Progress::new()).unwrap()
 }
 

@@ -36,6 +36,7 @@ impl Paper {
                     seed: self.measure.seed,
                     threads: self.measure.threads(),
                     traces: self.measure.trace.is_some(),
+                    thin: false,
                 };
                 self.measure.carry_out(|progress| cislunar::reproduce(&options, progress))
             }
@@ -44,6 +45,7 @@ impl Paper {
                     runs: self.measure.runs(),
                     seed: self.measure.seed,
                     threads: self.measure.threads(),
+                    thin: false,
                 };
                 self.measure.carry_out(|progress| Ok(dtn_ax25::reproduce(&options, progress)))
             }
@@ -52,6 +54,7 @@ impl Paper {
                     runs: self.measure.runs(),
                     seed: self.measure.seed,
                     threads: self.measure.threads(),
+                    thin: false,
                 };
                 self.measure.carry_out(|progress| Ok(ax25_throughput::reproduce(&options, progress)))
             }

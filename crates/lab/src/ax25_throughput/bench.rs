@@ -36,6 +36,7 @@ pub(super) struct Bench {
     seeds: Vec<u64>,
     outcomes: BTreeMap<Case, Vec<Outcome>>,
     leeway: Leeway,
+    thin: bool,
 }
 
 impl Bench {
@@ -55,10 +56,15 @@ impl Bench {
         for ((case, _), outcome) in jobs.into_iter().zip(played) {
             outcomes.entry(case).or_default().push(outcome);
         }
-        let mut bench = Bench { seeds, outcomes, leeway: Leeway::default() };
+        let mut bench = Bench { seeds, outcomes, leeway: Leeway::default(), thin: options.thin };
         let middle = |case: &Case| if case.is_long() { bench.window(*case) } else { bench.throughput(*case) };
-        bench.leeway = Leeway::play(options.threads, progress, middle);
+        bench.leeway = Leeway::play(options, progress, middle);
         bench
+    }
+
+    /// See [`Options::thin`].
+    pub(super) fn is_thin(&self) -> bool {
+        self.thin
     }
 
     /// What the statements on 1200 bit/s leave open.

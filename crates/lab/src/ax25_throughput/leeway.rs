@@ -2,9 +2,10 @@
 //!
 //! For each of the cycles an octet that are allowed, the fewest and the most a turn are played.
 
+use super::Options;
 use super::calibrate::Allowed;
 use super::fleet::{Case, constants_of, program};
-use super::published::{Claim, measured, slow, used};
+use super::published::{measured, used};
 use crate::progress::Progress;
 use crate::record::Kind;
 use crate::spread::spread;
@@ -32,12 +33,15 @@ pub(super) struct Range {
 impl Leeway {
     /// Plays them with a few seeds. What is kept is the figure of the page, `middle`, times how much more or less the same seeds
     /// give than with the constants used: so a share is not the wait for a slot.
-    pub(super) fn play(threads: usize, progress: &Progress, middle: impl Fn(&Case) -> f64) -> Leeway {
+    pub(super) fn play(options: &Options, progress: &Progress, middle: impl Fn(&Case) -> f64) -> Leeway {
         let cases = cases();
-        let of = |case: &Case| pairs(case.program).into_iter().map(|pair| (*case, pair)).collect::<Vec<_>>();
+        let most = if options.thin { 1 } else { usize::MAX };
+        let of = |case: &Case| {
+            pairs(case.program).into_iter().take(most).map(|pair| (*case, pair)).collect::<Vec<_>>()
+        };
         let jobs: Vec<(Case, (f64, f64))> = cases.iter().flat_map(of).collect();
         progress.expect(jobs.len() as u64);
-        let played = spread(jobs.len(), threads, |job| figure(&jobs[job]), |_| progress.advance(1));
+        let played = spread(jobs.len(), options.threads, |job| figure(&jobs[job]), |_| progress.advance(1));
         let mut values: BTreeMap<Case, Vec<f64>> = BTreeMap::new();
         for ((case, _), value) in jobs.into_iter().zip(played) {
             values.entry(case).or_default().push(value);
@@ -94,13 +98,10 @@ impl Leeway {
         (least(mine()), most(mine()))
     }
 
-    /// The mean window, within these bounds, or above that at 1200 bit/s and the slow clock with the same constants: frames.
-    pub(super) fn window(&self, case: &Case, bounds: Option<(f64, f64)>) -> Range {
+    /// The mean window, within these bounds: frames.
+    pub(super) fn window(&self, case: &Case, (from, to): (f64, f64)) -> Range {
         let values = self.of(&case.long());
-        let hits = match bounds {
-            Some((from, to)) => values.iter().any(|value| (from..=to).contains(value)),
-            None => values.iter().zip(self.of(&slow(case).long())).any(|(value, slow)| value > slow),
-        };
+        let hits = values.iter().any(|value| (from..=to).contains(value));
         Range { from: least(values.iter().copied()), to: most(values.iter().copied()), hits }
     }
 }
@@ -153,10 +154,7 @@ fn cases() -> BTreeSet<Case> {
     let predicted = |case: &Case, window| super::bench::kind(case, window) == Kind::Predicted;
     let throughputs =
         measured().into_iter().filter(|row| row.cases.iter().any(|case| predicted(case, false)));
-    let windows = used().into_iter().filter(|row| predicted(&row.case, true)).flat_map(|row| {
-        let compared = (row.claim == Claim::LargerThanSlow).then(|| slow(&row.case).long());
-        [row.case.long()].into_iter().chain(compared)
-    });
+    let windows = used().into_iter().filter(|row| predicted(&row.case, true)).map(|row| row.case.long());
     throughputs.flat_map(|row| row.cases).chain(windows).collect()
 }
 

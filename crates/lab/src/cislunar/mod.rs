@@ -45,8 +45,8 @@ pub const BERS: [f64; 3] = [0.0, 1e-6, 1e-5];
 const ANNOUNCED_AT_S: i64 = 118;
 /// Where an outage at any moment begins, seconds of data on the second hop: while even the fastest transfer is under way.
 const ANY_MOMENT_S: (f64, f64) = (10.0, 70.0);
-/// How many times more runs are made where the paper states a goodput.
-const MORE_RUNS: u32 = 4;
+/// How many times more runs are made where the paper states a goodput: the page's first sentence is about them.
+const MORE_RUNS: u32 = 64;
 /// How long connections are watched after the transfer, s: DTN2 closes an idle connection after 30 s.
 const LINGER_S: f64 = 30.0;
 
@@ -81,6 +81,9 @@ pub struct Options {
     pub threads: usize,
     /// Keep the frames of the runs whose traces are shown.
     pub traces: bool,
+    /// Only the ends of the grid and a part of the rest, and nowhere more runs than elsewhere: a look at many seeds, whose
+    /// figures say little.
+    pub thin: bool,
 }
 
 /// One point's runs.
@@ -144,9 +147,13 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
     let mut scenario = Scenario::parse(SCENARIO, "scenarios/cislunar.toml")?;
     scenario.runs = options.runs.unwrap_or(scenario.runs).max(1);
     scenario.seed = options.seed.unwrap_or(scenario.seed);
+    if options.thin {
+        scenario.sweep.extend(thin_sweep());
+    }
     let files = scenario.workload.contents(Path::new("."), scenario.seed)?;
-    let plan = Plan { scenario: &scenario, files };
-    let variants = variants::all();
+    let (more_runs, every) = if options.thin { (1, 4) } else { (MORE_RUNS, 1) };
+    let plan = Plan { scenario: &scenario, files, more_runs, every };
+    let variants: Vec<Variant> = variants::all().into_iter().step_by(every).collect();
     let groups = [
         plan.grid()?,
         plan.any_moment()?,
@@ -193,6 +200,20 @@ struct Plan<'a> {
     scenario: &'a Scenario,
     /// The file, shared by all runs.
     files: Vec<Bytes>,
+    /// So many times more runs where the paper states a goodput.
+    more_runs: u32,
+    /// One of so many other choices is tried.
+    every: usize,
+}
+
+/// The ends of the published grid, and the delay of which the paper states figures.
+fn thin_sweep() -> toml::Table {
+    let values =
+        |values: &[i64]| toml::Value::Array(values.iter().copied().map(toml::Value::Integer).collect());
+    [("link.delay-ms", values(&[1280, DELAY_MS, 5000])), ("outage.length-s", values(&[0, OUTAGE_S]))]
+        .map(|(key, values)| (key.to_owned(), values))
+        .into_iter()
+        .collect()
 }
 
 impl Plan<'_> {
@@ -220,7 +241,7 @@ impl Plan<'_> {
             let value = |name: &str| point.params.get(name).and_then(Value::as_f64).unwrap_or(0.0);
             let (delay, ber, outage) = (value("delay_ms"), value("ber"), value("outage_length_s"));
             let stated = delay == DELAY_MS as f64 && outage == 0.0;
-            let runs = self.scenario.runs * if stated { MORE_RUNS } else { 1 };
+            let runs = self.scenario.runs * if stated { self.more_runs } else { 1 };
             let linger_s = if stated { LINGER_S } else { 0.0 };
             let params = Self::params(delay as i64, ber, outage as i64);
             let setup = self.setup(point.scenario)?;
@@ -260,7 +281,7 @@ impl Plan<'_> {
             delays.iter().filter_map(toml::Value::as_integer).flat_map(|delay| BERS.map(|ber| (delay, ber)));
         let batch = |(delay_ms, ber): (i64, f64)| {
             let scenario = self.second_hop_at(delay_ms, ber);
-            let runs = self.scenario.runs * if delay_ms == DELAY_MS { MORE_RUNS } else { 1 };
+            let runs = self.scenario.runs * if delay_ms == DELAY_MS { self.more_runs } else { 1 };
             Ok(Batch::new(SECOND_HOP, Self::params(delay_ms, ber, 0), self.setup(scenario)?, runs))
         };
         points.map(batch).collect()
@@ -271,7 +292,7 @@ impl Plan<'_> {
         let batch = |ber: f64| {
             let mut scenario = self.at(DELAY_MS, ber, 0);
             scenario.settings.insert("tcp".into(), toml::Value::Table(variants::linux_6()));
-            let runs = self.scenario.runs * MORE_RUNS;
+            let runs = self.scenario.runs * self.more_runs;
             let params = Self::params(DELAY_MS, ber, 0);
             Ok(Batch::new("tcpcl3/dtn2 over linux-6", params, self.setup(scenario)?, runs))
         };
@@ -316,7 +337,8 @@ impl Plan<'_> {
             Ok(Batch::new(MAIN, params, self.setup(scenario)?, self.scenario.runs))
         };
         let starts = [5, 10, 20, 30, 40, 60, 80];
-        BERS.into_iter().flat_map(|ber| starts.map(|after_s| (ber, after_s))).map(batch).collect()
+        let points = BERS.into_iter().flat_map(|ber| starts.map(|after_s| (ber, after_s)));
+        points.step_by(self.every).map(batch).collect()
     }
 
     /// TCP by itself over one error-free hop, beside a kernel.

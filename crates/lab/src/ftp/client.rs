@@ -21,6 +21,8 @@ pub struct Client {
     dialogue: VecDeque<Step>,
     /// The server waits for the data.
     opened: bool,
+    /// The server has the whole file, and said so: the data connection is no matter of the dialogue any more.
+    stored: bool,
     down: VecDeque<(LinkId, StreamRequest)>,
     up: VecDeque<FilesIndication>,
 }
@@ -53,6 +55,7 @@ impl Client {
             data: Pipe::default(),
             dialogue: VecDeque::new(),
             opened: false,
+            stored: false,
             down: VecDeque::new(),
             up: VecDeque::new(),
         }
@@ -96,6 +99,7 @@ impl Client {
         if line.split(' ').next().and_then(|code| code.parse().ok()) != Some(step.answer) {
             return self.fail(format!("instead of {}: {line}", step.answer));
         }
+        self.stored |= step.reached == Some(Point::Stored);
         self.up.extend(step.reached.map(FilesIndication::Reached));
         match step.then {
             Then::Say(words) if words.is_empty() => self.control.ends = true,
@@ -158,7 +162,7 @@ impl Client {
         match said {
             StreamIndication::Connected => self.data.link = Some(link),
             StreamIndication::Room(room) if self.data.is(link) => self.data.room = room,
-            StreamIndication::Closed(why) if why != CloseReason::Finished => {
+            StreamIndication::Closed(why) if why != CloseReason::Finished && !self.stored => {
                 self.fail(format!("the data connection: {why:?}"));
             }
             // A server that stores has nothing to say here.

@@ -92,7 +92,10 @@ struct Pipe {
     link: Option<LinkId>,
     room: u64,
     waiting: BytesMut,
+    /// Nothing more is written: it is closed when what waits is handed over.
     ends: bool,
+    /// The other side heard, or hears next, that it is closed.
+    closed: bool,
     line: Vec<u8>,
 }
 
@@ -105,8 +108,17 @@ impl Pipe {
         self.link == Some(link)
     }
 
+    /// Nothing, once it ends: a connection that is being closed takes no more.
     fn write(&mut self, bytes: &[u8]) {
-        self.waiting.extend_from_slice(bytes);
+        if !self.ends {
+            self.waiting.extend_from_slice(bytes);
+        }
+    }
+
+    /// The connection is over, whoever ended it.
+    fn lose(&mut self) {
+        self.waiting.clear();
+        (self.ends, self.closed) = (true, true);
     }
 
     /// What there is room for, and the end when nothing is left.
@@ -117,8 +129,7 @@ impl Pipe {
             self.room -= bytes as u64;
             down.push_back((link, StreamRequest::Write(self.waiting.split_to(bytes).freeze())));
         }
-        if self.ends && self.waiting.is_empty() {
-            self.ends = false;
+        if self.ends && self.waiting.is_empty() && !core::mem::replace(&mut self.closed, true) {
             down.push_back((link, StreamRequest::Close));
         }
     }

@@ -22,6 +22,8 @@ pub struct Server {
     storing: bool,
     /// It said that it waits for the data.
     opened: bool,
+    /// It has the whole file, and said so: what becomes of the data connection is no matter of the dialogue any more.
+    stored: bool,
     file: BytesMut,
     down: VecDeque<(LinkId, StreamRequest)>,
     up: VecDeque<FilesIndication>,
@@ -38,6 +40,7 @@ impl Server {
             passive: false,
             storing: false,
             opened: false,
+            stored: false,
             file: BytesMut::new(),
             down: VecDeque::new(),
             up: VecDeque::new(),
@@ -50,6 +53,9 @@ impl Server {
     }
 
     fn hear_command(&mut self, line: &str) {
+        if self.control.ends {
+            return;
+        }
         let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
         match command {
             "USER" => self.say("331 Please specify the password."),
@@ -104,8 +110,9 @@ impl Server {
                 self.down.push_back((link, StreamRequest::Close));
                 self.up.push_back(FilesIndication::Stored(core::mem::take(&mut self.file).freeze()));
                 self.say("226 Transfer complete.");
+                self.stored = true;
             }
-            StreamIndication::Closed(why) if why != CloseReason::Finished => {
+            StreamIndication::Closed(why) if why != CloseReason::Finished && !self.stored => {
                 self.say("426 Failure reading network stream.");
             }
             _ => {}
@@ -123,6 +130,7 @@ impl Server {
                     None => self.down.extend(self.control.link.map(|link| (link, StreamRequest::Abort))),
                 }
             }
+            StreamIndication::Closed(_) => self.control.lose(),
             _ => {}
         }
     }
@@ -212,6 +220,71 @@ mod tests {
         let (answers, others) = told(&[b'x'; 513]);
         assert_eq!(code(&answers), "220", "{answers}");
         assert!(others.contains(&StreamRequest::Abort), "{others:?}");
+    }
+
+    /// A server that has been sent three bytes, up to the end of the data, and what it has said so far is read.
+    fn served() -> Server {
+        let mut server = Server::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
+        let lines = Bytes::from_static(b"PORT 44,0,0,1,195,80\r\nSTOR test.dat\r\n");
+        for said in [StreamIndication::Connected, StreamIndication::Room(4096), StreamIndication::Data(lines)]
+        {
+            server.handle_indication(Instant::ZERO, (CALLER, said));
+        }
+        let data = StreamIndication::Data(Bytes::from_static(b"abc"));
+        for said in [StreamIndication::Connected, data, StreamIndication::PeerClosed] {
+            server.handle_indication(Instant::ZERO, (DATA, said));
+        }
+        assert_eq!(server.poll_indication(), Some(FilesIndication::Stored(Bytes::from_static(b"abc"))));
+        assert_eq!(code(&written(&mut server)), "226");
+        server
+    }
+
+    /// What it writes to its client.
+    fn written(server: &mut Server) -> String {
+        let mut words = String::new();
+        while let Some((_, request)) = server.poll_request(Instant::ZERO) {
+            if let StreamRequest::Write(bytes) = request {
+                words.push_str(&String::from_utf8_lossy(&bytes));
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn a_data_connection_that_breaks_behind_the_whole_file_changes_nothing() {
+        for why in [CloseReason::TimedOut, CloseReason::Reset] {
+            let mut server = served();
+            server.handle_indication(Instant::ZERO, (DATA, StreamIndication::Closed(why)));
+            assert_eq!(written(&mut server), "", "the file is stored: {why:?}");
+            let mut server = served();
+            let quit = StreamIndication::Data(Bytes::from_static(b"QUIT\r\n"));
+            server.handle_indication(Instant::ZERO, (CALLER, quit));
+            assert_eq!(code(&written(&mut server)), "221");
+            server.handle_indication(Instant::ZERO, (DATA, StreamIndication::Closed(why)));
+            assert_eq!(written(&mut server), "", "nothing is said after the end: {why:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_to_a_client_that_is_gone() {
+        let mut server = Server::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
+        let lines = Bytes::from_static(b"PORT 44,0,0,1,195,80\r\nSTOR test.dat\r\n");
+        for said in [StreamIndication::Connected, StreamIndication::Room(4096), StreamIndication::Data(lines)]
+        {
+            server.handle_indication(Instant::ZERO, (CALLER, said));
+        }
+        written(&mut server);
+        server.handle_indication(Instant::ZERO, (CALLER, StreamIndication::Closed(CloseReason::Reset)));
+        for said in [StreamIndication::Connected, StreamIndication::Closed(CloseReason::TimedOut)] {
+            server.handle_indication(Instant::ZERO, (DATA, said));
+        }
+        assert_eq!(written(&mut server), "");
+    }
+
+    #[test]
+    fn what_is_asked_for_behind_quit_is_not_answered() {
+        let (answers, _) = told(b"QUIT\r\nNOOP\r\n");
+        assert_eq!(code(&answers), "221", "{answers}");
     }
 
     #[test]

@@ -144,6 +144,20 @@ mod tests {
         }
     }
 
+    /// A quarter of the frames is lost, so that some sessions fail and some data connections break behind the last byte; none does
+    /// more than fail.
+    #[test]
+    fn whatever_is_lost_a_session_ends() {
+        let mut stored = 0;
+        for seed in 0..300 {
+            let mut session = session(Opening::Server, Carriage::Unconnected, Errors::None);
+            session.internet.loss = 0.25;
+            let moments = session.play(seed);
+            stored += u32::from(moments.is_some_and(|at| at.left_s >= at.stored_s));
+        }
+        assert!(stored > 100, "{stored} of 300 end with the file stored");
+    }
+
     #[test]
     fn bit_errors_are_mended() {
         for carriage in [Carriage::Unconnected, Carriage::Connected] {
