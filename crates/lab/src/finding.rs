@@ -1,10 +1,11 @@
 //! What an experiment hands to whoever shows it: records, a page, and what the terminal says.
 
+use crate::ledger;
 use crate::record::{Experiment, Params, Record, Run, Value};
-use crate::report::{Bar, Block, LedgerChart, Report, Share};
+use crate::report::{Bar, Block, LedgerChart, Report, Share, figure, with_error};
 use crate::run::Outcome;
+use crate::stats::{self, Summary};
 use crate::trace::CapturedFrame;
-use crate::{ledger, stats};
 
 /// The result of an experiment.
 #[derive(Clone, Debug, Default)]
@@ -40,8 +41,9 @@ const METRICS: &[Metric] = &[
         Some(outcome.goodput_with_keepalives()).filter(|_| outcome.lingered)
     }),
     ("delivered", "share of runs", |outcome| Some(f64::from(u8::from(outcome.delivered)))),
-    ("limit_s", "s", |outcome| Some(limit_of(outcome))),
-    ("limit_streaming_s", "s", |outcome| Some(outcome.limit.streaming_s)),
+    ("error_free_s", "s", |outcome| Some(outcome.bound().error_free_s)),
+    ("limit_s", "s", |outcome| Some(outcome.bound().mean_s)),
+    ("limit_streaming_s", "s", |outcome| Some(outcome.limit.streaming.mean_s)),
     ("retransmissions", "segments", |outcome| Some(count(outcome, "tcp_retransmissions"))),
     ("timeouts", "timeouts", |outcome| Some(count(outcome, "tcp_timeouts"))),
     ("damaged_frames", "frames", |outcome| {
@@ -56,9 +58,49 @@ const METRICS: &[Metric] = &[
     ("events", "events", |outcome| Some(outcome.events as f64)),
 ];
 
-/// What the channel itself needs for what this run did: bundles stop at every node.
-fn limit_of(outcome: &Outcome) -> f64 {
-    outcome.limit.store_and_forward_s
+/// What the channel itself needs for what these runs did, seconds: a single run is held against its time without errors, the
+/// mean of several against the mean that errors leave.
+///
+/// # Panics
+/// Without a run.
+pub fn limit_s(outcomes: &[&Outcome]) -> f64 {
+    let whole = outcomes.iter().all(|outcome| outcome.is_stored_whole());
+    let bound = |outcome: &&Outcome| match whole {
+        true => outcome.limit.store_and_forward,
+        false => outcome.limit.streaming,
+    };
+    match outcomes {
+        [single] => bound(single).error_free_s,
+        many => stats::mean(&many.iter().map(|outcome| bound(outcome).mean_s).collect::<Vec<f64>>()),
+    }
+}
+
+/// Why runs that arrived were faster on average than the channel allows, by more than their interval; none if they were not.
+/// No protocol is so fast for long: such runs are too few, or chosen by what befell them.
+pub fn beyond_limit(outcomes: &[&Outcome]) -> Option<String> {
+    let arrived: Vec<&Outcome> = outcomes.iter().copied().filter(|outcome| outcome.delivered).collect();
+    let times = samples(&arrived, "transfer_s");
+    if times.len() < 2 {
+        return None;
+    }
+    let (time, limit_s) = (Summary::of(&times), limit_s(&arrived));
+    let (_, most_s) = time.interval();
+    let missing = outcomes.len() - arrived.len();
+    // Equal times are summed in another order than the limit's.
+    (most_s < limit_s * (1.0 - 1e-9)).then(|| {
+        let why = match missing {
+            0 => format!("its {} runs met fewer errors than are to be expected", times.len()),
+            _ => format!(
+                "{missing} of its {} runs did not arrive and do not count, and those that did met fewer errors",
+                outcomes.len()
+            ),
+        };
+        format!(
+            "{} s are less than the {} s that the channel needs on average: {why}",
+            with_error(&time),
+            figure(limit_s)
+        )
+    })
 }
 
 fn count(outcome: &Outcome, name: &str) -> f64 {
@@ -91,20 +133,22 @@ pub fn pairs(ours: &[&Outcome], theirs: &[&Outcome], metric: &str) -> (Vec<f64>,
 }
 
 /// The record of a metric over runs, the limit of the same runs beside transfer times and goodputs; none where no run has
-/// it.
+/// it. The limit of a goodput is that without errors: the mean of quotients has no other.
 pub fn record_of(series: &str, params: &Params, outcomes: &[&Outcome], metric: &str) -> Option<Record> {
     let (name, unit, value) =
         METRICS.iter().find(|(name, ..)| *name == metric).expect("a metric of the table");
-    let (found, limits): (Vec<f64>, Vec<f64>) =
-        outcomes.iter().filter_map(|outcome| Some((value(outcome)?, limit_of(outcome)))).unzip();
+    let (found, measured): (Vec<f64>, Vec<&Outcome>) =
+        outcomes.iter().filter_map(|outcome| Some((value(outcome)?, *outcome))).unzip();
     if found.is_empty() {
         return None;
     }
     let record = Record::of(series, params.clone(), *name, *unit, &found);
-    let limit = stats::mean(&limits);
     Some(match metric {
-        "transfer_s" => record.with_limit(limit),
-        "goodput_byte_per_s" if limit > 0.0 => record.with_limit(outcomes[0].file_bytes as f64 / limit),
+        "transfer_s" => record.with_limit(limit_s(&measured)),
+        "goodput_byte_per_s" => {
+            let most = |outcome: &&Outcome| outcome.file_bytes as f64 / outcome.bound().error_free_s;
+            record.with_limit(stats::mean(&measured.iter().map(most).collect::<Vec<f64>>()))
+        }
         _ => record,
     })
 }
@@ -164,6 +208,7 @@ pub fn point_name(params: &Params) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limit::Bound;
     use crate::run::{Setup, Wanted};
     use crate::scenario::Scenario;
     use std::path::Path;
@@ -191,12 +236,31 @@ mod tests {
         let with_limits: Vec<Outcome> = timed(1)
             .into_iter()
             .map(|mut outcome| {
-                outcome.limit.store_and_forward_s = if outcome.run == 1 { 1000.0 } else { 2.0 };
+                let mean_s = if outcome.run == 1 { 1000.0 } else { 2.0 };
+                outcome.limit.store_and_forward = Bound { error_free_s: 1.0, mean_s };
                 outcome
             })
             .collect();
         let all: Vec<&Outcome> = with_limits.iter().collect();
         let record = record_of("tcp", &Params::new(), &all, "transfer_s").expect("three runs have it");
         assert_eq!((record.n, record.limit), (3, Some(2.0)));
+        let record = record_of("tcp", &Params::new(), &all[3..], "transfer_s").expect("one run has it");
+        assert_eq!(record.limit, Some(1.0), "a single run is held against its time without errors");
+        // Times of 0, 2 and 3 s have a wide interval; of 1.5 s three times, none.
+        assert_eq!(beyond_limit(&all), None);
+        let timed = |seconds: f64| -> Vec<Outcome> {
+            let with_time = |outcome: &Outcome| Outcome {
+                transfer_s: outcome.delivered.then_some(seconds),
+                ..outcome.clone()
+            };
+            with_limits.iter().map(with_time).collect()
+        };
+        let equal = timed(1.5);
+        let words = beyond_limit(&equal.iter().collect::<Vec<_>>()).expect("nobody is so fast");
+        assert!(
+            words.starts_with("1.5 ± 0 s are less than the 2 s") && words.contains("1 of its 4 runs"),
+            "{words}"
+        );
+        assert_eq!(beyond_limit(&timed(2.0).iter().collect::<Vec<_>>()), None);
     }
 }

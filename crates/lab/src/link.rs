@@ -12,6 +12,7 @@ use crate::limit;
 use crate::toml_text::{self, merge};
 use longwire_proto::ax25;
 use longwire_proto::time::Duration;
+use longwire_sim::{Direction, Errors, GilbertElliott};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use toml::Table;
@@ -220,13 +221,7 @@ impl LinkProfile {
 
     /// The mean bit-error rate forward.
     pub fn mean_ber(&self) -> f64 {
-        match self.bursts {
-            None => self.ber,
-            Some(bursts) => {
-                let weighted = bursts.good_ber * bursts.good_bits + bursts.bad_ber * bursts.bad_bits;
-                weighted / (bursts.good_bits + bursts.bad_bits)
-            }
-        }
+        self.errors(Direction::Forward).mean_ber()
     }
 
     /// What a station on it knows of its channel and the longest key-up there; none on a line.
@@ -234,11 +229,18 @@ impl LinkProfile {
         self.radio.as_ref().map(|radio| (radio.believed(self), radio.key_up_max()))
     }
 
-    /// What of a frame may be payload, bytes: on a line, all but the headers of IP and TCP.
-    fn payload_max_bytes(&self) -> u32 {
-        match self.radio {
-            Some(_) => self.mtu_bytes,
-            None => self.mtu_bytes - limit::HEADER_BYTES,
+    /// How bits go wrong in this direction.
+    pub fn errors(&self, direction: Direction) -> Errors {
+        let ber = if direction == Direction::Forward { self.ber } else { self.back_ber.unwrap_or(self.ber) };
+        match self.bursts {
+            Some(bursts) => Errors::GilbertElliott(GilbertElliott {
+                good_bits_mean: bursts.good_bits,
+                bad_bits_mean: bursts.bad_bits,
+                good_ber: bursts.good_ber,
+                bad_ber: bursts.bad_ber,
+            }),
+            None if ber > 0.0 => Errors::Ber(ber),
+            None => Errors::None,
         }
     }
 
@@ -246,13 +248,17 @@ impl LinkProfile {
     pub fn hop(&self, outages: Vec<(f64, f64)>) -> limit::Hop {
         let scheduled = self.delay_schedule.iter().map(|point| point.delay_ms);
         let soonest = scheduled.reduce(f64::min).unwrap_or(self.delay_ms);
-        let header_bytes = if self.radio.is_some() { limit::AX25_BYTES } else { limit::HEADER_BYTES };
+        // The longest information field is that of a frame, and the longest packet one with its headers.
+        let (header_bytes, payload_max_bytes) = match self.radio {
+            Some(_) => (limit::AX25_BYTES, self.mtu_bytes),
+            None => (limit::IP_BYTES, self.mtu_bytes - limit::IP_BYTES),
+        };
         limit::Hop {
             rate_bps: self.rate_bps as f64,
             delay_s: soonest / 1e3,
-            ber: self.mean_ber(),
+            errors: self.errors(Direction::Forward),
             header_bytes,
-            payload_max_bytes: self.payload_max_bytes(),
+            payload_max_bytes,
             keying: self.radio.as_ref().map(|radio| radio.keying(self)),
             outages,
         }

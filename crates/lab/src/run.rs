@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::ledger::{Ledger, Way};
-use crate::limit::{self, Limit};
+use crate::limit::{self, Bound, Limit};
 use crate::link::{FrameCheck, LinkProfile};
 use crate::report::figure;
 use crate::scenario::{Outage, OutageFrom, Scenario};
@@ -19,8 +19,8 @@ use longwire_proto::rng::Rng;
 use longwire_proto::service::InterfaceId;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
-    Airtime, ChannelConfig, ChannelId, ClockConfig, Delay, DelayPoint, Direction, DiskConfig, Errors, Fate,
-    Fault, Fcs, FrameRecord, GilbertElliott, LineConfig, NodeId, Pause, Simulation, Window,
+    Airtime, ChannelConfig, ChannelId, ClockConfig, Delay, DelayPoint, Direction, DiskConfig, Fate, Fault,
+    Fcs, FrameRecord, LineConfig, NodeId, Pause, Simulation, Window,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -29,6 +29,9 @@ use std::sync::{Arc, Mutex};
 pub const ONWARD: InterfaceId = InterfaceId(1);
 /// The interface of a node that leads towards the source.
 pub const INWARD: InterfaceId = InterfaceId(0);
+
+/// What is lost where times are rounded to nanoseconds, and sums of them to what a float holds, seconds.
+const ROUNDING_S: f64 = 1e-6;
 
 /// A scenario, ready to run: links resolved, files read, stack assembled.
 #[derive(Clone)]
@@ -133,6 +136,34 @@ impl Outcome {
     /// Bytes of the files over the time they took, byte/s; zero if they did not arrive.
     pub fn goodput(&self) -> f64 {
         self.transfer_s.map_or(0.0, |seconds| self.file_bytes as f64 / seconds)
+    }
+
+    /// Every node had all files whole before it passed the first byte on.
+    pub fn is_stored_whole(&self) -> bool {
+        self.hops.windows(2).all(|pair| match (pair[0].data_s, pair[1].data_s) {
+            (Some((_, last)), Some((first, _))) => first >= last,
+            _ => false,
+        })
+    }
+
+    /// What the channel itself would have needed for what this run did: with the files stored at every node, or passed on as
+    /// they came.
+    pub fn bound(&self) -> Bound {
+        if self.is_stored_whole() { self.limit.store_and_forward } else { self.limit.streaming }
+    }
+
+    /// A run that is faster than its channel is a fault of this program.
+    ///
+    /// # Panics
+    /// If it is.
+    fn check_limit(&self) {
+        let (Some(seconds), least) = (self.transfer_s, self.limit.streaming.error_free_s) else { return };
+        assert!(
+            !self.delivered || seconds + ROUNDING_S >= least,
+            "run {} (seed {}) took {seconds} s, and the channel alone {least} s without an error",
+            self.run,
+            self.seed
+        );
     }
 
     /// From the first byte of a file on the last hop to the end of the transfer.
@@ -245,7 +276,7 @@ impl Setup {
             queue_bytes: link.queue_bytes,
             backpressure: !link.tail_drop,
             mtu_bytes: link.mtu_bytes,
-            errors: errors(link, direction),
+            errors: link.errors(direction),
             fcs: match link.fcs {
                 FrameCheck::None => Fcs::None,
                 FrameCheck::Crc16 => Fcs::Crc16,
@@ -255,21 +286,6 @@ impl Setup {
             announced: outages.clone().any(|outage| outage.announced),
             ..LineConfig::default()
         }
-    }
-}
-
-/// The bit errors of a link in this direction.
-fn errors(link: &LinkProfile, direction: Direction) -> Errors {
-    let ber = if direction == Direction::Forward { link.ber } else { link.back_ber.unwrap_or(link.ber) };
-    match link.bursts {
-        Some(bursts) => Errors::GilbertElliott(GilbertElliott {
-            good_bits_mean: bursts.good_bits,
-            bad_bits_mean: bursts.bad_bits,
-            good_ber: bursts.good_ber,
-            bad_ber: bursts.bad_ber,
-        }),
-        None if ber > 0.0 => Errors::Ber(ber),
-        None => Errors::None,
     }
 }
 
@@ -503,7 +519,7 @@ impl<'a> Stage<'a> {
         let file_bytes = setup.files.iter().map(|file| file.len() as u64).sum();
         let path: Vec<limit::Hop> =
             setup.links.iter().zip(&hops).map(|(link, hop)| link.hop(hop.outages.clone())).collect();
-        Outcome {
+        let outcome = Outcome {
             run,
             seed,
             delivered: self.missing == 0 && self.intact,
@@ -517,7 +533,9 @@ impl<'a> Stage<'a> {
             lingered: self.wanted.linger_s > 0.0,
             events,
             frames: captured(gathered.frames, &names),
-        }
+        };
+        outcome.check_limit();
+        outcome
     }
 }
 
@@ -536,7 +554,7 @@ fn add_channel(
         let config = ChannelConfig { forward: line(Direction::Forward), backward: line(Direction::Backward) };
         return simulation.add_channel(ends[0], ends[1], config);
     };
-    let config = radio.channel(link, Direction::BOTH.map(|direction| errors(link, direction)));
+    let config = radio.channel(link, Direction::BOTH.map(|direction| link.errors(direction)));
     let channel = simulation.add_radio(config, &ends);
     for (begin, end) in on_schedule(scheduled.iter(), hop) {
         simulation.fault_at(at(begin), Fault::Cut(channel));

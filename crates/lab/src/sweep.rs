@@ -117,7 +117,8 @@ impl Sweep<'_> {
         }
         let table = self.table();
         let report = self.report(&experiment, table.clone());
-        let summary = vec![Block::Text(self.lead()), Block::Table(table)];
+        let mut summary = vec![Block::Text(self.lead()), Block::Table(table)];
+        summary.extend(self.beyond_limit().into_iter().map(Block::Text));
         Finding { experiment, report, summary, traces }
     }
 
@@ -132,6 +133,17 @@ impl Sweep<'_> {
             if self.points().count() == 1 { "point" } else { "points" },
             if runs == 1 { "run" } else { "runs" },
         )
+    }
+
+    /// Points whose mean is below the limit, and why.
+    fn beyond_limit(&self) -> Vec<String> {
+        let of_point = |(batch, outcomes): (&Batch, Vec<&Outcome>)| {
+            let words = finding::beyond_limit(&outcomes)?;
+            let point = finding::point_name(&batch.params);
+            let at = if point.is_empty() { String::new() } else { format!(" at {point}") };
+            Some(format!("`{}`{at}: {words}.", batch.series))
+        };
+        self.points().filter_map(of_point).collect()
     }
 
     fn table(&self) -> Table {
@@ -165,7 +177,8 @@ impl Sweep<'_> {
     }
 
     fn report(&self, experiment: &Experiment, table: Table) -> Report {
-        let mut results = Section::new("Results").with(table);
+        let results = Section::new("Results").with(table);
+        let mut results = self.beyond_limit().into_iter().fold(results, Section::with);
         if let Some(plot) = self.plot(&experiment.records) {
             results = results.with(plot);
         }

@@ -49,7 +49,8 @@ fn every_stack_delivers_and_accounts_for_its_time() {
             }
             // Who draws its slot at once waits for nothing, and who keys up once may be so lucky.
             assert!(mean(&outcomes, |outcome| outcome.hops[0].ledgers[0].seconds("access")) > 0.0, "{text}");
-            let ratio = mean(&outcomes, |outcome| outcome.transfer_s.unwrap() / outcome.limit.streaming_s);
+            let ratio =
+                mean(&outcomes, |outcome| outcome.transfer_s.unwrap() / outcome.limit.streaming.mean_s);
             assert!(ratio > 1.0, "{text}: {ratio} times the limit");
             let repeated = mean(&outcomes, |outcome| outcome.hops[0].ledgers[0].seconds("repeated"));
             assert!(ber == "0" || repeated > 0.0, "{text}: errors cost something");
@@ -85,7 +86,7 @@ fn an_outage_costs_no_acknowledged_byte() {
             let hop = &outcome.hops[0];
             assert_eq!(hop.acknowledged_again_bytes, 0, "{name}");
             assert!((hop.ledgers[0].seconds("outage") - 300.0).abs() < 1e-6, "{name}");
-            assert!(outcome.transfer_s.unwrap() > outcome.limit.streaming_s, "{name}");
+            assert!(outcome.transfer_s.unwrap() > outcome.limit.streaming.error_free_s, "{name}");
         }
     }
     let scheduled = "stack = 'ax25cl'\n[[outage]]\nafter-s = 10\nlength-s = 50\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'";
@@ -100,7 +101,7 @@ fn relays_pass_bundles_on_over_two_channels() {
         );
         let outcome = play(&text, 0);
         assert!(outcome.delivered, "{name}: {:?}", outcome.missed);
-        assert!(outcome.transfer_s.unwrap() > outcome.limit.streaming_s);
+        assert!(outcome.transfer_s.unwrap() > outcome.limit.streaming.error_free_s);
         assert!(outcome.hops.iter().all(|hop| hop.frames > 0));
     }
 }

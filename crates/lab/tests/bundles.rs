@@ -26,7 +26,7 @@ fn a_relay_stores_the_whole_bundle_before_it_sends_it_on() {
         assert!(outcome.delivered, "{stack}");
         let (first, second) = (outcome.hops[0].data_s.unwrap(), outcome.hops[1].data_s.unwrap());
         assert!(second.0 >= first.1 + 2.0, "{stack}: {first:?} then {second:?}");
-        let ratio = outcome.transfer_s.unwrap() / outcome.limit.store_and_forward_s;
+        let ratio = outcome.transfer_s.unwrap() / outcome.limit.store_and_forward.error_free_s;
         assert!((1.0..1.4).contains(&ratio), "{stack}: {ratio} times the limit");
     }
 }

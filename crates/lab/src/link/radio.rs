@@ -155,7 +155,8 @@ impl RadioChannel {
     pub(super) fn keying(&self, link: &LinkProfile) -> Keying {
         let station = self.channel(link, [Errors::None; 2]).stations.remove(0);
         Keying {
-            before_s: station.access_mean().as_secs_f64() + station.tx_delay.as_secs_f64(),
+            access_s: station.access_mean().as_secs_f64(),
+            before_s: station.tx_delay.as_secs_f64(),
             after_s: station.tx_tail.as_secs_f64(),
             burst_max_s: self.key_up_max_s,
             frames_max: station.key_up_frames,

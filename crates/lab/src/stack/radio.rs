@@ -28,6 +28,7 @@ use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Datagrams, Frames, InterfaceId, LinkId, Many, Packets, Port, Storage};
 use longwire_proto::tcp::config::Profile;
+use longwire_proto::tcp::wire::{IPV4_HEADER_BYTES, TCP_HEADER_BYTES};
 use longwire_proto::tcpcl::{self, Packaging, PacketSession, Session};
 use longwire_proto::time::{Duration, Instant};
 use longwire_proto::uicl::{self, Group};
@@ -295,7 +296,7 @@ fn in_one_flight(links: &[LinkProfile]) -> Profile {
     const SEGMENTS: u32 = 32;
     let longest = links.iter().map(|link| link.mtu_bytes).min().unwrap_or(256);
     Profile {
-        receive_buffer_bytes: SEGMENTS * (longest - crate::limit::HEADER_BYTES),
+        receive_buffer_bytes: SEGMENTS * (longest - (IPV4_HEADER_BYTES + TCP_HEADER_BYTES) as u32),
         initial_window_segments: SEGMENTS,
         timestamps: false,
         ..linux_6_as_installed()

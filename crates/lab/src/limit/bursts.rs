@@ -1,0 +1,221 @@
+//! The most that a line can carry that is good or bad by turns (Gilbert 1960, Elliott 1963).
+//!
+//! A sender that knows the state of the line before each packet, and at once what becomes of it, is as well off as any can
+//! be. In each state it sends a packet of some length or lets a bit pass. With the best choice in each it carries so many
+//! bits of payload for each bit of time in the long run, its gain, and a moment in the good state is worth so many bits of
+//! payload more than one in the bad state, its lead. Both follow from the choices (policy iteration, R. A. Howard, Dynamic
+//! Programming and Markov Processes, 1960). For those found best,
+//!
+//! ```text
+//!   payload that a choice brings  <=  gain x bits that it takes + value of the state before - value of the state behind
+//! ```
+//!
+//! holds for every choice in either state. Summed over a transfer, whatever its sender does: a file of `s` bits takes
+//! `(s - lead) / gain` bits of time or more on average, and the lead may be won once more with each outage, behind which the
+//! line may be better than before.
+
+use longwire_sim::GilbertElliott;
+
+/// Rounds until no choice is better; each round is a better pair of choices, and two or three are usual.
+const ROUNDS_MAX: usize = 32;
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ceiling {
+    /// Payload bits for each bit of time in the long run.
+    pub gain: f64,
+    /// What the better state is worth more than the other, payload bits.
+    pub lead_bits: f64,
+    /// The packet's payload in the good state, bytes.
+    pub payload_bytes: u32,
+}
+
+impl Ceiling {
+    /// Bits of time that a file takes on average, at least, with so many outages.
+    pub fn bits_least(&self, bytes: u64, outages: usize) -> f64 {
+        ((8.0 * bytes as f64 - (outages as f64 + 1.0) * self.lead_bits) / self.gain).max(0.0)
+    }
+}
+
+/// A choice in a state: the payload bits that it brings on average, the bits that it takes, and how likely the line is in its
+/// other state behind it.
+#[derive(Clone, Copy)]
+struct Choice {
+    brings: f64,
+    takes: f64,
+    leaves: f64,
+    payload_bytes: u32,
+}
+
+/// What packets of up to `payload_max_bytes` bytes, each with `header_bytes` more, carry at best.
+///
+/// # Panics
+/// Where both states let nothing through.
+pub fn ceiling(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32) -> Ceiling {
+    let choices = choices(model, header_bytes, payload_max_bytes);
+    // To begin with: the longest packet while good, and nothing while bad.
+    let mut chosen = [choices[0][choices[0].len() - 1], choices[1][0]];
+    let mut best = worth(chosen);
+    for _ in 0..ROUNDS_MAX {
+        let (gain, lead) = best;
+        // Leaving the good state costs the lead, and leaving the bad one wins it.
+        let better = [(0, -lead), (1, lead)].map(|(state, other): (usize, f64)| {
+            let value = |choice: &Choice| choice.brings - gain * choice.takes + other * choice.leaves;
+            let most = choices[state].iter().max_by(|a, b| value(a).total_cmp(&value(b)));
+            *most.expect("a sender can always wait")
+        });
+        let found = worth(better);
+        if found.0 <= gain {
+            break;
+        }
+        (chosen, best) = (better, found);
+    }
+    let (gain, lead) = best;
+    assert!(gain > 0.0, "nothing ever arrives on this line: {model:?}");
+    Ceiling { gain, lead_bits: lead.abs(), payload_bytes: chosen[0].payload_bytes.max(1) }
+}
+
+/// Gain and lead of a sender with these choices, in the good state and in the bad one. For both, what they bring is what
+/// they take at this gain: `brings = gain takes + lead leaves` while good, `brings = gain takes - lead leaves` while bad.
+fn worth([good, bad]: [Choice; 2]) -> (f64, f64) {
+    let gain = (good.brings * bad.leaves + good.leaves * bad.brings)
+        / (good.takes * bad.leaves + good.leaves * bad.takes);
+    (gain, (gain * bad.takes - bad.brings) / bad.leaves)
+}
+
+/// All choices in the good state and in the bad one: first to wait for a bit, then packets, the shortest first.
+fn choices(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32) -> [Vec<Choice>; 2] {
+    let leave = [1.0 / model.good_bits_mean, 1.0 / model.bad_bits_mean];
+    let right = [1.0 - model.good_ber, 1.0 - model.bad_ber];
+    // One bit: it is right, and then the state may change.
+    let bit = [
+        [right[0] * (1.0 - leave[0]), right[0] * leave[0]],
+        [right[1] * leave[1], right[1] * (1.0 - leave[1])],
+    ];
+    let byte = squared(squared(squared(bit)));
+    // How much of the state is forgotten over a stretch, and over two: so reckoned, very rare changes are not rounded away.
+    let over_both = |one: f64, other: f64| one + (1.0 - one) * other;
+    let twice = |one: f64| over_both(one, one);
+    let forgotten_a_byte = twice(twice(twice(leave[0] + leave[1])));
+    let share_of_other = [leave[0], leave[1]].map(|leave_own| leave_own / (leave[0] + leave[1]));
+    let mut found = leave.map(|leaves| vec![Choice { brings: 0.0, takes: 1.0, leaves, payload_bytes: 0 }]);
+    let (mut arrives, mut forgotten) = ([1.0, 1.0], 0.0);
+    for length in 1..=header_bytes + payload_max_bytes {
+        arrives = [0, 1].map(|state: usize| byte[state][0] * arrives[0] + byte[state][1] * arrives[1]);
+        forgotten = over_both(forgotten, forgotten_a_byte);
+        let Some(payload) = length.checked_sub(header_bytes).filter(|payload| *payload > 0) else { continue };
+        for state in [0, 1] {
+            found[state].push(Choice {
+                brings: 8.0 * f64::from(payload) * arrives[state],
+                takes: 8.0 * f64::from(length),
+                leaves: share_of_other[state] * forgotten,
+                payload_bytes: payload,
+            });
+        }
+    }
+    found
+}
+
+/// A matrix times itself.
+fn squared(m: [[f64; 2]; 2]) -> [[f64; 2]; 2] {
+    let entry = |row: usize, column: usize| m[row][0] * m[0][column] + m[row][1] * m[1][column];
+    [[entry(0, 0), entry(0, 1)], [entry(1, 0), entry(1, 1)]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_proto::rng::Rng;
+
+    const HEADER: u32 = 28;
+
+    fn model(good_bits_mean: f64, bad_bits_mean: f64, good_ber: f64, bad_ber: f64) -> GilbertElliott {
+        GilbertElliott { good_bits_mean, bad_bits_mean, good_ber, bad_ber }
+    }
+
+    /// The packets of a file, sent bit by bit over such a line, each until it is right: bits of time.
+    fn sent(model: &GilbertElliott, bytes: u32, payload: u32, waits: bool, rng: &mut Rng) -> f64 {
+        let (leave, wrong) =
+            ([1.0 / model.good_bits_mean, 1.0 / model.bad_bits_mean], [model.good_ber, model.bad_ber]);
+        let mut state = usize::from(rng.chance(leave[0] / (leave[0] + leave[1])));
+        let (mut left, mut took) = (bytes, 0u64);
+        while left > 0 {
+            if waits && state == 1 {
+                state = usize::from(!rng.chance(leave[1]));
+                took += 1;
+                continue;
+            }
+            let payload = payload.min(left);
+            let mut intact = true;
+            for _ in 0..8 * (payload + HEADER) {
+                intact &= !rng.chance(wrong[state]);
+                if rng.chance(leave[state]) {
+                    state = 1 - state;
+                }
+                took += 1;
+            }
+            left -= if intact { payload } else { 0 };
+        }
+        took as f64
+    }
+
+    #[test]
+    fn one_state_twice_is_no_bursts_at_all() {
+        for ber in [0.0, 1e-6, 1e-4] {
+            let same = ceiling(&model(5_000.0, 300.0, ber, ber), HEADER, 1472);
+            let payloads = (1..=1472u32).map(|payload| {
+                let bits = 8.0 * f64::from(payload + HEADER);
+                8.0 * f64::from(payload) / bits * libm::exp(bits * libm::log1p(-ber))
+            });
+            let expected = payloads.fold(0.0, f64::max);
+            assert!((same.gain / expected - 1.0).abs() < 1e-9, "{same:?}, expected {expected}");
+            assert!(same.lead_bits < 1e-3, "{same:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_bad_half_of_the_time_and_then_dead_carries_half() {
+        let half = ceiling(&model(1e7, 1e7, 0.0, 0.5), HEADER, 1472);
+        assert!((half.gain / (0.5 * 1472.0 / 1500.0) - 1.0).abs() < 0.01, "{half:?}");
+        // The lead is what would have been carried while it is waited for.
+        assert!((half.lead_bits / (half.gain * 1e7) - 1.0).abs() < 0.01, "{half:?}");
+        // Good and bad are names.
+        let turned = ceiling(&model(1e7, 1e7, 0.5, 0.0), HEADER, 1472);
+        assert!((turned.gain / half.gain - 1.0).abs() < 1e-3, "{turned:?}");
+    }
+
+    #[test]
+    fn changes_that_hardly_ever_come_are_not_rounded_away() {
+        let rare = ceiling(&model(1e18, 1e18, 0.0, 0.5), HEADER, 1472);
+        assert!((rare.gain / (0.5 * 1472.0 / 1500.0) - 1.0).abs() < 0.01, "{rare:?}");
+        assert_eq!(rare.bits_least(1_000_000, 0), 0.0, "all of a run may be good");
+    }
+
+    #[test]
+    fn no_sender_is_faster_on_average_and_the_best_comes_near() {
+        const RUNS: u32 = 60;
+        const BYTES: u32 = 5_000;
+        let mut rng = Rng::new(1);
+        for model in [
+            model(200_000.0, 500.0, 0.0, 0.3),
+            model(20_000.0, 5_000.0, 0.0, 0.1),
+            model(3_000.0, 3_000.0, 1e-5, 0.01),
+            model(5_000.0, 5_000.0, 1e-5, 5e-4),
+        ] {
+            let found = ceiling(&model, HEADER, 1472);
+            let least = found.bits_least(BYTES.into(), 0);
+            let mut fastest = f64::INFINITY;
+            for payload in [found.payload_bytes, found.payload_bytes / 3 + 1, 2 * found.payload_bytes] {
+                for waits in [true, false] {
+                    let runs: Vec<f64> =
+                        (0..RUNS).map(|_| sent(&model, BYTES, payload, waits, &mut rng)).collect();
+                    let summary = crate::stats::Summary::of(&runs);
+                    let (mean, noise) = (summary.mean, 2.0 * summary.ci95.expect("many runs"));
+                    assert!(mean + noise > least, "{model:?} {payload}: {mean} bits, but {least}");
+                    fastest = fastest.min(mean - noise);
+                }
+            }
+            assert!(least > 0.7 * fastest, "{model:?}: {least} is far from {fastest}");
+        }
+    }
+}
