@@ -2,6 +2,7 @@
 
 use longwire_lab::run::{Outcome, Setup, Wanted};
 use longwire_lab::scenario::Scenario;
+use longwire_proto::tcp::config::Profile;
 use std::path::Path;
 
 fn play(text: &str, run: u32) -> Outcome {
@@ -33,6 +34,44 @@ fn the_same_run_gives_the_same_outcome_and_another_run_another() {
     assert_eq!((first.transfer_s, &first.tally), (again.transfer_s, &again.tally));
     assert_ne!(first.transfer_s, other.transfer_s);
     assert!(first.hops[0].damaged_frames > 0);
+}
+
+/// The smallest packets that a link may have are enough for the options of a segment and some bytes of data.
+#[test]
+fn every_mtu_that_a_link_may_have_carries_a_file() {
+    for mtu in [64, 65, 80, 103, 104, 128] {
+        for variant in ["linux-6", "linux-6-64k", "rfc5681", "tuned"] {
+            let text = format!(
+                "stack = 'tcp/{variant}'\nduration-limit-s = 3000\n[[link]]\nprofile = 'lan'\nrate-bps = 115200\nber = 1e-5\n\
+                 mtu-bytes = {mtu}\n[workload]\nbytes = 5000"
+            );
+            let outcome = play(&text, 0);
+            assert!(outcome.delivered, "{variant}, MTU {mtu}: {:?}", outcome.missed);
+        }
+    }
+    for variant in ["frames-tuned", "link-k4"] {
+        let text = format!(
+            "stack = 'tcp-ax25/{variant}'\nduration-limit-s = 3000\n[[link]]\nprofile = 'ax25-9600'\nmtu-bytes = 64\n\
+             [workload]\nbytes = 2000"
+        );
+        let outcome = play(&text, 0);
+        assert!(outcome.delivered, "{variant}: {:?}", outcome.missed);
+    }
+}
+
+/// Without timestamps a SYN that was repeated leaves no sample. A round trip of 10 s is longer than the 3 s of RFC 6298 5.7, but
+/// not than what two SYNs have backed the timer off to.
+#[test]
+fn a_repeated_syn_does_not_make_data_time_out_falsely() {
+    let profile = longwire_lab::toml_text::to_table(&Profile::ns3_2010());
+    let text =
+        "stack = 'tcp'\n[[link]]\nprofile = 'cislunar'\nber = 0\ndelay-ms = 5000\n[workload]\nbytes = 20000";
+    let mut scenario = Scenario::parse(text, "test").unwrap();
+    scenario.settings.insert("tcp".into(), toml::Value::Table(profile));
+    let outcome = Setup::new(scenario, Path::new(".")).unwrap().run(0, Wanted::default());
+    assert!(outcome.delivered);
+    assert!(outcome.tally["tcp_timeouts"] >= 2, "the SYN is repeated twice");
+    assert_eq!(outcome.tally["tcp_retransmissions"], 0, "nothing was lost");
 }
 
 #[test]

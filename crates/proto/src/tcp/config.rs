@@ -394,8 +394,12 @@ impl Profile {
         }
     }
 
-    /// ns-3 as it was around 2010: 536-byte segments, NewReno without SACK, both the minimum timeout and the
+    /// The defaults that ns-3 had around 2010: 536-byte segments, NewReno without SACK, both the minimum timeout and the
     /// delayed acknowledgement at 0.2 s, six retries.
+    ///
+    /// Checked against nothing: it has the numbers of ns-3, not its code, and is no stand-in for a run of it. At 5 Mbit/s and
+    /// 10 ms one way it takes 0.07 to 1.4 times as long as ns-3 did: at a bit-error rate of 1e-5 ns-3 took 321 s for what takes
+    /// 21 s here, since every segment behind a loss timed out falsely there.
     pub fn ns3_2010() -> Profile {
         Profile {
             maximum_segment_bytes: 536,
@@ -420,6 +424,11 @@ impl Profile {
 
     /// A Linux kernel of today with `reno`: initial window 10, initial timeout 1 s, its own rule for the timeout,
     /// proportional rate reduction, undo.
+    ///
+    /// Checked beside Linux 6.18 over a link of 115,200 bit/s with delays of seconds: without errors within 0.5 %. Where packets
+    /// are lost it is 11 to 17 % slower, since RACK-TLP (RFC 8985) and F-RTO (RFC 5682) are not here. At 1.28 s one way: 156.4 s
+    /// against 133.5 at a bit-error rate of 1e-6, 681.0 against 604.4 at 1e-5; at 2 s: 231.9 against 209.6, 1027.8 against
+    /// 926.5.
     pub fn linux_6() -> Profile {
         Profile {
             initial_window_segments: 10,

@@ -239,6 +239,9 @@ pub(super) struct Connection {
 /// At most so many segments wait beyond holes for each that fits the window, and so many more.
 const PARTS_PER_SEGMENT: usize = 2;
 const PARTS_EXTRA: usize = 64;
+/// The smallest segment that is offered, and that a peer may ask for, bytes without headers: what packets of 64 bytes leave, of
+/// which timestamps take half. Packets of 68 bytes go everywhere (RFC 791 3.2).
+const SEGMENT_BYTES_MIN: u16 = 24;
 
 impl Connection {
     fn new(
@@ -250,7 +253,8 @@ impl Connection {
         rng: &mut Rng,
     ) -> Self {
         let headers = (IPV4_HEADER_BYTES + TCP_HEADER_BYTES) as u16;
-        let segment_offered = profile.maximum_segment_bytes.min(mtu_bytes.saturating_sub(headers)).max(64);
+        let fits = mtu_bytes.saturating_sub(headers);
+        let segment_offered = profile.maximum_segment_bytes.min(fits).max(SEGMENT_BYTES_MIN);
         let segment = u64::from(segment_offered);
         let buffer = receive_buffer(&profile);
         let parts_max = PARTS_PER_SEGMENT * (buffer as usize / segment as usize) + PARTS_EXTRA;
@@ -343,7 +347,7 @@ impl Connection {
     /// Both sides know each other's options: what they make of a full segment.
     pub(super) fn settle_segment(&mut self, peer_maximum: Option<u16>) {
         // RFC 9293 3.7.1: 536 where the peer says nothing.
-        let maximum = u64::from(peer_maximum.unwrap_or(536).max(64)).min(self.segment);
+        let maximum = u64::from(peer_maximum.unwrap_or(536).max(SEGMENT_BYTES_MIN)).min(self.segment);
         let options = if self.peer.timestamps { TIMESTAMP_OPTION_BYTES as u64 } else { 0 };
         self.segment = maximum - options;
         let threshold = self.congestion.threshold;

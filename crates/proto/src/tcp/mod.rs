@@ -14,8 +14,9 @@
 //! | RFC 5961 | challenge acknowledgements for doubtful resets, SYNs and acknowledgements |
 //! | RFC 3522 | a reduction is taken back when an echoed timestamp shows that it was for nothing |
 //!
-//! Not here: ECN, Fast Open, CUBIC, probes for lost tails (TLP) and time-based loss detection (RACK): the profiles of
-//! systems that have them come as near as the above allows. Window and keep-alive probes carry no data: they
+//! Not here: ECN, Fast Open, CUBIC, probes for lost tails (TLP) and time-based loss detection (RACK, RFC 8985), and finding
+//! out that a timeout was false (F-RTO, RFC 5682): the profiles of systems that have them come as near as the above allows,
+//! and say how near that is. Window and keep-alive probes carry no data: they
 //! repeat the sequence number before the next one, which every peer has to answer. R1 of RFC 9293 3.8.3 tells the
 //! network layer to look for another route; there is never another one here.
 //!

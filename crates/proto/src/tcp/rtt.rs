@@ -118,12 +118,19 @@ impl RttEstimator {
         self.base = smoothed + self.variation;
     }
 
-    /// The SYN was repeated and gave no sample (RFC 6298 5.7).
+    /// The SYN was repeated and gave no sample: data begin with 3 s at least (RFC 6298 5.7). By the standard's rule the timeout
+    /// stays as long as it was backed off to, since only a sample collapses it (5.5 and the last paragraph of 5): where 3 s are
+    /// shorter than the round trip, data would time out falsely until one is taken. Linux begins anew with 3 s, and lives
+    /// with that where its peer has no timestamps.
     pub(super) fn after_syn_timeout(&mut self) {
-        self.backoff = 0;
         if self.smoothed.is_none() {
-            self.base = self.base.max(nanos(RTO_AFTER_SYN_TIMEOUT));
+            let stands = match self.rule {
+                RtoRule::Rfc6298 => nanos(self.timeout()),
+                RtoRule::Linux => self.base,
+            };
+            self.base = stands.max(nanos(RTO_AFTER_SYN_TIMEOUT));
         }
+        self.backoff = 0;
     }
 
     /// The timer expired: the next one is twice as long (RFC 6298 5.5).
@@ -209,9 +216,32 @@ mod tests {
 
     #[test]
     fn a_lost_syn_leaves_three_seconds() {
-        let mut rtt = RttEstimator::new(&Profile::linux_6());
-        rtt.back_off();
-        rtt.after_syn_timeout();
-        assert_eq!(rtt.timeout(), Duration::from_secs(3));
+        for profile in [Profile::linux_6(), Profile::rfc5681()] {
+            let mut rtt = RttEstimator::new(&profile);
+            rtt.back_off();
+            rtt.after_syn_timeout();
+            assert_eq!(rtt.timeout(), Duration::from_secs(3));
+        }
+    }
+
+    #[test]
+    fn several_lost_syns_leave_what_the_timer_was_backed_off_to_until_there_is_a_sample() {
+        for (profile, seconds) in
+            [(Profile::ns3_2010(), 12), (Profile::rfc5681(), 4), (Profile::linux_6(), 3)]
+        {
+            let mut rtt = RttEstimator::new(&profile);
+            rtt.back_off();
+            rtt.back_off();
+            rtt.after_syn_timeout();
+            assert_eq!(rtt.timeout(), Duration::from_secs(seconds));
+            rtt.back_off();
+            assert_eq!(
+                rtt.timeout(),
+                Duration::from_secs(2 * seconds),
+                "data that are not heard of double it"
+            );
+            rtt.sample(Duration::from_millis(500), 1, 1);
+            assert!(rtt.timeout() <= Duration::from_millis(1500), "a sample collapses it");
+        }
     }
 }
