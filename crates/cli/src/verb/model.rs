@@ -98,7 +98,9 @@ struct Ax25 {
     /// Rate of the serial lines between hosts and TNCs, bit/s
     #[arg(long, value_name = "N", value_parser = rate)]
     serial: Option<f64>,
-    /// Whether both stations can be heard at once
+    /// Whether both stations can be heard at once: with `full` and a window of 2 or more, frames go out one behind the other
+    /// with the acknowledgements beside them; a window of 1 waits for each acknowledgement, as in half duplex, but for no slot
+    /// and no TXTAIL
     #[arg(long, value_name = "HOW", value_parser = word(Duplex::NAMES))]
     duplex: Option<Duplex>,
     /// Transmissions before the first window: 2 to connect

@@ -28,6 +28,12 @@ pub(super) const FLAT: f64 = 0.10;
 pub(super) const GROWTH: f64 = 1.25;
 /// `never`: less than this share.
 pub(super) const RARE: f64 = 0.01;
+/// `grow`, `fall`: a mean window changes by so many frames at least.
+const FALL_FRAMES: f64 = 0.5;
+/// A mean window may stray by so much, frames.
+const NOISE_FRAMES: f64 = 0.1;
+/// `much more`: so many times at least.
+pub(super) const MUCH: f64 = 2.0;
 const TAPR: [&str; 2] = ["MFJ", "Spirit"];
 const QUICK: [&str; 3] = ["TNC3S", "TNC7multi", "DLC7"];
 
@@ -70,9 +76,10 @@ fn frames(values: &[f64]) -> String {
     values.iter().map(|value| format!("{value:.1}")).collect::<Vec<String>>().join(", ")
 }
 
-/// Whether values fall, equal ones to within a tenth of a frame allowed.
-fn falls(values: &[f64]) -> bool {
-    values.windows(2).all(|pair| pair[1] <= pair[0] + 0.1)
+/// Whether mean windows fall: from the first to the last by so much or more, and no step rises by more than noise.
+fn falls(values: &[f64], by_frames: f64) -> bool {
+    let (Some(first), Some(last)) = (values.first(), values.last()) else { return false };
+    first - last >= by_frames && values.windows(2).all(|pair| pair[1] <= pair[0] + NOISE_FRAMES)
 }
 
 /// All of them.
@@ -190,9 +197,13 @@ fn slower(look: &Look<'_>) -> Vec<Statement> {
         ),
         said(
             "The sender matters much more than the recipient.",
-            "the best over the worst: more among senders",
-            of_senders > of_recipients,
-            format!("{of_senders:.2} among senders, {of_recipients:.2} among recipients"),
+            "the best are ahead of the worst by twice as much among senders",
+            of_senders - 1.0 >= MUCH * (of_recipients - 1.0),
+            format!(
+                "ahead by {:.0} % among senders, by {:.0} % among recipients",
+                100.0 * (of_senders - 1.0),
+                100.0 * (of_recipients - 1.0)
+            ),
         ),
     ]
 }
@@ -241,8 +252,10 @@ fn faster(look: &Look<'_>) -> Vec<Statement> {
     vec![
         said(
             "Senders at 9600: TF 2.1 is the slowest at either clock, TF 2.3 a little better.",
-            "in that order, at both clocks",
-            lower("TF 2.1", &["MFJ", "Spirit", "TF 2.3", "TF 2.7"]) && lower("TF 2.3", &["TF 2.7"]),
+            "in that order, at both clocks, and TF 2.3 within 25 % of TF 2.1",
+            lower("TF 2.1", &["MFJ", "Spirit", "TF 2.3", "TF 2.7"])
+                && lower("TF 2.3", &["TF 2.7"])
+                && FAST.iter().all(|machine| near(at("TF 2.1", machine), at("TF 2.3", machine), SIMILAR)),
             both_clocks(),
         ),
         said(
@@ -392,22 +405,25 @@ fn machines(look: &Look<'_>) -> Vec<Statement> {
         ),
         said(
             "At 38,400 Spirit-2 and KPC-9612+ are limited alike; TNC3 is above them, then TNC7, then DLC7.",
-            "in that order",
+            "within 25 % of each other; in that order",
             ceilings.iter().all(|machine| at(machine, FASTEST_BPS) < at("TNC3S", FASTEST_BPS))
+                && ceilings
+                    .iter()
+                    .all(|machine| near(at(machine, FASTEST_BPS), at(ceilings[0], FASTEST_BPS), SIMILAR))
                 && at("TNC3S", FASTEST_BPS) < at("TNC7multi", FASTEST_BPS)
                 && at("TNC7multi", FASTEST_BPS) < at("DLC7", FASTEST_BPS),
             words(&fast_names[2..], |index| at(fast_names[index + 2], FASTEST_BPS)),
         ),
         said(
             "Windows of TNC2D at 1200 and TNC2H at 9600 grow when frames are shorter.",
-            "the mean falls from 32 octets to 256",
-            falls(&of_2d) && falls(&of_2h),
+            "the mean falls by half a frame or more from 32 octets to 256",
+            falls(&of_2d, FALL_FRAMES) && falls(&of_2h, FALL_FRAMES),
             format!("TNC2D {}; TNC2H {}", frames(&of_2d), frames(&of_2h)),
         ),
         said(
             "With KPC-9612+ windows of 7 dominate at 256 octets; smaller ones come from 100 octets on.",
-            "over half are 7; the mean falls from 100 octets to 256",
-            kpc[6] > 0.5 && falls(&of_kpc[2..]) && of_kpc[5] < of_kpc[2],
+            "over half are 7 at 256; the mean falls by a tenth of a frame or more from 100 octets to 256",
+            kpc[6] > 0.5 && falls(&of_kpc[2..], NOISE_FRAMES),
             format!("{:.0} % are 7; {}", 100.0 * kpc[6], frames(&of_kpc)),
         ),
         said(
@@ -440,7 +456,16 @@ mod tests {
     #[test]
     fn orders_and_nearness_are_what_they_say() {
         assert!(near(100.0, 104.0, ALIKE) && near(104.0, 100.0, ALIKE) && !near(100.0, 106.0, ALIKE));
-        assert!(falls(&[7.0, 6.5, 6.5]) && !falls(&[6.0, 6.5]));
+        for (windows, fall) in [
+            (&[7.0, 6.5, 6.5][..], true),
+            (&[7.0, 7.1, 6.5], true),
+            (&[6.0, 6.5], false),
+            (&[7.0, 7.0, 7.0], false),
+            (&[7.0, 6.6], false),
+            (&[7.0, 6.0, 6.2], false),
+        ] {
+            assert_eq!(falls(windows, FALL_FRAMES), fall, "{windows:?}");
+        }
         let value = |name: &'static str| name.len() as f64;
         assert!(is_first_and_last(&["ccc", "a", "bb"], "ccc", "a", value));
         assert!(!is_first_and_last(&["ccc", "a", "ddd"], "ccc", "a", value));

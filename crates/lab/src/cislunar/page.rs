@@ -5,10 +5,10 @@ use super::{
     ANY_MOMENT_S, BERS, DELAY_MS, GOODPUT, KERNEL, OUTAGE_S, Played, Reproduction, Traced, Variant, variants,
 };
 use crate::finding;
-use crate::record::{Experiment, Record, number};
+use crate::record::{Experiment, Record, Value, number};
 use crate::report::{
-    Assumption, Axis, Block, Cell, Column, Plot, PlotSeries, Point, Report, Section, Shape, Table, Tone,
-    figure, verdicts, with_error,
+    Assumption, Axis, Block, Cell, Column, Judgement, Plot, PlotSeries, Point, Report, Section, Shape, Table,
+    Tone, figure, verdicts, with_error,
 };
 use crate::run::Outcome;
 use crate::stats::{Exponential, Summary};
@@ -41,14 +41,28 @@ pub(super) fn mx_to_rx(frames: &[CapturedFrame]) -> Option<Conversation> {
 }
 
 /// How near a figure has to come to the published one: goodputs by error rate, the kernel's times.
-fn tolerance(record: &Record) -> Option<f64> {
-    let ber = record.params.get("ber")?.as_f64()?;
-    let whole_path = record.source.as_deref().is_some_and(|source| source.contains("whole path"));
+fn judgement(record: &Record) -> Judgement {
+    let ber = record.params.get("ber").and_then(Value::as_f64);
     match record.metric.as_str() {
-        "goodput_byte_per_s" if whole_path && ber == 0.0 => Some(0.10),
-        "goodput_byte_per_s" if whole_path && ber == 1e-6 => Some(0.15),
-        "transfer_s" => Some(0.05),
-        _ => None,
+        "goodput_byte_per_s" if ber == Some(0.0) => Judgement::Within(0.10),
+        "goodput_byte_per_s" => Judgement::Within(0.15),
+        "transfer_s" => Judgement::Within(0.05),
+        "last_hop_goodput_byte_per_s" => {
+            Judgement::None("the same figure is judged as that of the whole path, and cannot be both")
+        }
+        "goodput_with_keepalives_byte_per_s" => Judgement::None(
+            "how long the paper watched before and after the data is not stated, and moves it",
+        ),
+        "mx_to_rx_retransmissions" => {
+            Judgement::None("the paper counts them in one trace, which it does not give")
+        }
+        "retries_before_giving_up" | "syns_in_a_cluster" => {
+            Judgement::None("one trace of each; what a closed connection still sends differs, see Figure 6")
+        }
+        name if name.ends_with("delay_slope_percent") => Judgement::None(
+            "the paper's unit is not stated: seconds for 100 ms is what its figures would fit",
+        ),
+        _ => Judgement::None("nothing says how near it should be"),
     }
 }
 
@@ -71,7 +85,7 @@ fn curve(grid: &[Played], ber: f64, outage_s: f64, metric: &str) -> Vec<Point> {
 pub(super) fn summary(reproduction: &Reproduction, experiment: &Experiment) -> Vec<Block> {
     vec![
         Block::Text(reproduction.lead()),
-        Block::Table(verdicts("Our figures beside the published ones", &experiment.records, tolerance)),
+        Block::Table(verdicts("Our figures beside the published ones", &experiment.records, judgement)),
         Block::Table(reproduction.claims_table()),
     ]
 }
@@ -126,24 +140,28 @@ impl Reproduction {
     fn lead(&self) -> String {
         let part = |index: usize| {
             let played = self.stated(index);
-            let (whole, last) =
-                (played.mean("goodput_byte_per_s"), played.mean("last_hop_goodput_byte_per_s"));
+            let words = |played: &Played, metric: &str| match played.record(metric) {
+                Some(record) => with_error(&record.summary()),
+                None => "none".into(),
+            };
             let second = self.second_hop.iter().find(|p| p.is_at(DELAY_MS as f64, BERS[index], 0.0));
             format!(
                 "{} byte/s on the whole path, {} from mx to rx alone, and {} on the whole path with errors on the second \
                  hop only, at a bit-error rate of {} (published: {})",
-                figure(whole),
-                figure(last),
-                figure(second.map_or(f64::NAN, |played| played.mean("goodput_byte_per_s"))),
+                words(played, "goodput_byte_per_s"),
+                words(played, "last_hop_goodput_byte_per_s"),
+                second.map_or_else(String::new, |played| words(played, "goodput_byte_per_s")),
                 number(BERS[index]),
                 figure(GOODPUT[index])
             )
         };
         format!(
-            "At {DELAY_MS} ms one way, a megabyte in bundles over TCPCL 3 over the TCP of Linux 2.4 comes to {}; {}; {}.",
+            "At {DELAY_MS} ms one way, a megabyte in bundles over TCPCL 3 over the TCP of Linux 2.4 comes to {}; {}; {}. These are \
+             means of {} runs with 95 % intervals.",
             part(0),
             part(1),
-            part(2)
+            part(2),
+            figure(self.stated(0).outcomes.len() as f64)
         )
     }
 
@@ -168,9 +186,10 @@ impl Reproduction {
                 "Two TCPs are given. Linux 2.4 is the paper's own kernel, by the rules of its sources: one segment a round \
                  trip and acknowledgement for acknowledgement, and on a link that loses every eightieth segment these \
                  rules give less than the published goodput at 1e-6. Linux 6 is the profile that is checked beside a \
-                 real kernel further down, with the very window of that check: nothing in it comes from the paper.",
+                 real kernel further down, with the very window of that check: nothing in it comes from the paper. It has \
+                 neither RACK-TLP nor F-RTO: where packets are lost it is 11 to 17 % slower than Linux 6.18, over one hop.",
             )
-            .with(verdicts("Our figures beside the published ones", &experiment.records, tolerance))
+            .with(verdicts("Our figures beside the published ones", &experiment.records, judgement))
             .with(TREND_WORDS)
             .with(self.claims_table())
     }
@@ -190,8 +209,6 @@ impl Reproduction {
     }
 
     fn claims(&self) -> Vec<Claim> {
-        let (whole, last) =
-            (self.stated(2).mean("goodput_byte_per_s"), self.stated(2).mean("last_hop_goodput_byte_per_s"));
         vec![
             self.goes("Goodput falls with the delay.", "delay_ms", "goodput_byte_per_s", false),
             self.goes("Transfer time grows with the delay.", "delay_ms", "transfer_s", true),
@@ -199,15 +216,6 @@ impl Reproduction {
             self.grows_at_any_moment(),
             self.merging(),
             self.exponential(),
-            Claim {
-                text: "At a bit-error rate of 1e-5 the goodput is 776 byte/s.",
-                holds: Some(whole < GOODPUT[2] && GOODPUT[2] < last),
-                detail: format!(
-                    "between ours: {} on the whole path, {} from mx to rx",
-                    figure(whole),
-                    figure(last)
-                ),
-            },
             self.everything_arrives(),
             self.nothing_again(),
         ]
@@ -503,7 +511,9 @@ impl Reproduction {
         Section::new("TCP alone, beside a kernel")
             .with(
                 "The TCP underneath is checked by itself: the `linux-6` profile with a window of 53,000 bytes, which is \
-                 what a Linux kernel effectively used over the same link, beside that kernel's own times.",
+                 what a Linux kernel effectively used over the same link, beside that kernel's own times. Without errors they \
+                 agree; with them Linux 6.18 (reno), over one hop of 1.28 s, took 133.5 s at 1e-6 and 604.4 s at 1e-5, where \
+                 `linux-6` takes 156.4 and 681.0 s: it has neither RACK-TLP (RFC 8985) nor F-RTO (RFC 5682).",
             )
             .with(plot.with(PlotSeries::new("here", ours)).with(PlotSeries::new("Linux kernel", kernel).published()))
     }

@@ -143,14 +143,15 @@ pub(super) fn simulate(options: &Options, progress: &Progress) -> Simulated {
     let model = closed_form(&plan.file);
     let tcp = |row: &Row, seed| tcpip::USED.seconds(&plan, row, turn_s, seed);
     let few = plan.with_runs(RUNS_COMPARED);
+    let every = if options.thin { 4 } else { 1 };
     Simulated {
         raw: plan.play(RAW, &TIMES, |row, seed| plan.transfer(row).seconds(Since::Wish, seed)),
         closed_s: TIMES.iter().map(|row| time_s(&model, row)).collect(),
         bundles: rig.play(&plan, &TIMES, turn_s),
         tcp: plan.play(TCP, &TIMES, tcp),
-        fits: tcpip::readings().iter().map(|reading| Fit::of(reading, &few, turn_s)).collect(),
+        fits: tcpip::readings().iter().step_by(every).map(|reading| Fit::of(reading, &few, turn_s)).collect(),
         turn_s,
-        rigs: rigs::all().iter().map(|rig| rigs::Fit::of(rig, &few)).collect(),
+        rigs: rigs::all().iter().step_by(every).map(|rig| rigs::Fit::of(rig, &few)).collect(),
         beyond: Beyond::play(&plan),
     }
 }
@@ -223,7 +224,8 @@ impl Simulated {
         });
         let tcp = self.tcp.iter().map(|timed| {
             let source = table_of(timed.row, "Table V, TCP/IP", "Table VII, TCP/IP");
-            timed.record().with_reference(timed.row.tcp_s, source).with_kind(Kind::Predicted)
+            // The interval that is timed was chosen among the readings by these very times.
+            timed.record().with_reference(timed.row.tcp_s, source).with_kind(Kind::Calibrated)
         });
         raw.chain(bundles).chain(tcp).chain(self.beyond.records()).collect()
     }

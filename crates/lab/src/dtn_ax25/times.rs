@@ -67,7 +67,7 @@ pub(super) fn tcp_table(simulated: &Simulated) -> Table {
             Cell::summary(&record.summary()),
             Cell::precise(record.mean / row.tcp_s, 2),
             said(simulated.tcp_is_near(index), "within 20 %", "NOT within 20 %"),
-            Cell::text(Kind::Predicted.to_string()).toned(Tone::Faint),
+            Cell::text(Kind::Calibrated.to_string()).toned(Tone::Faint),
             said(simulated.is_ordered(index), "yes", "NO"),
         ]);
     }

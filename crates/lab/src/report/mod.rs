@@ -136,12 +136,20 @@ impl Report {
     }
 }
 
-/// Ours beside the published, a row a record that has a reference: within `tolerance` (0.1 is 10 %) or not.
-/// `tolerance` gives a record's own; none: only the ratio is shown.
+/// How a figure of ours is judged beside a published one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Judgement {
+    /// It has to come so near, as a share of the published figure: 0.1 is 10 %.
+    Within(f64),
+    /// It is not, for this reason.
+    None(&'static str),
+}
+
+/// Ours beside the published, a row a record that has a reference: near enough or not, or why that is not judged.
 pub fn verdicts(
     caption: impl Into<String>,
     records: &[Record],
-    tolerance: impl Fn(&Record) -> Option<f64>,
+    judgement: impl Fn(&Record) -> Judgement,
 ) -> Table {
     let mut table = Table::new(
         caption,
@@ -167,7 +175,7 @@ pub fn verdicts(
             Cell::summary(&record.summary()),
             Cell::number(reference),
             ratio.map_or_else(Cell::empty, |ratio| Cell::precise(ratio, 2)),
-            verdict(record.mean, reference, tolerance(record)),
+            verdict(record.mean, reference, judgement(record)),
             Cell::text(format!("{}; {source}", record.kind)).toned(Tone::Faint),
         ]);
     }
@@ -191,8 +199,11 @@ fn point_name(record: &Record) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn verdict(ours: f64, reference: f64, tolerance: Option<f64>) -> Cell {
-    let Some(tolerance) = tolerance else { return Cell::empty() };
+fn verdict(ours: f64, reference: f64, judgement: Judgement) -> Cell {
+    let tolerance = match judgement {
+        Judgement::Within(tolerance) => tolerance,
+        Judgement::None(why) => return Cell::text(format!("not judged: {why}")).toned(Tone::Faint),
+    };
     let bound = crate::record::number(tolerance * 100.0);
     if (ours - reference).abs() <= tolerance * reference.abs() {
         Cell::text(format!("within {bound} %")).toned(Tone::Good)

@@ -134,7 +134,7 @@ pub(crate) fn sample() -> (Report, Experiment) {
         sections: vec![
             Section::new("Ranking").with("From the fastest.").with(ranking).with(rank).with(ledger),
             Section::new("Beside the paper")
-                .with(verdicts("Ours and the paper's", &records, |_| Some(0.15)))
+                .with(verdicts("Ours and the paper's", &records, |_| Judgement::Within(0.15)))
                 .with(plot),
             Section::new("Traces")
                 .with(
@@ -222,7 +222,7 @@ fn a_verdict_says_in_words_whether_ours_is_within() {
     let near = record(2600.0).with_reference(2550.0, "III.A");
     let far = record(3600.0).with_reference(2550.0, "III.A");
     let alone = record(1.0);
-    let table = verdicts("", &[near, far, alone], |_| Some(0.1));
+    let table = verdicts("", &[near, far, alone], |_| Judgement::Within(0.1));
     let expected = "\
 series  figure            at                        ours  published  ratio  verdict          basis
 ------  ----------------  -----------------------  -----  ---------  -----  ---------------  ----------------
