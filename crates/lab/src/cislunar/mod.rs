@@ -389,9 +389,8 @@ impl Reproduction {
         Finding { experiment, report, summary, traces }
     }
 
-    fn experiment(&self) -> Experiment {
-        let mut experiment =
-            Experiment { experiment: "cislunar".into(), seed: self.scenario.seed, ..Experiment::default() };
+    /// All points, in the order of their records.
+    fn points(&self) -> impl Iterator<Item = &Played> {
         let groups = [
             &self.grid,
             &self.any_moment,
@@ -401,8 +400,22 @@ impl Reproduction {
             &self.outage_starts,
             &self.alone,
         ];
-        let varied = self.variants.iter().flat_map(|(_, played)| played);
-        for played in groups.into_iter().flatten().chain(varied) {
+        groups.into_iter().flatten().chain(self.variants.iter().flat_map(|(_, played)| played))
+    }
+
+    /// Points whose mean is below what the channels need, and why.
+    pub(crate) fn beyond_limit(&self) -> Vec<String> {
+        let of_point = |played: &Played| {
+            let words = finding::beyond_limit(&played.all())?;
+            Some(format!("{} at {}: {words}.", played.series, finding::point_name(&played.params)))
+        };
+        self.points().filter_map(of_point).collect()
+    }
+
+    fn experiment(&self) -> Experiment {
+        let mut experiment =
+            Experiment { experiment: "cislunar".into(), seed: self.scenario.seed, ..Experiment::default() };
+        for played in self.points() {
             let records = finding::records_of(&played.series, &played.params, &played.all());
             experiment.records.extend(records.into_iter().map(|record| referenced(record, played)));
             let row = |outcome: &Outcome| finding::run_row(&played.series, &played.params, outcome);

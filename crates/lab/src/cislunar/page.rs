@@ -83,11 +83,13 @@ fn curve(grid: &[Played], ber: f64, outage_s: f64, metric: &str) -> Vec<Point> {
 
 /// What a terminal shows.
 pub(super) fn summary(reproduction: &Reproduction, experiment: &Experiment) -> Vec<Block> {
-    vec![
+    let mut summary = vec![
         Block::Text(reproduction.lead()),
         Block::Table(verdicts("Our figures beside the published ones", &experiment.records, judgement)),
         Block::Table(reproduction.claims_table()),
-    ]
+    ];
+    summary.extend(reproduction.beyond_limit().into_iter().map(Block::Text));
+    summary
 }
 
 /// The page.
@@ -168,7 +170,7 @@ impl Reproduction {
     // -- Verdicts -----------------------------------------------------------------------------------------------
 
     fn verdict_section(&self, experiment: &Experiment) -> Section {
-        Section::new("Ours beside theirs")
+        let section = Section::new("Ours beside theirs")
             .with(
                 "The paper does not say which path its figures are about. Two hops with the delay on both, the whole \
                  bundle stored between them, fit its goodput without errors; its traces are said to be from mx to rx. Nor \
@@ -191,7 +193,8 @@ impl Reproduction {
             )
             .with(verdicts("Our figures beside the published ones", &experiment.records, judgement))
             .with(TREND_WORDS)
-            .with(self.claims_table())
+            .with(self.claims_table());
+        self.beyond_limit().into_iter().fold(section, Section::with)
     }
 
     fn claims_table(&self) -> Table {
