@@ -12,6 +12,7 @@
 //! Units: connections.
 
 use crate::config::Stream;
+use crate::identities::Refusal;
 use crate::view;
 use longwire_proto::service::LinkId;
 use longwire_proto::time::Instant;
@@ -129,6 +130,17 @@ impl Callers {
                 caller.active = now;
             }
         }
+    }
+
+    /// One was not let in.
+    pub(crate) fn refused(&mut self, refusal: Refusal) {
+        let counters = &mut self.counters;
+        *match refusal {
+            Refusal::Own => &mut counters.refused_own_id,
+            Refusal::Unknown => &mut counters.refused_unknown,
+            Refusal::Unproven => &mut counters.refused_unproven,
+            Refusal::Taken(_) => &mut counters.refused_taken,
+        } += 1;
     }
 
     /// What it comes to, for people.

@@ -19,10 +19,12 @@
 mod explain;
 mod http;
 mod listing;
+mod peers;
 mod radio;
 
 pub use http::Http;
 pub(crate) use http::is_loopback;
+pub use peers::Peers;
 pub(crate) use radio::Neighbour;
 pub use radio::Tnc;
 
@@ -50,6 +52,9 @@ pub struct Config {
     pub listen: Vec<String>,
     /// Addresses on which anybody may send bundles over UDP, `host:port`; port 4556. Default: none. RFC 7122 3.2.2.
     pub listen_udp: Vec<String>,
+    /// Which callers over TCP are let in, by the node id that they say: `known`, `proven` or `any`. Default: `any` from this
+    /// machine, `known` from elsewhere. RFC 9174 4.6.
+    pub peers: Option<Peers>,
     /// The socket for applications. Default: `longwire.sock` beside the store.
     pub control: Option<PathBuf>,
     /// Further endpoints that this node takes bundles for, though their node id is another: groups. Default: none.
@@ -107,6 +112,7 @@ impl Default for Config {
             node: String::new(),
             listen: Vec::new(),
             listen_udp: Vec::new(),
+            peers: None,
             control: None,
             endpoints: Vec::new(),
             clock: Clock::default(),

@@ -45,12 +45,19 @@ struct Delivery {
     said_bytes: u64,
 }
 
+/// A bundle whose reports are waited for.
+#[derive(Debug)]
+struct Reportable {
+    send: u64,
+    destination: String,
+}
+
 #[derive(Debug)]
 struct App {
     end: ClientEnd,
     sends: BTreeMap<u64, SendId>,
     /// By creation timestamp, to tell whose report one is.
-    reportable: BTreeMap<(u64, u64), u64>,
+    reportable: BTreeMap<(u64, u64), Reportable>,
     registered: BTreeMap<String, u32>,
     said: usize,
     said_bytes: u64,
@@ -72,6 +79,7 @@ struct Sending {
     client: ClientId,
     number: u64,
     source: String,
+    destination: String,
     /// Bytes that the application still owes.
     owed: u64,
     pieces: VecDeque<Bytes>,
@@ -251,6 +259,7 @@ impl Desk {
             client,
             number,
             source: options.source.clone().unwrap_or_else(|| self.node.clone()),
+            destination: to.clone(),
             owed: length,
             pieces: VecDeque::new(),
             reports: options.report_delivery
@@ -366,7 +375,7 @@ impl Desk {
             }
             AppIndication::Data { delivery, offset, data } => self.data(delivery, offset, data),
             AppIndication::Gone { delivery, taken } => self.gone(delivery, taken),
-            AppIndication::Report { source: _, created, status, reason, reporter } => {
+            AppIndication::Report { created, status, reason, reporter, .. } => {
                 self.report(created, status, reason, &reporter);
             }
             AppIndication::Bundle { .. } | AppIndication::Refused { .. } | AppIndication::Link { .. } => {}
@@ -380,7 +389,7 @@ impl Desk {
         if let Some(app) = self.apps.get_mut(&client)
             && sending.reports
         {
-            app.reportable.insert(created, send);
+            app.reportable.insert(created, Reportable { send, destination: sending.destination.clone() });
             if app.reportable.len() > REPORTABLE_MAX {
                 app.reportable.pop_first();
             }
@@ -406,6 +415,11 @@ impl Desk {
         );
     }
 
+    /// Where a bundle was sent whose reports are waited for.
+    pub(crate) fn destination_of(&self, created: (u64, u64)) -> Option<&str> {
+        self.apps.values().find_map(|app| Some(app.reportable.get(&created)?.destination.as_str()))
+    }
+
     fn report(&mut self, created: (u64, u64), status: ReportedStatus, reason: u64, reporter: &str) {
         let status = match status {
             ReportedStatus::Received => "received",
@@ -414,8 +428,11 @@ impl Desk {
             ReportedStatus::Deleted => "deleted",
             ReportedStatus::CustodyAccepted => "in custody",
         };
-        let told: Vec<(ClientId, u64)> =
-            self.apps.iter().filter_map(|(id, app)| Some((*id, *app.reportable.get(&created)?))).collect();
+        let told: Vec<(ClientId, u64)> = self
+            .apps
+            .iter()
+            .filter_map(|(id, app)| Some((*id, app.reportable.get(&created)?.send)))
+            .collect();
         for (client, send) in told {
             let reply =
                 Reply::Report { send, status: status.to_owned(), reason, reporter: reporter.to_owned() };

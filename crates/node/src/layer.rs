@@ -4,6 +4,7 @@ use crate::links::Counted;
 use crate::view::{self, Counts};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::service::{Both, Bundles, Datagrams, Port, Stream};
+use longwire_proto::tcpcl::Verdict;
 use longwire_proto::time::Instant;
 use longwire_proto::udpcl;
 
@@ -22,6 +23,13 @@ impl Layer {
         match self {
             Layer::Tcp(session) => Some(session),
             Layer::Udp(_) => None,
+        }
+    }
+
+    /// Answers a caller that waits to be let in.
+    pub(crate) fn judge(&mut self, now: Instant, verdict: Verdict) {
+        if let Layer::Tcp(session) = self {
+            session.judge(now, verdict);
         }
     }
 

@@ -32,6 +32,7 @@ mod event;
 mod events;
 mod folders;
 mod http;
+mod identities;
 pub mod inbox;
 mod layer;
 mod links;
@@ -44,7 +45,9 @@ mod operate;
 mod patient;
 pub mod ping;
 mod pressure;
+mod quick_ack;
 mod radio;
+mod receipts;
 #[cfg(test)]
 mod scratch;
 mod setup;

@@ -35,6 +35,13 @@ impl std::ops::Deref for Counted {
     }
 }
 
+impl Counted {
+    /// Answers a caller that waits to be let in.
+    pub(crate) fn judge(&mut self, now: Instant, verdict: tcpcl::Verdict) {
+        self.session.judge(now, verdict);
+    }
+}
+
 impl Drop for Counted {
     fn drop(&mut self) {
         // While a panic unwinds, counts no longer matter.
@@ -218,7 +225,9 @@ pub(crate) fn sessions(links: Shared, rng: Rng, past: Past) -> Sessions {
             Origin::Below if links.listening.contains_key(&id) => {
                 Some(Layer::Udp(Box::new(udpcl::Link::listening(links.udp.clone()))))
             }
-            Origin::Below => id.is_incoming().then(|| counted(Session::passive(links.callers.clone(), rng))),
+            Origin::Below => {
+                id.is_incoming().then(|| counted(Session::passive(links.callers.clone(), rng).judged()))
+            }
         }
     };
     Fan::new(Box::new(make) as Box<_>)

@@ -1,11 +1,26 @@
 //! All neighbours of a node: those over TCP and UDP, and those over TNCs.
 
+use crate::identities::{Change, Identities, Refusal};
+use crate::layer::Layer;
 use crate::links::Sessions;
 use crate::radio::{LineId, Radios};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::earlier;
-use longwire_proto::service::{Both, Bundles, Datagrams, LinkId, Many, Port, Stream};
+use longwire_proto::service::{
+    Both, Bundles, BundlesIndication, BundlesRequest, Datagrams, LinkId, Many, Port, Stream,
+};
+use longwire_proto::tcpcl::Verdict;
 use longwire_proto::time::Instant;
+use std::collections::VecDeque;
+
+/// A caller that was not let in.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    pub(crate) link: LinkId,
+    /// The node id that it claims.
+    pub(crate) claim: Option<String>,
+    pub(crate) refusal: Refusal,
+}
 
 /// The sessions of a node, each where its link goes.
 #[derive(Debug)]
@@ -14,6 +29,75 @@ pub(crate) struct Neighbours {
     pub(crate) internet: Sessions,
     /// Over TNCs.
     pub(crate) radios: Radios,
+    /// Which session over TCP has which node id.
+    pub(crate) identities: Identities,
+    /// Callers that were not let in, for the task, which takes them each turn.
+    pub(crate) refused: Vec<Refused>,
+    /// What the agent hears next.
+    up: VecDeque<(LinkId, BundlesIndication)>,
+    /// What sessions are asked next.
+    down: VecDeque<(LinkId, BundlesRequest)>,
+}
+
+impl Neighbours {
+    pub(crate) fn new(internet: Sessions, radios: Radios, identities: Identities) -> Self {
+        Neighbours {
+            internet,
+            radios,
+            identities,
+            refused: Vec::new(),
+            up: VecDeque::new(),
+            down: VecDeque::new(),
+        }
+    }
+
+    /// Judges a caller that has said who it is.
+    fn judge(&mut self, now: Instant, link: LinkId) {
+        let Some(session) = self.internet.get(link).and_then(Layer::session) else { return };
+        let Some(claim) = session.claim() else { return };
+        let verdict = match self.identities.judge(link, claim) {
+            Ok(()) => Verdict::Welcome,
+            Err(refusal) => {
+                let claim = claim.node_id.map(str::to_owned);
+                self.refused.push(Refused { link, claim, refusal });
+                if let Refusal::Taken(other) = refusal {
+                    // If nobody is there any more, it is found out now.
+                    self.down.push_back((other, BundlesRequest::Connect));
+                }
+                refusal.verdict()
+            }
+        };
+        self.internet.change(link, |layer| layer.judge(now, verdict));
+    }
+
+    /// Gives node ids to sessions as they come and go.
+    fn rises(&mut self, link: LinkId, said: BundlesIndication) -> (LinkId, BundlesIndication) {
+        match said {
+            BundlesIndication::Up { peer: Some(peer), interleave, transfer_bytes_max } => {
+                let session = self.internet.get(link).and_then(Layer::session);
+                let proven = session.is_some_and(|session| session.is_proven());
+                let (named, changes) = self.identities.up(link, &peer, proven);
+                changes.into_iter().for_each(|change| self.change(change));
+                let peer = Some(peer).filter(|_| named);
+                self.up.push_back((link, BundlesIndication::Up { peer, interleave, transfer_bytes_max }));
+                self.up.pop_front().expect("it was just put there")
+            }
+            BundlesIndication::Down { .. } => {
+                if let Some(change) = self.identities.down(link) {
+                    self.change(change);
+                }
+                (link, said)
+            }
+            said => (link, said),
+        }
+    }
+
+    fn change(&mut self, change: Change) {
+        match change {
+            Change::Named(link, peer) => self.up.push_back((link, BundlesIndication::Peer { peer })),
+            Change::Ends(link) => self.down.push_back((link, BundlesRequest::Close)),
+        }
+    }
 }
 
 impl Engine for Neighbours {
@@ -29,7 +113,10 @@ impl Engine for Neighbours {
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Self::Below>) {
         match indication {
-            Port::First(said) => self.internet.handle_indication(now, said),
+            Port::First((link, said)) => {
+                self.internet.handle_indication(now, (link, said));
+                self.judge(now, link);
+            }
             Port::Second(said) => self.radios.handle_indication(now, said),
         }
     }
@@ -44,10 +131,20 @@ impl Engine for Neighbours {
     }
 
     fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
-        self.internet.poll_indication().or_else(|| self.radios.poll_indication())
+        if let Some(said) = self.up.pop_front() {
+            return Some(said);
+        }
+        match self.internet.poll_indication() {
+            Some((link, said)) => Some(self.rises(link, said)),
+            None => self.radios.poll_indication(),
+        }
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
+        while let Some((link, request)) = self.down.pop_front() {
+            // A session that is gone meanwhile is not made again.
+            self.internet.change(link, |layer| layer.handle_request(now, request));
+        }
         let internet = self.internet.poll_request(now).map(Port::First);
         internet.or_else(|| self.radios.poll_request(now).map(Port::Second))
     }

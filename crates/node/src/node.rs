@@ -9,8 +9,10 @@ use crate::event::{ClientId, Event};
 use crate::events::Events;
 use crate::folders;
 use crate::http::Http;
+use crate::identities::Identities;
 use crate::links::{self, Links};
 use crate::neighbours::Neighbours;
+use crate::quick_ack::QuickAck;
 use crate::radio::Radios;
 use crate::setup::{Setup, prepare, set_buffers};
 use crate::storage::{Drive, Log, Opened, random_u64};
@@ -74,7 +76,7 @@ impl Node {
         let past = links::Past::default();
         let sessions = links::sessions(links.clone(), rng.fork("tcpcl"), past.clone());
         let radios = Radios::new(&setup.config, links.clone(), &rng)?;
-        let neighbours = Neighbours { internet: sessions, radios };
+        let neighbours = Neighbours::new(sessions, radios, Identities::new(&setup.config));
         let engines = Stack::new(agent, Beside { first: Through::new(), second: neighbours });
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -329,7 +331,7 @@ async fn accept(listener: TcpListener, tell: mpsc::UnboundedSender<Event>) {
         match listener.accept().await {
             Ok((stream, from)) => {
                 if prepare(&stream).is_ok()
-                    && tell.send(Event::Caller(Box::new(stream), from.to_string())).is_err()
+                    && tell.send(Event::Caller(Box::new(QuickAck::new(stream)), from.to_string())).is_err()
                 {
                     return;
                 }

@@ -52,8 +52,8 @@ impl Task {
         self.note(now, Event::BundlesWatched { on });
     }
 
-    /// Notes what the agent says, as far as it is for those who watch.
-    pub(crate) fn note_indication(&mut self, now: Instant, indication: &AppIndication) {
+    /// Notes what the agent says, as far as it is for those who watch. False: it is not for applications.
+    pub(crate) fn note_indication(&mut self, now: Instant, indication: &AppIndication) -> bool {
         match indication {
             AppIndication::Link { link, peer, down } => {
                 let down = down.map(|down| self.down_words(*link, down));
@@ -97,17 +97,22 @@ impl Task {
                 }
             }
             AppIndication::Failed { reason: SendFailure::Full, .. } => self.note_full(now),
-            AppIndication::Report { source, created, status, reason, reporter } => {
+            AppIndication::Report { source, created, status, reason, reporter, .. } => {
+                let believed = self.believes(indication);
+                self.reports_not_believed += u64::from(!believed);
                 let event = Event::Report {
                     id: bundle_id(source, *created),
                     status: status_word(*status).to_owned(),
                     reason: *reason,
                     reporter: reporter.clone(),
+                    believed,
                 };
                 self.note(now, event);
+                return believed;
             }
             _ => {}
         }
+        true
     }
 
     fn note_bundle(&mut self, now: Instant, bundle: BundleName, what: Happened) {

@@ -6,7 +6,7 @@ use crate::layer::Layer;
 use crate::links::special;
 use crate::message::{Reply, Request};
 use crate::meter;
-use crate::task::Task;
+use crate::task::{Task, plain};
 use crate::view::{self, Bundle, Filter, Page, State, Status};
 use longwire_proto::ax25::Callsign;
 use longwire_proto::bp::agent::{BundleStatus, Why};
@@ -80,6 +80,7 @@ impl Task {
             sessions: view::counts(&self.session_counters()),
             folders: self.folders.lock().expect("no thread panics with it").clone(),
             control: self.control.view(),
+            reports_not_believed: self.reports_not_believed,
             stalled_connections: self.patience.stalled(),
             received_bytes: self.pressure.unreleased(),
             queued_bytes: self.queued,
@@ -261,6 +262,7 @@ impl Task {
         ids.extend(self.seen.keys().copied());
         let sessions = &self.engines.lower.second.internet;
         let radios = &self.engines.lower.second.radios;
+        let identities = &self.engines.lower.second.identities;
         let shown = ids.into_iter().map(|id| {
             let seen = self.seen.get(&id).cloned().unwrap_or_default();
             let layer = sessions.get(id);
@@ -274,11 +276,16 @@ impl Task {
                 }),
                 calls: id.is_incoming(),
                 up: seen.up,
-                peer: seen.peer,
+                peer: match identities.name(id) {
+                    Some(name) => name.map(plain),
+                    None => seen.peer,
+                },
+                claims: identities.claims(id).map(plain),
                 tcpcl: session
                     .and_then(|session| session.version())
                     .map(|version| version.number())
                     .or_else(|| radios.version(id)),
+                fell_back: session.is_some_and(|session| session.fell_back()),
                 radio: radios.link_view(id, &self.setup.config.tnc),
                 unacknowledged: matches!(layer, Some(Layer::Udp(_))),
                 down_reason: down.map(|(reason, _)| reason.to_owned()),
@@ -440,6 +447,7 @@ impl Task {
             peer: new.peer,
             tcpcl: new.tcpcl,
             tls: new.tls,
+            peers: new.peers,
             udp: new.udp,
             ax25cl: new.ax25cl,
             ax25cm: new.ax25cm,
@@ -447,6 +455,7 @@ impl Task {
             ..old
         };
         self.configure_links();
+        self.engines.lower.second.identities.configure(&self.setup.config);
         self.plan(now);
         for link in opened {
             self.ask(now, AppRequest::OpenLink { link });

@@ -1,6 +1,7 @@
 //! What a node is started with.
 
 use crate::config::{Clock, Config};
+use crate::quick_ack::QuickAck;
 use crate::storage::Forgetful;
 use crate::stream::Wire;
 use std::future::Future;
@@ -85,7 +86,7 @@ async fn call(to: String, config: Config) -> io::Result<Box<dyn Wire>> {
         match socket.connect(address).await {
             Ok(stream) => {
                 prepare(&stream)?;
-                return Ok(Box::new(stream));
+                return Ok(Box::new(QuickAck::new(stream)));
             }
             Err(error) => last = error,
         }

@@ -23,7 +23,7 @@ use crate::layer::Layer;
 use crate::links::{Past, Shared};
 use crate::message::{Message, Reply, Request};
 use crate::meter::Turns;
-use crate::neighbours::Neighbours;
+use crate::neighbours::{Neighbours, Refused};
 use crate::noting::Watching;
 use crate::patient::Patience;
 use crate::pressure::{Pressure, SHARE_BYTES};
@@ -95,6 +95,7 @@ pub(crate) struct Task {
     pub(crate) control: Arc<control::Counted>,
     /// Bytes handed over to connections and not yet with the kernel.
     pub(crate) queued: u64,
+    pub(crate) reports_not_believed: u64,
     past: Past,
     /// DTN time when it was first known.
     began_dtn_ms: Option<u64>,
@@ -168,6 +169,7 @@ impl Task {
             pressure: Arc::new(Pressure::new(stream.received_bytes_max)),
             patience: Patience::new(stream.stall),
             queued: 0,
+            reports_not_believed: 0,
             began_dtn_ms: None,
             planned: BTreeMap::new(),
             tls: tls::Ledger::default(),
@@ -446,6 +448,7 @@ impl Task {
             self.by_id.remove(&gone.id);
             self.queued -= gone.queued;
             self.callers.leave(link);
+            self.engines.lower.second.identities.forget(link);
         }
     }
 
@@ -456,6 +459,9 @@ impl Task {
             Admission::TurnedAway => return self.note(now, crate::view::Event::CallerTurnedAway { address }),
         }
         let link = self.links.lock().expect("no thread panics while it has the links").next_caller();
+        if is_far(&address) {
+            self.engines.lower.second.identities.set_far(link);
+        }
         self.callers.enter(now, link, &address);
         let (id, orders, tell) = self.connection(link, address);
         tokio::spawn(pump(wire, orders, self.window(), tell));
@@ -613,8 +619,9 @@ impl Task {
     pub(crate) fn drain(&mut self, now: Instant) {
         loop {
             while let Some(indication) = self.engines.poll_indication() {
-                self.see(now, &indication);
-                self.desk.indication(indication);
+                if self.see(now, &indication) {
+                    self.desk.indication(indication);
+                }
             }
             match self.engines.poll_request(now) {
                 Some(Port::First(request)) => self.store.request(now, request),
@@ -636,13 +643,28 @@ impl Task {
                 }
             }
         }
+        self.see_refused(now);
         self.store.flush();
         self.pressure.set_store(self.store.waiting_bytes());
     }
 
-    fn see(&mut self, now: Instant, indication: &AppIndication) {
+    /// Notes callers that were not let in.
+    fn see_refused(&mut self, now: Instant) {
+        for Refused { link, claim, refusal } in std::mem::take(&mut self.engines.lower.second.refused) {
+            self.callers.refused(refusal);
+            let address = self.address(link).unwrap_or_default().to_owned();
+            let (reason, why) = (refusal.word().to_owned(), refusal.words().to_owned());
+            let peer = claim.as_deref().map(plain);
+            self.note(now, crate::view::Event::CallerRefused { address, peer, reason, why });
+        }
+    }
+
+    /// Notes what the agent says. False: it is not for applications.
+    fn see(&mut self, now: Instant, indication: &AppIndication) -> bool {
+        let AppIndication::Link { link, peer, down } = indication else {
+            return self.note_indication(now, indication);
+        };
         self.note_indication(now, indication);
-        let AppIndication::Link { link, peer, down } = indication else { return };
         match down {
             None => self.callers.up(now, *link),
             Some(_) => self.callers.down(*link),
@@ -651,7 +673,7 @@ impl Task {
         if !known && (down.is_some() || !link.is_incoming()) {
             // A caller that is gone, or a link that the configuration no longer has.
             self.seen.remove(link);
-            return;
+            return false;
         }
         if down.is_none() {
             self.tls.up(*link);
@@ -660,6 +682,7 @@ impl Task {
         let before = self.seen.remove(link).and_then(|seen| seen.led_to);
         let led_to = peer.clone().or(before);
         self.seen.insert(*link, Seen { up: down.is_none(), peer, led_to, down: *down, since: now });
+        false
     }
 
     /// Reads the configuration again, as far as there is a file; links and routes follow it.
@@ -685,8 +708,13 @@ fn since_start(at: Instant) -> Duration {
     Duration::from_nanos(at.as_nanos())
 }
 
+/// True for an address of another machine. What is no address is a pipe of this process.
+fn is_far(address: &str) -> bool {
+    address.parse::<std::net::SocketAddr>().is_ok_and(|address| !crate::config::is_loopback(address.ip()))
+}
+
 /// What a peer calls itself, as it may be shown: no longer than a name is, and nothing that a terminal obeys.
-fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     const CHARACTERS_MAX: usize = 128;
     name.chars().take(CHARACTERS_MAX).map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect()
 }

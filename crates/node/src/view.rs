@@ -51,6 +51,10 @@ pub struct Status {
     /// The socket for applications on this machine.
     #[serde(default)]
     pub control: Control,
+    /// Status reports that are not believed: they came over a link that leads neither to whoever makes them nor to where their
+    /// bundle was sent.
+    #[serde(default)]
+    pub reports_not_believed: u64,
     /// Connections to peers that were ended because the peer took nothing for `stream.stall`.
     #[serde(default)]
     pub stalled_connections: u64,
@@ -197,6 +201,18 @@ pub struct Callers {
     pub gave_way: u64,
     /// Turned away, because there were too many and none could give way.
     pub turned_away: u64,
+    /// Not let in, because they say that they are this node.
+    #[serde(default)]
+    pub refused_own_id: u64,
+    /// Not let in, because the configuration does not name the node id that they say.
+    #[serde(default)]
+    pub refused_unknown: u64,
+    /// Not let in, because nothing proves the node id that they say.
+    #[serde(default)]
+    pub refused_unproven: u64,
+    /// Not let in, because another session has the node id that they say.
+    #[serde(default)]
+    pub refused_taken: u64,
 }
 
 /// A folder from which files are sent, or in which they appear.
@@ -281,10 +297,16 @@ pub struct Link {
     pub calls: bool,
     /// True if it is up.
     pub up: bool,
-    /// The peer's node id, as far as it has said it.
+    /// The peer's node id, as far as it has said it and no other session has it.
     pub peer: Option<String>,
+    /// The node id that it says and another session has: it may hand bundles in, and gets none.
+    #[serde(default)]
+    pub claims: Option<String>,
     /// The version of TCPCL that is spoken on it.
     pub tcpcl: Option<u8>,
+    /// The peer has not answered in version 4, and is called in version 3.
+    #[serde(default)]
+    pub fell_back: bool,
     /// How it is over its TNC; none: it goes over something else.
     #[serde(default)]
     pub radio: Option<Radio>,
@@ -656,6 +678,20 @@ pub enum Event {
         reason: u64,
         /// Who says so.
         reporter: String,
+        /// It came over a link that leads to whoever says so, or to where the bundle was sent; else no application is told.
+        #[serde(default)]
+        believed: bool,
+    },
+    /// A caller was not let in, for the node id that it says.
+    CallerRefused {
+        /// Where it is.
+        address: String,
+        /// The node id that it says.
+        peer: Option<String>,
+        /// Why, in one word: `own_id`, `unknown`, `unproven`, `taken`.
+        reason: String,
+        /// Why, for a person.
+        why: String,
     },
     /// A caller was turned away, because there were too many.
     CallerTurnedAway {

@@ -48,7 +48,7 @@ fn lengths_beyond_all_bounds() {
     let mut bob = besiege("lengths", "");
     let huge = 1 << 63;
     // A transfer of that length is refused, and the session goes on: RFC 9174 5.2.4.
-    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    let mut peer = Peer::stranger_4(bob.address).unwrap();
     peer.say(&segment_header(START, 1, transfer_length(huge), 10)).unwrap();
     peer.say(&[0; 10]).unwrap();
     let refusal = encoded(&Message::XferRefuse { reason: RefuseReason::NoResources, id: 1 });
@@ -59,14 +59,14 @@ fn lengths_beyond_all_bounds() {
     peer.hear_all(PATIENCE);
     bob.wait_count("/sessions/violations", 1);
     // Version 3: a LENGTH of that many bytes is refused, a number of eleven bytes is none.
-    let mut peer = Peer::up_3(bob.address, "dtn://mallory/").unwrap();
+    let mut peer = Peer::stranger_3(bob.address).unwrap();
     peer.say(&[&[0x60][..], &sdnv_of(huge), &transfer_3(b"")].concat()).unwrap();
     assert_eq!(peer.hear(1).unwrap()[0] >> 4, 3, "a refusal");
     bob.wait_count("/sessions/refused", 2);
     peer.say(&[&[0x13][..], &[0xff; 11]].concat()).unwrap();
     peer.hear_all(PATIENCE);
     bob.wait_count("/sessions/violations", 2);
-    let mut peer = Peer::up_3(bob.address, "dtn://mallory/").unwrap();
+    let mut peer = Peer::stranger_3(bob.address).unwrap();
     // A segment that goes on for ever holds no more than what has come.
     peer.say(&[&[0x12][..], &sdnv_of(huge)].concat()).unwrap();
     peer.say(&bundle("dtn://mallory/", "dtn://bob/x", 1, &[7; 1000])).unwrap();
@@ -74,7 +74,7 @@ fn lengths_beyond_all_bounds() {
     let mut text = bundle("dtn://mallory/", "dtn://bob/x", 2, &[7; 100]);
     let at = text.windows(2).position(|two| two == [0x58, 100]).expect("the payload's head");
     text.splice(at..at + 2, [&[0x5b][..], &huge.to_be_bytes()].concat());
-    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    let mut peer = Peer::stranger_4(bob.address).unwrap();
     peer.say(&transfer(1, &text)).unwrap();
     bob.wait_count("/counters/refused_not_acceptable", 1);
     holds(&mut bob);
@@ -142,7 +142,7 @@ fn one_address_does_not_take_all_places() {
     bob.hears_the_friend(1);
     let mut peers = Vec::new();
     for _ in 0..60 {
-        peers.push(Peer::up_4(bob.address, "dtn://mallory/").ok());
+        peers.push(Peer::stranger_4(bob.address).ok());
     }
     assert!(peers.iter().flatten().count() < 20, "the friend has one of the places");
     bob.wait_count("/callers/turned_away", 30);
@@ -217,8 +217,8 @@ fn garbage_of_all_kinds() {
         let peer = match number % 5 {
             0 => Peer::call(bob.address),
             1 => Peer::call(bob.address).and_then(|mut peer| peer.say(CONTACT_4).map(|()| peer)),
-            2 => Peer::up_4(bob.address, "dtn://mallory/"),
-            3 => Peer::up_3(bob.address, "dtn://mallory/"),
+            2 => Peer::stranger_4(bob.address),
+            3 => Peer::stranger_3(bob.address),
             // What TLS would begin with, where nothing has agreed on it.
             _ => Peer::call(bob.address).and_then(|mut peer| {
                 peer.say(
@@ -234,7 +234,7 @@ fn garbage_of_all_kinds() {
         }
     }
     // Segments whose bytes are garbage, and bundles with single wrong bits.
-    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    let mut peer = Peer::stranger_4(bob.address).unwrap();
     peer.deafen();
     for id in 0..200 {
         let mut text = bundle("dtn://mallory/", "dtn://bob/x", id, &[1; 300]);
@@ -264,7 +264,7 @@ fn messages_that_belong_to_nothing() {
     ];
     let mut expected = 0;
     for case in &cases {
-        let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+        let mut peer = Peer::stranger_4(bob.address).unwrap();
         peer.deafen();
         peer.say(case).unwrap();
         // The session goes on, and a bundle still comes.
@@ -277,7 +277,7 @@ fn messages_that_belong_to_nothing() {
     assert!(status["sessions"]["rejected"].as_u64() >= Some(1), "{:#}", status["sessions"]);
     // In version 3 nobody can be told: the session ends.
     for case in [vec![0x10, 3, 1, 2, 3], vec![0x20, 5], vec![0xf0]] {
-        let mut peer = Peer::up_3(bob.address, "dtn://mallory/").unwrap();
+        let mut peer = Peer::stranger_3(bob.address).unwrap();
         peer.say(&case).unwrap();
         peer.hear_all(PATIENCE);
     }
@@ -290,12 +290,12 @@ fn floods_of_messages_that_do_nothing() {
     let reject = encoded(&Message::MsgReject { reason: RejectReason::Unexpected, header: 0x04 });
     let ack = encoded(&Message::XferAck { flags: 0, id: 5, up_to: 5 });
     for flood in [vec![0x04; 100_000], reject.repeat(50_000), ack.repeat(50_000)] {
-        let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+        let mut peer = Peer::stranger_4(bob.address).unwrap();
         // It is ended before it is through.
         let _ = peer.say(&flood);
         peer.hear_all(PATIENCE);
     }
-    let mut peer = Peer::up_3(bob.address, "dtn://mallory/").unwrap();
+    let mut peer = Peer::stranger_3(bob.address).unwrap();
     let _ = peer.say(&[0x40; 100_000]);
     peer.hear_all(PATIENCE);
     bob.wait_count("/sessions/floods", 3);
@@ -306,7 +306,7 @@ fn floods_of_messages_that_do_nothing() {
 fn fragments_that_never_become_a_whole() {
     let text = "[agent.limits]\nreassemblies-max = 50\nfragments-max = 100\n";
     let mut bob = besiege("fragments", text);
-    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    let mut peer = Peer::stranger_4(bob.address).unwrap();
     peer.deafen();
     let mut id = 0;
     let mut send = |sequence: u64, offset: u64, total: u64, payload: &[u8]| {
@@ -344,7 +344,7 @@ fn many_connections_together_fill_no_memory() {
     let floods: Vec<_> = (0..60_u64)
         .map(|number| {
             std::thread::spawn(move || {
-                let mut peer = Peer::up_4(address, "dtn://mallory/").unwrap();
+                let mut peer = Peer::stranger_4(address).unwrap();
                 peer.deafen();
                 let payload = vec![number as u8; 1_000_000];
                 for id in 0..3 {
@@ -371,7 +371,7 @@ fn announced_bundles_take_no_place_in_the_store() {
     let mut bob = besiege("announced", "agent.limits.store-bytes-max = 100_000_000\n");
     let mut peers = Vec::new();
     for number in 0..20 {
-        let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+        let mut peer = Peer::stranger_4(bob.address).unwrap();
         let head = head("dtn://mallory/", "dtn://far/x", number, 40_000_000).to_bytes();
         peer.say(&segment_header(START, 1, Bytes::new(), head.len() as u64)).unwrap();
         peer.say(&head).unwrap();
@@ -427,7 +427,7 @@ fn flood_with_transfers(address: SocketAddr, flood: u64, stop: &AtomicBool) {
 #[test]
 fn bundles_that_are_not_wanted() {
     let mut bob = besiege("unwanted", "agent.evict = 'none'\n");
-    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    let mut peer = Peer::stranger_4(bob.address).unwrap();
     peer.deafen();
     let mut id = 0;
     let mut send = |bundle: Bundle| {

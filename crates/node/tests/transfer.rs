@@ -221,6 +221,29 @@ fn a_long_list_comes_in_parts_and_as_it_was_asked_for() {
     assert_eq!(list(Some("dtn://elsewhere/*"), 1_000_000), (0, 3));
 }
 
+/// What is longer than a peer takes goes in fragments, in either version, and is whole at the other end.
+#[test]
+fn a_bundle_that_is_longer_than_the_peer_takes_goes_in_fragments() {
+    for version in ["4", "3"] {
+        let limit = format!("[tcpcl]\nversions = '{version}'\ntransfer-mru = 100_000");
+        let bob = start(config(&format!(
+            "node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[storage]\nkind = 'memory'\n{limit}"
+        )));
+        let alice = alice(&bob, &limit);
+        let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+        there.register("inbox", 0);
+        let file = payload(250_000, 4);
+        let send = here.send("dtn://bob/inbox", &file, Options::default());
+        let (delivery, got) = there.receive();
+        assert!(got == file, "version {version}");
+        there.take(delivery);
+        here.wait_sent(send);
+        let status = there.status();
+        assert!(status["counters"]["received"].as_u64() >= Some(3), "{:#}", status["counters"]);
+        assert_eq!(status["sessions"]["refused"], 0, "{:#}", status["sessions"]);
+    }
+}
+
 #[test]
 fn a_ping_comes_back() {
     let bob = bob();

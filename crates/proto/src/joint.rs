@@ -157,6 +157,14 @@ where
         self.blades.get(&id).map(|blade| &blade.engine)
     }
 
+    /// Lets the owner do something with an engine of its own accord; afterwards the engine is asked what it has to say.
+    pub fn change(&mut self, id: Id, act: impl FnOnce(&mut L)) {
+        if let Some(blade) = self.blades.get_mut(&id) {
+            act(&mut blade.engine);
+            self.wake(id);
+        }
+    }
+
     /// All engines, by id.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &L)> {
         self.blades.iter().map(|(id, blade)| (*id, &blade.engine))

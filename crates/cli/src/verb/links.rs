@@ -69,8 +69,13 @@ pub(super) fn words(links: &[Link]) -> String {
         let since = seconds(link.since_s);
         let state = match (link.up, &link.why_down) {
             (true, _) => {
-                let peer = link.peer.as_deref().unwrap_or("that has no name");
+                let claims = link.claims.as_ref().map(|claims| {
+                    format!("that says it is {claims}, as another link does: it may send and gets nothing")
+                });
+                let peer = link.peer.as_deref().or(claims.as_deref()).unwrap_or("that has no name");
                 let version = link.tcpcl.map(|version| format!(", TCPCL {version}")).unwrap_or_default();
+                let version =
+                    if link.fell_back { format!("{version} (version 4 was not answered)") } else { version };
                 let is_group = link.radio.as_ref().is_some_and(|radio| radio.convergence == "uicl");
                 let udp = if link.unacknowledged { ", UDP, unacknowledged" } else { "" };
                 let peer = if is_group { "a group".to_owned() } else { format!("peer {peer}") };
@@ -80,7 +85,13 @@ pub(super) fn words(links: &[Link]) -> String {
                 )
             }
             (false, None) => "not up yet".to_owned(),
-            (false, Some(why)) => format!("down for {since}: {why}"),
+            (false, Some(why)) => {
+                let next = match link.fell_back {
+                    true => "; version 4 was not answered, the next call is in version 3",
+                    false => "",
+                };
+                format!("down for {since}: {why}{next}")
+            }
         };
         let count = |key: &str| bytes(link.counters.get(key).copied().unwrap_or(0));
         let (sent, received) = (count("payload_sent"), count("payload_received"));

@@ -28,6 +28,7 @@ impl Node {
         }
         let control = config.control();
         let name = config.node.clone();
+        let callers = config.who_may_call().filter(|_| config.listens_beyond_loopback());
         let stations = config.tnc.iter().filter(|tnc| tnc.answer);
         let stations: Vec<String> = stations
             .map(|tnc| format!("{} over TNC `{}`", tnc.callsign.to_ascii_uppercase(), tnc.name))
@@ -46,6 +47,9 @@ impl Node {
         let at = if addresses.is_empty() { "nowhere".to_owned() } else { addresses.join(", ") };
         let http = node.http_address().map(|address| format!(", http://{address}/")).unwrap_or_default();
         talk(format_args!("{name} is up: peers call at {at}, applications at {}{http}", control.display()));
+        if let Some(callers) = callers {
+            talk(format_args!("{callers}"));
+        }
         tell_supervisor();
         node.wait();
         Ok(())

@@ -32,6 +32,9 @@ impl Config {
                 line(format!("Peers may call at {}, in TCPCL version {version}.", all.join(", ")));
             }
         }
+        if let Some(who) = self.who_may_call() {
+            line(who);
+        }
         if !self.listen.is_empty() {
             let stream = &self.stream;
             line(format!(

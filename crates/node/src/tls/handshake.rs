@@ -4,6 +4,7 @@ use super::certificate::Claims;
 use super::verify::Verifier;
 use super::{Credentials, Policy, Rule, Trouble};
 use crate::patient::Patient;
+use crate::quick_ack::QuickAck;
 use crate::stream::Wire;
 use crate::view::Proven;
 use rustls::client::Resumption;
@@ -17,7 +18,6 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use webpki::EndEntityCert;
 
@@ -223,7 +223,7 @@ fn peer_address(wire: &dyn Wire) -> Option<std::net::IpAddr> {
     let wire: &dyn Any = wire;
     // A pump has put its patience around it.
     let wire = wire.downcast_ref::<Patient<Box<dyn Wire>>>().map_or(wire, |patient| &**patient.inner());
-    wire.downcast_ref::<TcpStream>()?.peer_addr().ok().map(|address| address.ip())
+    wire.downcast_ref::<QuickAck>()?.stream().peer_addr().ok().map(|address| address.ip())
 }
 
 fn trouble(error: &io::Error) -> Trouble {

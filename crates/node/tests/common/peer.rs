@@ -11,6 +11,7 @@ use longwire_proto::codec::sdnv;
 use longwire_proto::tcpcl::v4::wire::{END, Item, Message, START, SessInit, TRANSFER_LENGTH, XferSegment};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The contact header of version 4 (RFC 9174 4.2).
@@ -48,6 +49,16 @@ impl Peer {
         let length = peer.hear(9)?[8];
         peer.hear(usize::from(length))?;
         Ok(peer)
+    }
+
+    /// A session of version 4 with somebody whom nobody has heard of.
+    pub(crate) fn stranger_4(to: SocketAddr) -> io::Result<Peer> {
+        Peer::up_4(to, &stranger())
+    }
+
+    /// The same in version 3.
+    pub(crate) fn stranger_3(to: SocketAddr) -> io::Result<Peer> {
+        Peer::up_3(to, &stranger())
     }
 
     pub(crate) fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -92,6 +103,12 @@ impl Peer {
     pub(crate) fn hang_up(&self) {
         let _ = self.0.shutdown(Shutdown::Both);
     }
+}
+
+/// A node id that nobody else has in this process.
+pub(crate) fn stranger() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("dtn://stranger-{}/", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 fn items_length(rest: &[u8]) -> usize {

@@ -254,7 +254,7 @@ fn indication(
                 "in custody" => ReportedStatus::CustodyAccepted,
                 _ => ReportedStatus::Deleted,
             };
-            AppIndication::Report { source, created, status, reason, reporter }
+            AppIndication::Report { source, created, status, reason, reporter, over: None }
         }
         Reply::Delivered { delivery, source, destination, created, length } => {
             AppIndication::Delivered { delivery: DeliveryId(delivery), source, destination, created, length }

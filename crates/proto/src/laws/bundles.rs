@@ -382,6 +382,7 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
                     self.at(soon, Action::Connect(node, link));
                 }
             }
+            BundlesIndication::Peer { .. } => {}
             BundlesIndication::Room(room) => session.room = room,
             BundlesIndication::Begin { transfer, length } => {
                 session.incoming.insert(transfer, Incoming { length, ..Default::default() });

@@ -317,6 +317,9 @@ pub enum AppIndication {
         reason: u64,
         /// Who says so.
         reporter: String,
+        /// The link over which it came; `None`: it was made here, came before the last start, or in parts over several links.
+        /// Bundles are not signed: whether it is believed is the user's to decide.
+        over: Option<LinkId>,
     },
     /// Something happened to a bundle. Said only after [`AppRequest::Watch`].
     Bundle {

@@ -41,7 +41,8 @@ pub enum Priority {
 /// Down through [`Bundles`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundlesRequest {
-    /// Brings the link up, and keeps bringing it back when it breaks, until `Close`.
+    /// Brings the link up, and keeps bringing it back when it breaks, until `Close`. While it is up, a sign of life goes to the
+    /// peer where the protocol has one: so a link whose other end is gone is found to be broken.
     Connect,
     /// Announces an outgoing transfer. Only while up.
     Open {
@@ -95,6 +96,12 @@ pub enum BundlesIndication {
         interleave: bool,
         /// The largest bundle the peer takes, bytes.
         transfer_bytes_max: u64,
+    },
+    /// The peer's node id is another than `Up` said: none, where somebody else has it, or its own, where it has it again.
+    /// Transfers go on.
+    Peer {
+        /// The node id.
+        peer: Option<String>,
     },
     /// The link is down. Every open transfer has had its terminal indication before. It comes back by itself
     /// where `retry` says so.

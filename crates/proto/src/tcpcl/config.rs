@@ -95,7 +95,9 @@ pub struct Config {
     pub segment_bytes_min: u64,
     /// The longest segment to receive, bytes: announced and enforced by version 4 (RFC 9174 4.6). Default 1 MiB.
     pub segment_mru: u64,
-    /// The longest bundle to receive, bytes (RFC 9174 4.6). Default 2^40.
+    /// The longest bundle to receive, bytes (RFC 9174 4.6); in version 3, which announces none, also the longest to send. Longer
+    /// ones come and go in fragments. Some peers set memory aside for what is announced here: HDTN 1.3.1 half a gigabyte and more
+    /// a session for 2^40. Default 1 GiB.
     pub transfer_mru: u64,
     /// Send bundles up to this length, bytes, even where the peer announces a smaller transfer MRU, which RFC 9174 4.6
     /// forbids: for peers that announce a limit that they do not have. Default zero.
@@ -121,6 +123,10 @@ pub struct Config {
     /// How long the peer may take to send its contact header, TLS to stand, and the peer to send its SESS_INIT,
     /// each (RFC 9174 4.1). Default 60 s.
     pub contact_timeout: Duration,
+    /// Where both versions are spoken and a peer that is called has not answered in version 4 before: it is called in version 3
+    /// when it has said nothing for so long, or for three times what connecting took where that is longer, but for no longer
+    /// than `contact_timeout`. For peers of version 3 that ignore what they do not know. Default 5 s.
+    pub version_timeout: Duration,
     /// How long an ending session may rest without progress before its stream is aborted. Default 60 s.
     pub close_timeout: Duration,
     /// The delay before the first attempt to reconnect; doubled with each failure (RFC 9174 4.1, RFC 7242 4).
@@ -167,7 +173,7 @@ impl Default for Config {
             segment_bytes: 65_536,
             segment_bytes_min: 4096,
             segment_mru: 1 << 20,
-            transfer_mru: 1 << 40,
+            transfer_mru: 1 << 30,
             transfer_mtu_min: 0,
             transfers_max: 1024,
             open_max: 4096,
@@ -176,6 +182,7 @@ impl Default for Config {
             idle_timeout: None,
             connect_timeout: Some(Duration::from_secs(60)),
             contact_timeout: Duration::from_secs(60),
+            version_timeout: Duration::from_secs(5),
             close_timeout: Duration::from_secs(60),
             reconnect_min: Duration::from_secs(1),
             reconnect_max: Duration::from_secs(60),
@@ -311,6 +318,7 @@ impl Config {
             time("connect-timeout", connect, some.clone(), "longer than the round trip")?;
         }
         time("contact-timeout", self.contact_timeout, some.clone(), "longer than the round trip")?;
+        time("version-timeout", self.version_timeout, some.clone(), "5 s is usual")?;
         time("close-timeout", self.close_timeout, some.clone(), "longer than the round trip")?;
         time(
             "reconnect-min",
@@ -363,6 +371,7 @@ mod check_tests {
             (Config { keepalive_timeout: Some(second), ..plain() }, "keepalive-timeout"),
             (Config { idle_timeout: Some(Duration::ZERO), ..plain() }, "idle-timeout"),
             (Config { contact_timeout: Duration::ZERO, ..plain() }, "contact-timeout"),
+            (Config { version_timeout: Duration::ZERO, ..plain() }, "version-timeout"),
             (Config { reconnect_min: Duration::ZERO, ..plain() }, "reconnect-min"),
             (Config { reconnect_max: second / 2, ..plain() }, "reconnect-max"),
             (Config { reconnect_jitter: f64::NAN, ..plain() }, "reconnect-jitter"),

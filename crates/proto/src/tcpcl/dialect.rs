@@ -202,7 +202,7 @@ impl Dialect {
     /// The longest bundle that the peer takes.
     pub(super) fn transfer_bytes_max(&self) -> u64 {
         match self {
-            Dialect::Three(_) => u64::MAX,
+            Dialect::Three(terms) => terms.transfer_mtu,
             Dialect::Four(terms) => terms.transfer_mtu,
         }
     }

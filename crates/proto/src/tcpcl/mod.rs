@@ -72,7 +72,7 @@ pub mod v4;
 
 pub use config::{Config, Counters, Tls, Version, Versions};
 pub use packaging::Packaging;
-pub use session::Session;
+pub use session::{Claim, Session, Verdict};
 
 /// AX25CM-CL: a session of version 3 over a connected packet link; [`Config::ax25`] suits it.
 pub type PacketSession = crate::joint::Stack<Session, Packaging>;

@@ -1,7 +1,10 @@
 //! The engine: brings a session up over a stream, keeps it up, and brings it back.
 
 mod closing;
+mod judging;
 mod opening;
+
+pub use judging::{Claim, Verdict};
 
 use super::channel::{Channel, Fault, Spoken};
 use super::config::{Config, Counters, Tls, Version, Versions};
@@ -61,6 +64,8 @@ enum Phase {
     Securing,
     /// The SESS_INITs are being exchanged; whom TLS proved, if it is there.
     Greeting { proof: Option<Proof> },
+    /// The peer has said who it is, and the owner has not said yet whether it may come in.
+    Judged(Box<judging::Judged>),
     /// Bundles may go.
     Up(Box<Channel>),
     /// The user knows that it is down; the stream is on its way out.
@@ -94,10 +99,16 @@ pub struct Session {
     wanted: bool,
     /// A peer has called.
     asked: bool,
+    /// The owner judges who calls.
+    judged: bool,
+    /// TLS has proved the node id of the peer of this session, or of the last.
+    proven_id: bool,
     /// The version to call with.
     version: Version,
     /// The peer has spoken that version.
     proven: bool,
+    /// When the stream was last asked to connect.
+    called_at: Instant,
     pipe: Pipe,
     timers: Timers<6>,
     up: VecDeque<BundlesIndication>,
@@ -131,12 +142,15 @@ impl Session {
         Session {
             version: config.versions.highest(),
             proven: false,
+            called_at: Instant::ZERO,
             config,
             role,
             rng,
             phase: Phase::Resting,
             wanted: role == Role::Passive,
             asked: false,
+            judged: false,
+            proven_id: false,
             pipe: Pipe::default(),
             timers: Timers::new(),
             up: VecDeque::new(),
@@ -167,6 +181,11 @@ impl Session {
         }
     }
 
+    /// True if the peer was called in version 4 and did not answer, or said that it does not speak it: it is called in version 3.
+    pub fn fell_back(&self) -> bool {
+        self.role == Role::Active && self.config.versions == Versions::Both && self.version == Version::Three
+    }
+
     fn set(&mut self, timer: Timer, at: Instant) {
         self.timers.set(timer as usize, at);
     }
@@ -174,9 +193,13 @@ impl Session {
     // -- Hearing ------------------------------------------------------------------------------------------------
 
     /// Bytes from the peer. All are released at once but the payload that the user has not dealt with.
-    fn hear(&mut self, now: Instant, mut input: Bytes) {
+    fn hear(&mut self, now: Instant, input: Bytes) {
         self.pipe.release(input.len() as u64);
         self.heard_something(now);
+        self.hear_released(now, input);
+    }
+
+    fn hear_released(&mut self, now: Instant, mut input: Bytes) {
         // Each round takes bytes, changes the phase or is the last.
         loop {
             match core::mem::replace(&mut self.phase, Phase::Resting) {
@@ -204,6 +227,10 @@ impl Session {
                     // TLS begins with what comes after both contact headers, and that is not for this side to hear.
                     self.phase = Phase::Securing;
                     return self.undecodable(now);
+                }
+                Phase::Judged(mut judged) => {
+                    judged.input.extend_from_slice(&input);
+                    return self.phase = Phase::Judged(judged);
                 }
                 Phase::Up(channel) => match self.hear_up(now, channel, &mut input) {
                     Ok(true) => {}
@@ -305,7 +332,10 @@ impl Session {
     // -- Time ---------------------------------------------------------------------------------------------------
 
     fn contact_is_late(&mut self, now: Instant) {
-        let opening = matches!(self.phase, Phase::Greeting { .. } | Phase::Contact { .. } | Phase::Securing);
+        let opening = matches!(
+            self.phase,
+            Phase::Greeting { .. } | Phase::Contact { .. } | Phase::Securing | Phase::Judged(_)
+        );
         self.counters.late += u64::from(opening);
         match self.phase {
             Phase::Connecting => {
@@ -313,7 +343,7 @@ impl Session {
                 self.pipe.abort();
                 self.phase = Phase::Closing;
             }
-            Phase::Greeting { .. } => self.refuse_contact(now, DownReason::KeepAlive),
+            Phase::Greeting { .. } | Phase::Judged(_) => self.refuse_contact(now, DownReason::KeepAlive),
             Phase::Contact { .. } | Phase::Securing => self.end_stream(now, DownReason::KeepAlive, true),
             Phase::Resting | Phase::Up(_) | Phase::Closing => {}
         }
@@ -429,6 +459,7 @@ impl Engine for Session {
                         self.connect(now);
                     }
                 }
+                self.probe();
             }
             BundlesRequest::Close => self.close(now),
             request => self.handle_transfer(now, request),

@@ -117,6 +117,7 @@ impl Courier {
                     self.layer.handle_request(self.now, (id, open));
                 }
             }
+            BundlesIndication::Peer { .. } => {}
             BundlesIndication::Room(room) => self.room = room,
             BundlesIndication::Piece { transfer, data, last } => {
                 self.risen.extend_from_slice(&data);

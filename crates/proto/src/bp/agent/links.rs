@@ -399,6 +399,28 @@ impl Agent {
         self.ready.insert(id);
     }
 
+    /// The neighbour at the other end has another name, or none, while the link stays up.
+    pub(super) fn rename_peer(&mut self, now: Instant, id: LinkId, peer: Option<String>) {
+        let node = peer.as_deref().and_then(super::parse_node);
+        let Some(link) = self.links.get(id).filter(|link| link.up && link.peer != node) else { return };
+        let (before, in_contact) = (link.peer.clone(), link.in_contact);
+        if in_contact {
+            self.tell_router(now, id, false);
+        }
+        self.links.set_peer(id, node);
+        let name = self.links.peer(id).map(Eid::to_string);
+        if let Some(link) = self.links.get_mut(id) {
+            link.manners = Manners::of(&link.config, name.as_deref(), &self.config);
+        }
+        if in_contact {
+            self.tell_router(now, id, true);
+        }
+        if let Some(before) = before {
+            self.undo_copies(&before);
+        }
+        self.look_at_all_links();
+    }
+
     /// A link went down. Its transfers had their terminal indications before; what a provider forgot is over now.
     pub(super) fn link_down(&mut self, now: Instant, id: LinkId, reason: DownReason, retry: bool) {
         let (open, incoming) = self.open_transfers(now, id);

@@ -196,7 +196,7 @@ pub struct Agent {
 }
 
 /// A node's id, however it is written: `dtn://name` and any endpoint of the node do, too.
-fn parse_node(text: &str) -> Option<Eid> {
+pub fn parse_node(text: &str) -> Option<Eid> {
     let eid = text.parse::<Eid>().or_else(|_| format!("{text}/").parse::<Eid>()).ok()?;
     if eid.is_null() { None } else { Some(eid.node_id().detached()) }
 }
@@ -524,6 +524,7 @@ impl Agent {
             BundlesIndication::Up { peer, interleave, transfer_bytes_max } => {
                 self.link_up(now, link, peer, interleave, transfer_bytes_max);
             }
+            BundlesIndication::Peer { peer } => self.rename_peer(now, link, peer),
             BundlesIndication::Down { reason, retry } => self.link_down(now, link, reason, retry),
             BundlesIndication::Room(room) => {
                 if let Some(link) = self.links.get_mut(link) {

@@ -7,12 +7,13 @@ use crate::bp::{
     AdminRecord, BundleFlags, Content, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, Status,
     StatusReport, v6,
 };
-use crate::service::{AppIndication, BundleVersion, Priority, RecordId, ReportedStatus};
+use crate::service::{AppIndication, BundleVersion, LinkId, Priority, RecordId, ReportedStatus};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::Agent;
 use super::clock::millis;
+use super::delivery::AduKey;
 use super::head::Head;
 
 /// How many reports may still be sent: a bucket that fills evenly.
@@ -228,7 +229,8 @@ impl Agent {
     }
 
     /// The same for version 6.
-    pub(super) fn say_report_v6(&mut self, report: &v6::StatusReport, reporter: &Eid) {
+    pub(super) fn say_report_v6(&mut self, report: &v6::StatusReport, key: &AduKey) {
+        let over = self.came_over(key);
         let said = [
             (ReportedStatus::Received, report.received),
             (ReportedStatus::CustodyAccepted, report.custody),
@@ -242,13 +244,15 @@ impl Agent {
                 created: (report.subject.created_s.saturating_mul(1000), report.subject.sequence),
                 status,
                 reason: report.reason.number(),
-                reporter: reporter.to_string(),
+                reporter: key.source.to_string(),
+                over,
             });
         }
     }
 
     /// Tells the application what a report says about a bundle of its own.
-    pub(super) fn say_report(&mut self, report: &StatusReport, reporter: &Eid) {
+    pub(super) fn say_report(&mut self, report: &StatusReport, key: &AduKey) {
+        let over = self.came_over(key);
         let said = [
             (ReportedStatus::Received, report.received),
             (ReportedStatus::Forwarded, report.forwarded),
@@ -261,9 +265,34 @@ impl Agent {
                 created: (report.timestamp.time.0, report.timestamp.sequence),
                 status,
                 reason: report.reason.number(),
-                reporter: reporter.to_string(),
+                reporter: key.source.to_string(),
+                over,
             });
         }
+    }
+
+    /// The link over which all of a payload came that is here; `None` where it was made here, came before the last start, or
+    /// over several links.
+    fn came_over(&self, key: &AduKey) -> Option<LinkId> {
+        let mut records = self.local.get(key)?.assembly.records();
+        let over = |record| Some(self.bundles.get(&record)?.intake?.0);
+        let first = over(records.next()?)?;
+        records.all(|record| over(record) == Some(first)).then_some(first)
+    }
+
+    /// True if this link leads to a node: it is the node's own, or the next hop of a route to it. A report by the node, or
+    /// about a bundle for it, comes over such a link; anybody else has no business with it.
+    pub fn leads_to(&mut self, link: LinkId, node: &Eid) -> bool {
+        if self.links.peer(link) == Some(&node.node_id()) {
+            return true;
+        }
+        let known = self.links.peer(link).is_some() || !link.is_incoming();
+        if !known {
+            return false;
+        }
+        // Where bundles are spread, everybody who is met is a next hop.
+        self.router.spreads()
+            || self.table.hops(node).iter().any(|(_, hop)| self.links.of(hop).contains(&link))
     }
 
     /// Makes a bundle of its own, all of it at once. False: there is no space.

@@ -60,7 +60,7 @@ impl Party<BundlesIndication, BundlesRequest> for User {
                 incoming.risen += data.len() as u64;
                 incoming.last = last;
             }
-            BundlesIndication::Acked { .. } => {}
+            BundlesIndication::Acked { .. } | BundlesIndication::Peer { .. } => {}
             BundlesIndication::Sent { transfer } | BundlesIndication::Failed { transfer, .. } => {
                 self.outgoing.remove(&transfer);
                 self.busy = self.busy.filter(|&busy| busy != transfer);

@@ -50,7 +50,7 @@ impl Session {
                     self.failures = 0;
                 }
             }
-            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
+            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } | Phase::Judged(_) => {
                 other_version = self.try_other_version(reason);
             }
             Phase::Resting | Phase::Connecting | Phase::Closing => {}
@@ -137,7 +137,7 @@ impl Session {
                 self.phase = Phase::Closing;
                 self.set(Timer::Linger, now + self.config.close_timeout);
             }
-            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
+            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } | Phase::Judged(_) => {
                 self.end_stream(now, DownReason::Stream(CloseReason::Finished), true);
             }
             Phase::Closing => self.pipe.close(),
@@ -157,7 +157,7 @@ impl Session {
                 self.down(now, DownReason::Closed, false, None);
                 self.phase = Phase::Closing;
             }
-            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
+            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } | Phase::Judged(_) => {
                 self.end_stream(now, DownReason::Closed, false);
             }
             Phase::Resting | Phase::Closing if self.wanted => {

@@ -1,5 +1,6 @@
 //! How a session comes up: contact headers, TLS, SESS_INITs.
 
+use super::judging::Judged;
 use super::{PeerContact, Phase, Proof, Role, Session, Timer};
 use crate::service::{BundlesIndication, DownReason};
 use crate::tcpcl::channel::{Channel, down_reason};
@@ -15,6 +16,7 @@ impl Session {
         self.timers.stop(Timer::Retry as usize);
         self.counters.attempts += 1;
         self.phase = Phase::Connecting;
+        self.called_at = now;
         self.pipe.connect();
         if let Some(limit) = self.config.connect_timeout {
             self.set(Timer::Contact, now + limit);
@@ -37,7 +39,19 @@ impl Session {
             self.say_contact(self.version);
         }
         self.phase = Phase::Contact { said: speaks_first };
-        self.set(Timer::Contact, now + self.config.contact_timeout);
+        self.set(Timer::Contact, now + self.contact_limit(now));
+    }
+
+    /// How long the peer's contact header is waited for. Where another version may do better, no longer than a peer needs that
+    /// is as far away as connecting has shown.
+    fn contact_limit(&self, now: Instant) -> Duration {
+        let limit = self.config.contact_timeout;
+        let tries_four = self.config.versions == Versions::Both && self.version == Version::Four;
+        if self.role == Role::Passive || self.proven || !tries_four {
+            return limit;
+        }
+        let far = now.saturating_since(self.called_at).saturating_mul(3);
+        limit.min(self.config.version_timeout.max(far))
     }
 
     fn say_contact(&mut self, version: Version) {
@@ -112,7 +126,7 @@ impl Session {
         self.phase = Phase::Greeting { proof };
     }
 
-    fn say_init(&mut self) {
+    pub(super) fn say_init(&mut self) {
         let mut out = BytesMut::new();
         Message::SessInit(v4::sess_init(&self.config)).encode(&mut out);
         self.pipe.write(out.freeze());
@@ -153,7 +167,7 @@ impl Session {
             self.pipe.write(v3::shutdown(TermReason::ContactFailure));
             return self.end_stream(now, DownReason::Identity, true);
         }
-        self.establish(now, dialect, peer.keepalive, node_id);
+        self.admit_or_ask(now, Judged::new(dialect, peer.keepalive, node_id, false));
     }
 
     fn establish_four(&mut self, now: Instant, proof: Option<Proof>, peer: &SessInit) {
@@ -163,26 +177,29 @@ impl Session {
         };
         let node_id = Some(peer.node_id.clone()).filter(|id| !id.is_empty());
         // What TLS proves has to be what the peer calls itself (RFC 9174 4.4.4.3).
-        let proven = match proof {
-            None => true,
-            Some(Proof { identities }) if identities.is_empty() => !self.config.tls_identity,
-            Some(Proof { identities }) => identities.iter().any(|id| is_same_node(id, &peer.node_id)),
+        let identities = proof.map(|proof| proof.identities);
+        let proven = identities
+            .as_ref()
+            .is_some_and(|identities| identities.iter().any(|id| is_same_node(id, &peer.node_id)));
+        let contradicted = match &identities {
+            None => false,
+            Some(identities) if identities.is_empty() => self.config.tls_identity,
+            Some(_) => !proven,
         };
-        if !proven || !self.is_expected(node_id.as_ref()) {
+        if contradicted || !self.is_expected(node_id.as_ref()) {
             return self.refuse_contact(now, DownReason::Identity);
         }
-        if self.role == Role::Passive {
-            self.say_init();
-        }
-        self.establish(now, Dialect::Four(terms), peer.keepalive, node_id);
+        self.admit_or_ask(now, Judged::new(Dialect::Four(terms), peer.keepalive, node_id, proven));
     }
 
+    /// A peer that calls itself what this node is called is nobody's neighbour, whoever called whom.
     fn is_expected(&self, node_id: Option<&String>) -> bool {
         let said = node_id.map_or("", String::as_str);
-        self.config.peer_node_id.as_ref().is_none_or(|expected| is_same_node(expected, said))
+        let own = !self.config.node_id.is_empty() && is_same_node(&self.config.node_id, said);
+        !own && self.config.peer_node_id.as_ref().is_none_or(|expected| is_same_node(expected, said))
     }
 
-    fn establish(&mut self, now: Instant, dialect: Dialect, keepalive: u16, peer: Option<String>) {
+    pub(super) fn establish(&mut self, now: Instant, dialect: Dialect, keepalive: u16, peer: Option<String>) {
         let keepalive = keepalive.min(self.config.keepalive_seconds());
         self.up.push_back(BundlesIndication::Up {
             peer,

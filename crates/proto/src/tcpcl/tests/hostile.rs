@@ -6,7 +6,7 @@ use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DownReason, Priority, StreamIndication, StreamRequest,
     TransferFailure, TransferId,
 };
-use crate::tcpcl::{Config, Session};
+use crate::tcpcl::{Config, Session, Verdict};
 use crate::time::{Duration, Instant};
 use crate::wrap::Lawful;
 use bytes::Bytes;
@@ -484,5 +484,117 @@ fn any_bytes_at_all() {
         solo.below(StreamIndication::Closed(CloseReason::Reset));
         assert_eq!(solo.session.finished(), !calls, "seed {seed}: who calls, calls again");
         assert!(solo.session.owed().is_empty(), "seed {seed}: {:?}", solo.session.owed());
+    }
+}
+
+/// A session whose owner judges callers, with what it has said so far.
+fn judged() -> (Session, impl FnMut(&mut Session) -> (Vec<u8>, Vec<BundlesIndication>)) {
+    let mut session = Session::passive(Solo::config(), Rng::new(1)).judged();
+    let now = Instant::from_secs(1);
+    session.handle_indication(now, StreamIndication::Connected);
+    session.handle_indication(now, StreamIndication::Room(1 << 20));
+    let drain = move |session: &mut Session| {
+        let (mut written, mut told) = (vec![], vec![]);
+        loop {
+            told.extend(core::iter::from_fn(|| session.poll_indication()));
+            match session.poll_request(now) {
+                Some(StreamRequest::Write(bytes)) => written.extend_from_slice(&bytes),
+                Some(_) => {}
+                None => return (written, told),
+            }
+        }
+    };
+    (session, drain)
+}
+
+#[test]
+fn a_caller_that_is_not_let_in_never_has_a_session() {
+    for (verdict, reason) in [(Verdict::Busy, 3), (Verdict::Unsuitable, 4)] {
+        let (mut session, mut drain) = judged();
+        let now = Instant::from_secs(1);
+        let hello = [&b"dtn!\x04\0"[..], INIT].concat();
+        session.handle_indication(now, StreamIndication::Data(hello.into()));
+        assert_eq!(drain(&mut session), (b"dtn!\x04\0".to_vec(), vec![]), "it waits");
+        let claim = session.claim().expect("somebody waits");
+        assert_eq!((claim.node_id, claim.proven), (Some("ipn:2.0"), false));
+        session.judge(now, verdict);
+        // A SESS_TERM, and no SESS_INIT.
+        assert_eq!(drain(&mut session), (vec![5, 0, reason], vec![]));
+        assert_eq!(session.claim(), None);
+    }
+}
+
+#[test]
+fn what_a_caller_says_before_it_is_let_in_is_heard_afterwards() {
+    let (mut session, mut drain) = judged();
+    let now = Instant::from_secs(1);
+    let hello = [&b"dtn!\x04\0"[..], INIT].concat();
+    session.handle_indication(now, StreamIndication::Data(hello.into()));
+    // A keep-alive, and a segment of three bytes, cut in two.
+    let text = [&[4][..], &segment(3, 9, 3), &[7; 3]].concat();
+    for part in [&text[..8], &text[8..]] {
+        session.handle_indication(now, StreamIndication::Data(Bytes::copy_from_slice(part)));
+        assert!(drain(&mut session).1.is_empty(), "it waits");
+    }
+    session.judge(now, Verdict::Welcome);
+    let (written, told) = drain(&mut session);
+    assert_eq!(written.first(), Some(&7), "a SESS_INIT: {written:?}");
+    assert!(matches!(told[0], BundlesIndication::Up { .. }), "{told:?}");
+    let last = |said: &BundlesIndication| matches!(said, BundlesIndication::Piece { data, last: true, .. } if data[..] == [7; 3]);
+    assert!(told.iter().any(last), "{told:?}");
+    assert_eq!(session.counters().keepalives_received, 1);
+}
+
+#[test]
+fn nobody_is_this_node_itself() {
+    let mut solo = Solo::called(Solo::config());
+    solo.says(b"dtn!\x04\0");
+    let own = INIT.iter().map(|byte| if *byte == b'2' { b'1' } else { *byte }).collect::<Vec<u8>>();
+    solo.says(&own);
+    assert!(solo.told.is_empty() && solo.written.ends_with(&[5, 0, 4]), "{:?} {:?}", solo.told, solo.written);
+    let mut solo = Solo::called(Solo::config());
+    solo.says(b"dtn!\x03\x0f\0\x1e\x07ipn:1.0");
+    assert!(solo.told.is_empty(), "{:?}", solo.told);
+    // Nor is one that was called.
+    let mut solo = Solo::calling(Solo::config());
+    solo.says(b"dtn!\x04\0");
+    solo.says(&own);
+    let identity = BundlesIndication::Down { reason: DownReason::Identity, retry: true };
+    assert_eq!(solo.told, [identity]);
+}
+
+/// A peer of version 3 that ignores a contact header of version 4, as ION does, is called in version 3 soon; that is remembered.
+#[test]
+fn silence_in_version_4_is_answered_in_version_3() {
+    let second = Duration::from_secs(1);
+    let config = || Config { reconnect_jitter: 0.0, ..Solo::config() };
+    for (set_up, silence) in [(0, 5), (1, 5), (3, 9), (30, 60)] {
+        let mut solo = Solo::new(Session::active(config(), Rng::new(1)));
+        solo.asks(BundlesRequest::Connect);
+        solo.waits(set_up * second);
+        solo.below(StreamIndication::Connected);
+        solo.below(StreamIndication::Room(1 << 20));
+        solo.waits(silence as u32 * second - Duration::from_millis(1));
+        assert_eq!(solo.down(), None, "set up in {set_up} s");
+        solo.waits(Duration::from_millis(1));
+        assert_eq!(solo.down(), Some(DownReason::KeepAlive), "set up in {set_up} s");
+        // Its stream is given up, and it is called in version 3.
+        solo.waits(second);
+        solo.below(StreamIndication::Closed(CloseReason::Aborted));
+        solo.written.clear();
+        solo.below(StreamIndication::Connected);
+        assert_eq!(solo.written[..5], *b"dtn!\x03");
+        solo.below(StreamIndication::Room(1 << 20));
+        solo.says(b"dtn!\x03\x0f\0\x1e\x05dtn:a");
+        assert!(matches!(solo.told.last(), Some(BundlesIndication::Up { .. })), "{:?}", solo.told);
+        // The next time at once, with all the time that a contact header has.
+        solo.below(StreamIndication::Closed(CloseReason::Reset));
+        solo.waits(10 * second);
+        solo.written.clear();
+        solo.told.clear();
+        solo.below(StreamIndication::Connected);
+        assert_eq!(solo.written[..5], *b"dtn!\x03");
+        solo.waits(59 * second);
+        assert_eq!(solo.down(), None);
     }
 }

@@ -232,7 +232,7 @@ impl User {
             BundlesIndication::Sent { transfer } | BundlesIndication::Failed { transfer, .. } => {
                 self.sending.retain(|sending| sending.0 != *transfer);
             }
-            BundlesIndication::Acked { .. } => {}
+            BundlesIndication::Acked { .. } | BundlesIndication::Peer { .. } => {}
         }
     }
 

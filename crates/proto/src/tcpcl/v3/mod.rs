@@ -35,6 +35,8 @@ pub(super) struct Terms {
     pub(super) refusal: bool,
     /// LENGTH messages are sent.
     pub(super) lengths: bool,
+    /// The longest bundle that is sent. No message says what the peer takes, so it is what this side takes.
+    pub(super) transfer_mtu: u64,
     /// The length that the peer announced for the next bundle.
     announced: Option<u64>,
 }
@@ -49,6 +51,7 @@ impl Terms {
             reactive_fragmentation: own.reactive_fragmentation && peer.reactive_fragmentation,
             refusal: own.refusal && peer.refusal && acknowledgements,
             lengths: config.lengths && peer.lengths,
+            transfer_mtu: config.transfer_mru,
             announced: None,
         }
     }

@@ -486,6 +486,9 @@ impl Accounted for Bundles {
                 account.interleave = *interleave;
                 account.over.clear();
             }
+            BundlesIndication::Peer { .. } => {
+                rule(account.up, format_args!("another name while the link is not up"))?;
+            }
             BundlesIndication::Down { .. } => {
                 let open: Vec<_> = account.outgoing.keys().collect();
                 rule(open.is_empty(), format_args!("Down without a terminal indication for {open:?}"))?;

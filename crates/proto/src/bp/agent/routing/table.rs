@@ -69,7 +69,7 @@ impl Table {
     }
 
     /// The next hops for an endpoint, the cheapest first.
-    pub(super) fn hops(&mut self, endpoint: &Eid) -> Hops {
+    pub(in super::super) fn hops(&mut self, endpoint: &Eid) -> Hops {
         if self.routes.is_empty() {
             return Hops::new();
         }
