@@ -57,6 +57,9 @@ struct Disk {
     jobs: Vec<Job>,
     reads: Vec<Job>,
     reading: BTreeMap<RecordId, (Way, usize)>,
+    /// Records of which something was not kept: what follows is not either, until they are removed. What the engines had
+    /// said before they heard of it may be asked only now.
+    refused: BTreeSet<RecordId>,
     lengths: Box<dyn Reader>,
     /// Bytes of data that are not with the back end.
     waiting: Arc<AtomicU64>,
@@ -94,6 +97,7 @@ impl Drive {
             jobs: Vec::new(),
             reads: Vec::new(),
             reading: BTreeMap::new(),
+            refused: BTreeSet::new(),
             lengths,
             waiting,
             synced,
@@ -170,6 +174,7 @@ impl Drive {
 impl Disk {
     fn request(&mut self, request: StorageRequest) -> Option<StorageIndication> {
         match request {
+            StorageRequest::Append { record, .. } if self.refused.contains(&record) => None,
             StorageRequest::Append { record, data } => {
                 let known = self.recent.length(record).or_else(|| self.lengths.length(record));
                 let offset = known.unwrap_or(0);
@@ -180,6 +185,7 @@ impl Disk {
             }
             StorageRequest::Remove { record } => {
                 self.recent.forget(record);
+                self.refused.remove(&record);
                 self.jobs.push(Job::Write(Write::Remove { record }));
                 None
             }
@@ -216,17 +222,22 @@ impl Disk {
     fn heard(&mut self, indication: &StorageIndication) {
         match indication {
             StorageIndication::Stored { record, up_to } => self.recent.durable(*record, *up_to),
-            StorageIndication::Full { record } => self.recent.refuse(*record),
+            StorageIndication::Full { record } => self.refuse(*record),
             StorageIndication::Data { record, .. } => self.answered(*record),
             StorageIndication::Failed { record, .. } => {
                 if self.reading.contains_key(record) {
                     self.answered(*record);
                 } else {
-                    self.recent.refuse(*record);
+                    self.refuse(*record);
                 }
             }
             StorageIndication::Removed { .. } | StorageIndication::Listed { .. } => {}
         }
+    }
+
+    fn refuse(&mut self, record: RecordId) {
+        self.recent.refuse(record);
+        self.refused.insert(record);
     }
 
     fn answered(&mut self, record: RecordId) {
@@ -289,7 +300,7 @@ struct Writer<B> {
     backend: B,
     reader: Box<dyn Reader>,
     waiting: VecDeque<Job>,
-    /// Records whose appends are dropped until they begin again where the durable part ends.
+    /// Records whose appends are dropped until they are removed.
     refused: BTreeSet<RecordId>,
     /// What is written no longer waits.
     unwritten: Arc<AtomicU64>,
@@ -374,21 +385,14 @@ impl<B: Backend> Writer<B> {
         answers
     }
 
-    /// True for appends behind one that was not kept.
+    /// True for appends behind one that was not kept: nothing may stand where that would have stood.
     fn drops(&mut self, write: &Write) -> bool {
         match write {
-            Write::Append { record, offset, .. } if self.refused.contains(record) => {
-                let goes_on = *offset == self.reader.length(*record).unwrap_or(0);
-                if goes_on {
-                    self.refused.remove(record);
-                }
-                !goes_on
-            }
+            Write::Append { record, .. } => self.refused.contains(record),
             Write::Remove { record } => {
                 self.refused.remove(record);
                 false
             }
-            Write::Append { .. } => false,
         }
     }
 
@@ -446,5 +450,46 @@ fn done(write: &Write) -> StorageIndication {
             StorageIndication::Stored { record: *record, up_to: offset + data.len() as u64 }
         }
         Write::Remove { record } => StorageIndication::Removed { record: *record },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::Forgetful;
+    use super::*;
+
+    /// What the engines have said before they heard that something was not kept, the store may be asked afterwards.
+    #[test]
+    fn nothing_stands_where_something_that_was_not_kept_would_have_stood() {
+        const RECORD: RecordId = RecordId(7);
+        let disk = Forgetful::default();
+        let (sender, said) = mpsc::channel();
+        let tell: Tell = Box::new(move |answers| drop(sender.send(answers)));
+        let mut drive = Drive::start(disk.open(), 1 << 20, tell).expect("threads");
+        let ask = |drive: &mut Drive, request| {
+            drive.request(Instant::ZERO, request);
+            drive.flush();
+        };
+        let append = |data: &'static [u8]| {
+            let data = Bytes::from_static(data);
+            StorageRequest::Append { record: RECORD, data }
+        };
+        ask(&mut drive, append(b"the beginning, "));
+        assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 15 }]);
+        disk.set_size(Some(20));
+        ask(&mut drive, append(b"what has no space, "));
+        let full = said.recv().unwrap();
+        assert_eq!(full, [StorageIndication::Full { record: RECORD }]);
+        disk.set_size(None);
+        // The writer drops it, and so does who has heard.
+        ask(&mut drive, append(b"and the end"));
+        full.iter().for_each(|full| drive.heard(full));
+        ask(&mut drive, append(b"and the end"));
+        ask(&mut drive, StorageRequest::List);
+        assert_eq!(said.recv().unwrap(), [StorageIndication::Listed { records: vec![(RECORD, 15)] }]);
+        ask(&mut drive, StorageRequest::Remove { record: RECORD });
+        assert_eq!(said.recv().unwrap(), [StorageIndication::Removed { record: RECORD }]);
+        ask(&mut drive, append(b"anew"));
+        assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 4 }]);
     }
 }

@@ -72,7 +72,8 @@ pub enum StorageIndication {
         /// The record.
         record: RecordId,
     },
-    /// There was no space: this append and those behind it to the same record were not kept.
+    /// There was no space: this append and those behind it to the same record were not kept, and none is until the record
+    /// is removed.
     Full {
         /// The record.
         record: RecordId,

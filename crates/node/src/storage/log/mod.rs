@@ -87,8 +87,9 @@ pub struct Log {
     marked: bool,
     /// The active segment may have bytes of a write that failed.
     spoilt: bool,
-    /// The reserve is there as a whole.
-    reserved: bool,
+    /// Bytes of the reserve that are there: an opening on a device that seemed smaller or larger has put aside less or more
+    /// than this one would.
+    aside: u64,
     /// The device was full, and has not had much room since.
     short: bool,
     /// How long a segment may be.
@@ -143,15 +144,14 @@ impl Log {
             batch: met.batch,
             marked: false,
             spoilt: false,
-            reserved: false,
+            aside: 0,
             short: false,
             segment_bytes: (room / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES),
         };
-        let aside = fs::metadata(log.reserve_path()).map_or(0, |about| about.len());
-        log.reserved = aside >= log.reserve_bytes();
+        log.aside = fs::metadata(log.reserve_path()).map_or(0, |about| about.len());
         if let Err(error) = log.begin_segment() {
             // A full device: what was put aside is enough to open it and to remove.
-            if !is_full(&error) || aside == 0 {
+            if !is_full(&error) || log.aside == 0 {
                 return Err(error);
             }
             log.release_reserve();
@@ -235,25 +235,26 @@ impl Log {
         4 * self.segment_bytes
     }
 
-    /// Puts space aside, if there is some; true: it is there.
+    /// Puts space aside, if there is some; true: it is there as a whole.
     fn reserve(&mut self) -> bool {
-        if !self.reserved && self.device.free() >= self.reserve_bytes() {
-            self.reserved = self.device.put_aside(&self.reserve_path(), self.reserve_bytes()).is_ok();
-            if !self.reserved {
-                self.release_reserve();
+        let wanted = self.reserve_bytes();
+        if self.aside < wanted && self.free_in_need() >= wanted {
+            match self.device.put_aside(&self.reserve_path(), wanted) {
+                Ok(()) => self.aside = wanted,
+                Err(_) => self.release_reserve(),
             }
         }
-        self.reserved
+        self.aside >= wanted
     }
 
     fn release_reserve(&mut self) {
-        self.reserved = false;
+        self.aside = 0;
         let _ = fs::remove_file(self.reserve_path());
     }
 
     /// What is free, and what would be without the reserve.
     fn free_in_need(&self) -> u64 {
-        self.device.free() + if self.reserved { self.reserve_bytes() } else { 0 }
+        self.device.free().saturating_add(self.aside)
     }
 
     /// Removes the oldest segments as long as nothing in them counts.
@@ -313,7 +314,7 @@ impl Log {
     /// Commits; where there is no space, from the reserve.
     fn commit_in_need(&mut self, batch: &[Write]) -> io::Result<()> {
         match self.commit_in_place(batch) {
-            Err(error) if is_full(&error) && self.reserved => {
+            Err(error) if is_full(&error) && self.aside > 0 => {
                 self.short = true;
                 self.release_reserve();
                 self.commit_in_place(batch)
@@ -346,14 +347,22 @@ impl Log {
             if self.short { self.segment_bytes.max(total / SEGMENTS) } else { live + 2 * self.segment_bytes };
         let (number, oldest) = index.oldest()?;
         let too_much = number != self.active && total - live > tolerated;
-        // All of it or nothing: a part that was moved frees nothing, and has taken what removals need.
-        (too_much && self.free_in_need() > oldest.live + self.spare_bytes() / 8).then_some(number)
+        // All of it or nothing: a part that was moved frees nothing, and has taken what removals need. With one step it is
+        // either, by itself.
+        let at_once = oldest.live <= self.step_bytes();
+        let fits = at_once || self.free_in_need() > oldest.live + self.spare_bytes() / 8;
+        (too_much && fits).then_some(number)
+    }
+
+    /// How much is moved at once.
+    fn step_bytes(&self) -> u64 {
+        MOVE_BYTES.min(self.segment_bytes / 4)
     }
 
     /// Moves some of what counts out of the oldest segment, if there is too much waste.
     fn move_some(&mut self) -> bool {
         let Some(number) = self.wasteful() else { return false };
-        let moved = lock(&self.index).chunks_in(number, MOVE_BYTES.min(self.segment_bytes / 4));
+        let moved = lock(&self.index).chunks_in(number, self.step_bytes());
         let reader = self.log_reader();
         let mut copies = Vec::new();
         for (record, chunk) in moved {
@@ -406,7 +415,7 @@ impl Backend for Log {
 
     fn tend(&mut self) -> bool {
         self.reserve();
-        if self.short && self.reserved {
+        if self.short && self.aside >= self.reserve_bytes() {
             self.short = self.device.free() < self.much_bytes();
         }
         self.move_some()
