@@ -326,7 +326,7 @@ impl Agent {
         body.payload_left -= payload.len() as u64;
         body.tail.extend_from_slice(&data);
         if !self.grow(now, record, whole, all.len() as u64) {
-            return self.abandon(id, transfer, record, RefuseReason::NoResources);
+            return self.refuse_rest(id, transfer, record);
         }
         if !all.is_empty() {
             self.append(record, all);
@@ -347,6 +347,22 @@ impl Agent {
     fn abandon(&mut self, id: LinkId, transfer: TransferId, record: RecordId, reason: RefuseReason) {
         self.drop_bundle(record);
         self.refuse(id, transfer, reason);
+    }
+
+    /// There is no place for more of an arriving bundle. What of it was acknowledged stays, as it would if the link broke
+    /// now: it may, and the peer then never hears of the refusal and sends only what is left.
+    fn refuse_rest(&mut self, id: LinkId, transfer: TransferId, record: RecordId) {
+        let acknowledged = match &self.incoming[&(id, transfer)].state {
+            State::Body(body) => body.accepted > self.bundles[&record].head_bytes,
+            State::Head(_) => unreachable!("a record is begun when the head is there"),
+        };
+        self.refuse(id, transfer, RefuseReason::NoResources);
+        if acknowledged && self.bundles[&record].may_fragment() {
+            self.bundles.get_mut(&record).expect("what arrives is held").broken = true;
+            self.cut(record);
+        } else {
+            self.drop_bundle(record);
+        }
     }
 
     /// Looks whether a bundle is whole; if so, what follows its payload is checked.
@@ -530,7 +546,14 @@ impl Agent {
             self.drop_bundle(record);
             return;
         }
+        self.cut(record);
+    }
+
+    /// What was handed to the storage of an arriving bundle's payload becomes a fragment.
+    fn cut(&mut self, record: RecordId) {
         self.counters.received_cut += 1;
+        let held = self.bundles.get_mut(&record).expect("only what is held is cut");
+        let payload = held.appended.saturating_sub(held.payload_at()).min(held.payload_bytes());
         held.cut_to(payload);
         held.stage = Stage::Sealing;
         let share = held.appended;
@@ -542,23 +565,26 @@ impl Agent {
 
     /// The storage had no space for more of an arriving bundle.
     pub(super) fn intake_full(&mut self, record: RecordId) {
-        let held = &self.bundles[&record];
-        if let Some((id, transfer)) = held.intake.filter(|intake| self.incoming.contains_key(intake)) {
-            self.drop_bundle(record);
-            self.refuse(id, transfer, RefuseReason::NoResources);
-            return;
-        }
-        // A prefix that was to become a fragment: what is durable of it has been acknowledged.
-        let payload = held.stored.saturating_sub(held.payload_at()).min(held.payload_bytes());
-        let held = self.bundles.get_mut(&record).expect("it was just found");
-        if held.closed && payload > 0 {
-            if payload < held.payload_bytes() {
-                held.cut_to(payload);
-            }
+        let held = self.bundles.get_mut(&record).expect("only what is held is stored");
+        if held.stage == Stage::Sealing && !held.closed && held.stored >= held.notes_at() {
+            // All of it is durable and was checked; only the seal is not. The next start checks it again.
+            held.closed = true;
             held.appended = held.stored;
+            return self.settled.push_back(record);
+        }
+        if let Some((id, transfer)) = held.intake.filter(|intake| self.incoming.contains_key(intake)) {
+            held.appended = held.stored;
+            return self.refuse_rest(id, transfer, record);
+        }
+        // The link has broken: what is durable may have been acknowledged.
+        let payload = held.stored.saturating_sub(held.payload_at()).min(held.payload_bytes());
+        held.appended = held.stored;
+        if payload == 0 || !(held.closed || held.may_fragment()) {
+            self.drop_bundle(record);
+        } else if held.closed && payload == held.payload_bytes() {
             self.settle_stored(record);
         } else {
-            self.drop_bundle(record);
+            self.cut(record);
         }
     }
 

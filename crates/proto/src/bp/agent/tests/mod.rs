@@ -5,6 +5,7 @@ mod custody;
 mod delivering;
 mod device;
 mod forwarding;
+mod full;
 mod hostile;
 mod manners;
 mod over;

@@ -50,7 +50,11 @@ pub(super) struct Disk {
     pub(super) records: BTreeMap<RecordId, Log>,
     pub(super) latency: Duration,
     pub(super) capacity: Option<u64>,
+    /// So much more is there for what is short.
+    pub(super) spare: u64,
     pub(super) used: u64,
+    /// Records of which something was not kept: what follows is not, either.
+    pub(super) refused: BTreeSet<RecordId>,
 }
 
 #[derive(Debug, Default)]

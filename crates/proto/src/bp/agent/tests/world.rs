@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 
 /// DTN time when a run begins.
 pub(super) const EPOCH_DTN_MS: u64 = 800_000_000_000;
+/// Appends up to this may take what a disk has to spare.
+const SHORT_BYTES: usize = 128;
+
 pub(super) struct Node {
     pub(super) agent: Option<Lawful<Agent>>,
     config: Config,
@@ -311,6 +314,7 @@ impl World {
         here.user.room = 0;
         let mut rng = self.rng.fork(&format!("crash {}", self.sequence));
         here.disk.used = 0;
+        here.disk.refused.clear();
         here.disk.records.retain(|_, log| {
             let kept = log.durable + rng.below(log.length - log.durable + 1);
             log.truncate(if rng.chance(0.5) { log.durable } else { kept });
@@ -428,7 +432,12 @@ impl World {
     fn write(&mut self, node: usize, request: &StorageRequest) -> u64 {
         let StorageRequest::Append { record, data } = request else { return 0 };
         let disk = &mut self.nodes[node].disk;
-        if disk.capacity.is_some_and(|capacity| disk.used + data.len() as u64 > capacity) {
+        let spare = if data.len() <= SHORT_BYTES { disk.spare } else { 0 };
+        let full = disk
+            .capacity
+            .is_some_and(|capacity| disk.used + data.len() as u64 > capacity.saturating_add(spare));
+        if full || disk.refused.contains(record) {
+            disk.refused.insert(*record);
             return 0;
         }
         disk.used += data.len() as u64;
@@ -456,6 +465,7 @@ impl World {
                 }
             },
             StorageRequest::Remove { record } => {
+                disk.refused.remove(&record);
                 if let Some(log) = disk.records.remove(&record) {
                     disk.used -= log.length;
                 }
@@ -520,7 +530,7 @@ impl World {
         }
     }
 
-    fn all_counters(&self) -> Vec<String> {
+    pub(super) fn all_counters(&self) -> Vec<String> {
         let alive = self.nodes.iter().filter_map(|node| node.agent.as_ref());
         alive
             .map(|agent| {
