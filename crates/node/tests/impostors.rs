@@ -31,7 +31,7 @@ fn alice_calls(bob: &Node, more: &str) -> Node {
     )))
 }
 
-fn link<'a>(status: &'a Value, has: impl Fn(&Value) -> bool) -> Option<&'a Value> {
+fn link(status: &Value, has: impl Fn(&Value) -> bool) -> Option<&Value> {
     status["links"].as_array()?.iter().find(|link| link["up"] == true && has(link))
 }
 
