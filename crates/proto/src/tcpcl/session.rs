@@ -229,6 +229,7 @@ impl Session {
                     return self.undecodable(now);
                 }
                 Phase::Judged(mut judged) => {
+                    self.pipe.hold(input.len() as u64);
                     judged.input.extend_from_slice(&input);
                     return self.phase = Phase::Judged(judged);
                 }

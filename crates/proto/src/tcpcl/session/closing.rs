@@ -50,7 +50,8 @@ impl Session {
                     self.failures = 0;
                 }
             }
-            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } | Phase::Judged(_) => {
+            Phase::Judged(judged) => self.pipe.release(judged.input.len() as u64),
+            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
                 other_version = self.try_other_version(reason);
             }
             Phase::Resting | Phase::Connecting | Phase::Closing => {}

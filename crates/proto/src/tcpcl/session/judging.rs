@@ -89,6 +89,7 @@ impl Session {
             Version::Three => v3::shutdown(reason.1),
             Version::Four => v4::terminate(false, reason.1),
         });
+        self.pipe.release(judged.input.len() as u64);
         self.end_stream(now, reason.0, true);
     }
 
@@ -107,7 +108,7 @@ impl Session {
         self.proven_id = judged.proven;
         self.establish(now, judged.dialect, judged.keepalive, judged.node_id);
         if !judged.input.is_empty() {
-            self.hear_released(now, judged.input.freeze());
+            self.hear(now, judged.input.freeze());
         }
     }
 

@@ -583,8 +583,8 @@ fn silence_in_version_4_is_answered_in_version_3() {
         solo.below(StreamIndication::Closed(CloseReason::Aborted));
         solo.written.clear();
         solo.below(StreamIndication::Connected);
-        assert_eq!(solo.written[..5], *b"dtn!\x03");
         solo.below(StreamIndication::Room(1 << 20));
+        assert_eq!(solo.written[..5], *b"dtn!\x03");
         solo.says(b"dtn!\x03\x0f\0\x1e\x05dtn:a");
         assert!(matches!(solo.told.last(), Some(BundlesIndication::Up { .. })), "{:?}", solo.told);
         // The next time at once, with all the time that a contact header has.
@@ -593,6 +593,7 @@ fn silence_in_version_4_is_answered_in_version_3() {
         solo.written.clear();
         solo.told.clear();
         solo.below(StreamIndication::Connected);
+        solo.below(StreamIndication::Room(1 << 20));
         assert_eq!(solo.written[..5], *b"dtn!\x03");
         solo.waits(59 * second);
         assert_eq!(solo.down(), None);

@@ -59,7 +59,8 @@ fn world(replay: &Replay) -> Trace {
     let manners = Manners::draw(&mut draw);
     // Segments of a byte for a long bundle say nothing new, and take for ever.
     let segment_least = 1 + manners.length_max / 200;
-    let configs = versions.map(|versions| draw_config(&mut draw, versions, segment_least));
+    let mut configs = versions.map(|versions| draw_config(&mut draw, versions, segment_least));
+    configs[1].node_id = "dtn://peer/".to_owned();
     let crashes = Crash::draw(&mut draw, 2, calm_at);
     let interval = configs.iter().map(|config| config.keepalive.as_secs()).min().unwrap_or(0);
     let window = Duration::from_secs(3_600);

@@ -194,7 +194,8 @@ fn world(replay: &Replay) -> Trace {
         reconnect_max: 20 * SECOND,
         ..Config::ax25("dtn://node/")
     };
-    let configs = [0, 1].map(&mut config);
+    let mut configs = [0, 1].map(&mut config);
+    configs[1].node_id = "dtn://peer/".to_owned();
     let crashes = Crash::draw(&mut draw, 2, calm_at);
     let window = 3_600 * SECOND;
     let keepalives = 4 * (window.as_secs() / 10 + 1);

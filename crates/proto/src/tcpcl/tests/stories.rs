@@ -412,8 +412,8 @@ fn after_a_cut_no_acknowledged_byte_is_sent_again() {
 
 #[test]
 fn an_idle_session_ends_and_comes_back_when_asked() {
-    for config in [three("dtn://a"), four("ipn:1.0")] {
-        let mut scene = scene(Config { idle_timeout: Some(30 * SECOND), ..config.clone() }, config);
+    for (caller, called) in [(three("dtn://a"), three("dtn://b")), (four("ipn:1.0"), four("ipn:2.0"))] {
+        let mut scene = scene(Config { idle_timeout: Some(30 * SECOND), ..caller }, called);
         scene.run(10 * SECOND);
         scene.send(0, 1, content(10));
         scene.run(50 * SECOND);
@@ -462,10 +462,14 @@ fn an_ending_session_finishes_what_has_begun() {
 
 #[test]
 fn a_cancelled_bundle_is_never_taken_for_a_whole_one() {
-    for (lengths, config) in [(true, four("ipn:1.0")), (true, three("dtn://a")), (false, three("dtn://a"))] {
-        let config = Config { lengths, ..config };
-        let mut scene =
-            Scene::new(config.clone(), config, Weather { delay: SECOND / 2, window: 500, ..Weather::fair() });
+    let pair = |of: fn(&str) -> Config| (of("ipn:1.0"), of("ipn:2.0"));
+    for (lengths, (caller, called)) in [(true, pair(four)), (true, pair(three)), (false, pair(three))] {
+        let with = |config| Config { lengths, ..config };
+        let mut scene = Scene::new(
+            with(caller),
+            with(called),
+            Weather { delay: SECOND / 2, window: 500, ..Weather::fair() },
+        );
         scene.connect();
         scene.run(5 * SECOND);
         scene.send(0, 1, content(2000));
