@@ -2,11 +2,14 @@
 //!
 //! ```text
 //!   a peer calls --> too many of its address? --> the oldest of them that has no session gives way; none: turned away
-//!                --> too many at all?         --> the oldest without a session gives way; none: of those whose session
-//!                                                 carries no bundles, the one that did so longest ago; none: turned away
+//!                --> too many at all?         --> the oldest without a session gives way; none: one of the address that has
+//!                                                 most, if that are two more than the caller's has; none: of those whose
+//!                                                 session carries no bundles, the one that did so longest ago; none: turned away
 //! ```
 //!
-//! So whoever connects and says nothing keeps nobody out, and a session that carries bundles is never ended for a stranger.
+//! So whoever connects and says nothing keeps nobody out, and few addresses do not, whatever they send: a session that carries
+//! bundles ends for a stranger only if its address has more of them than the stranger's. Bundles that are refused do not count as
+//! carried.
 //! An address is an IPv4 address, or the first 64 bits of an IPv6 address: of these one customer has all.
 //!
 //! Units: connections.
@@ -25,6 +28,8 @@ struct Caller {
     host: String,
     /// Payload bytes that its session had carried when it was looked at last.
     carried: u64,
+    /// Transfers that were refused to it by then.
+    refused: u64,
     /// When it was last seen to carry some.
     active: Instant,
 }
@@ -78,6 +83,12 @@ impl Callers {
         if let Some(link) = self.opening.first() {
             return Admission::InPlaceOf(*link);
         }
+        let own = of_host.map_or(0, BTreeSet::len);
+        let most = self.by_host.values().max_by_key(|links| links.len());
+        if let Some(links) = most.filter(|links| links.len() > own + 1) {
+            let idlest = links.iter().min_by_key(|link| self.callers.get(link).map(|caller| caller.active));
+            return idlest.map_or(Admission::TurnedAway, |link| Admission::InPlaceOf(*link));
+        }
         let idlest = self.callers.iter().min_by_key(|(_, caller)| caller.active);
         match idlest.filter(|(_, caller)| now.saturating_since(caller.active) >= limits.caller_idle) {
             Some((link, _)) => Admission::InPlaceOf(*link),
@@ -90,7 +101,7 @@ impl Callers {
         let host = host_of(address);
         self.by_host.entry(host.clone()).or_default().insert(link);
         self.opening.insert(link);
-        self.callers.insert(link, Caller { host, carried: 0, active: now });
+        self.callers.insert(link, Caller { host, carried: 0, refused: 0, active: now });
     }
 
     /// Its session stands.
@@ -120,12 +131,15 @@ impl Callers {
         }
     }
 
-    /// Looks who carries bundles. A few bytes now and then do not count.
-    pub(crate) fn look(&mut self, now: Instant, carried: impl Fn(LinkId) -> u64) {
+    /// Looks who carries bundles, from the payload bytes of each session and the transfers that were refused to it. A few bytes now
+    /// and then do not count, and neither do bytes that came along with a refusal.
+    pub(crate) fn look(&mut self, now: Instant, carried: impl Fn(LinkId) -> (u64, u64)) {
         const SOME_BYTES: u64 = 64;
         for (link, caller) in &mut self.callers {
-            let sum = carried(*link);
-            if sum >= caller.carried + SOME_BYTES {
+            let (sum, refused) = carried(*link);
+            if refused > caller.refused {
+                (caller.carried, caller.refused) = (sum, refused);
+            } else if sum >= caller.carried + SOME_BYTES {
                 caller.carried = sum;
                 caller.active = now;
             }
@@ -202,7 +216,7 @@ mod tests {
         (1..4).for_each(|number| callers.up(at(2), link(number)));
         assert_eq!(callers.admit(at(3), "10.0.1.1:9", &LIMITS), Admission::TurnedAway);
         // Number 2 has carried nothing for a minute, and nobody else for longer.
-        callers.look(at(50), |of| if of == link(2) { 10 } else { 1000 });
+        callers.look(at(50), |of| if of == link(2) { (10, 0) } else { (1000, 0) });
         assert_eq!(callers.admit(at(61), "10.0.1.1:9", &LIMITS), Admission::TurnedAway);
         assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(2)));
         // One that is about to go is the first.
@@ -213,6 +227,41 @@ mod tests {
         let view = callers.view();
         assert_eq!((view.now, view.opening), (3, 0));
         assert_eq!((view.arrived, view.gave_way, view.turned_away), (10, 3, 2));
+    }
+
+    #[test]
+    fn few_addresses_at_work_do_not_keep_others_out() {
+        let mut callers = Callers::default();
+        for number in 0..4 {
+            let address = format!("10.0.0.{}:{number}", number % 2);
+            callers.enter(at(0), link(number), &address);
+            callers.up(at(0), link(number));
+        }
+        callers.look(at(5), |of| (1000 * u64::from(of.0), 0));
+        callers.look(at(10), |of| (if of == link(1) { 0 } else { 1 << 60 }, 0));
+        // The one of an address with two that has carried nothing for longest gives way, though all are at work.
+        assert_eq!(callers.admit(at(10), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(1)));
+        callers.leave(link(1));
+        callers.enter(at(10), link(4), "10.0.1.1:9");
+        callers.up(at(10), link(4));
+        // Two to one is no more than the newcomer would have.
+        assert_eq!(callers.admit(at(10), "10.0.1.1:10", &LIMITS), Admission::TurnedAway);
+        assert!(matches!(callers.admit(at(10), "10.0.2.1:9", &LIMITS), Admission::InPlaceOf(_)));
+    }
+
+    #[test]
+    fn what_is_refused_is_not_carried() {
+        let mut callers = Callers::default();
+        for number in 0..4 {
+            callers.enter(at(0), link(number), &format!("10.0.0.{number}:9"));
+            callers.up(at(0), link(number));
+        }
+        // Number 2 has sent as much as the others each time, and all of it was refused.
+        for second in [25, 50, 75] {
+            let carried = |of| (1000 * second, if of == link(2) { second } else { 0 });
+            callers.look(at(second), carried);
+        }
+        assert_eq!(callers.admit(at(75), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(2)));
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod http;
 mod listing;
 mod peers;
 mod radio;
+mod reload;
 
 pub use http::Http;
 pub(crate) use http::is_loopback;
@@ -201,8 +202,8 @@ pub struct Stream {
     pub queue_bytes: u64,
     /// Bytes received and not yet safe; with more the peer has to wait. Default 4 MiB.
     pub window_bytes: u64,
-    /// Connections that peers have opened. With more, one without a session gives way to a newcomer, then one whose
-    /// session carries no bundles, and after that newcomers are turned away. Default 512.
+    /// Connections that peers have opened. With more, one without a session gives way to a newcomer, then one of the address
+    /// that has most, then one whose session carries no bundles, and after that newcomers are turned away. Default 512.
     pub callers_max: usize,
     /// Of these, from one IPv4 address or one IPv6 network of 64 bits. Default 128.
     pub callers_per_address_max: usize,

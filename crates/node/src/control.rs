@@ -6,7 +6,7 @@ use crate::message::{BODY_BYTES_MAX, HEAD_BYTES_MAX, Message, Reply, Request};
 use crate::node::Reception;
 use crate::patient::{Patience, Patient};
 use crate::view;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use longwire_settings::error::Error;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -111,45 +111,61 @@ async fn serve(stream: UnixStream, mut client: Client, patience: Patience) {
     let mut write = Patient::new(write, patience);
     let mut input = BytesMut::new();
     let mut out = BytesMut::new();
+    // Asks for more than may be waiting.
+    let mut held: Option<Message<Request>> = None;
     loop {
-        // What is to be said goes out before more is heard: who does not read asks for nothing more.
         while out.len() < WRITE_BYTES
             && let Some(reply) = client.try_reply()
         {
             encode(&reply, &mut out);
         }
-        if !out.is_empty() {
-            if write.write_all(&out).await.is_err() {
-                return;
-            }
-            out.clear();
-            continue;
-        }
-        match decode::<Request>(&mut input, HEAD_BYTES_MAX) {
-            Ok(Some(request)) => {
-                if !client.request(request).await {
+        if held.is_none() {
+            match decode::<Request>(&mut input, HEAD_BYTES_MAX) {
+                Ok(request) => held = request,
+                Err(what) => {
+                    encode(&Reply::error(what, None).into(), &mut out);
+                    let _ = write.write_all(&out).await;
                     return;
                 }
-                continue;
-            }
-            Ok(None) => {}
-            Err(what) => {
-                encode(&Reply::error(what, None).into(), &mut out);
-                let _ = write.write_all(&out).await;
-                return;
             }
         }
+        // Who does not read gets no more to read for the asking; but who says something while it could read, in one thread, is
+        // heard, or each side would wait for the other.
+        if let Some(request) = held.take_if(|request| out.is_empty() || has_small_answer(&request.head)) {
+            if !client.request(request).await {
+                return;
+            }
+            continue;
+        }
+        let hears = held.is_none();
         tokio::select! {
             biased;
-            reply = client.reply() => match reply {
+            written = write.write(&out), if !out.is_empty() => match written {
+                Ok(some @ 1..) => out.advance(some),
+                Ok(0) | Err(_) => return,
+            },
+            reply = client.reply(), if out.is_empty() => match reply {
                 Some(reply) => encode(&reply, &mut out),
                 None => return,
             },
-            some = read.read_buf(&mut input) => if !matches!(some, Ok(1..)) {
+            some = read.read_buf(&mut input), if hears => if !matches!(some, Ok(1..)) {
                 return;
             },
         }
     }
+}
+
+/// True for requests whose answers are a few bytes each, so that many of them may wait.
+fn has_small_answer(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Send { .. }
+            | Request::Piece { .. }
+            | Request::Cancel { .. }
+            | Request::Register { .. }
+            | Request::Unregister { .. }
+            | Request::Taken { .. }
+    )
 }
 
 /// Puts a message behind others.

@@ -78,6 +78,7 @@ impl Task {
             },
             callers: self.callers.view(),
             sessions: view::counts(&self.session_counters()),
+            configuration: self.configuration.clone(),
             folders: self.folders.lock().expect("no thread panics with it").clone(),
             control: self.control.view(),
             reports_not_believed: self.reports_not_believed,

@@ -96,6 +96,7 @@ pub(crate) struct Task {
     /// Bytes handed over to connections and not yet with the kernel.
     pub(crate) queued: u64,
     pub(crate) reports_not_believed: u64,
+    pub(crate) configuration: crate::view::Configuration,
     past: Past,
     /// DTN time when it was first known.
     began_dtn_ms: Option<u64>,
@@ -170,6 +171,7 @@ impl Task {
             patience: Patience::new(stream.stall),
             queued: 0,
             reports_not_believed: 0,
+            configuration: crate::view::Configuration::default(),
             began_dtn_ms: None,
             planned: BTreeMap::new(),
             tls: tls::Ledger::default(),
@@ -481,7 +483,7 @@ impl Task {
         let carried = |link| {
             let counters = sessions.get(link).and_then(Layer::session).map(|session| *session.counters());
             let counters = counters.unwrap_or_default();
-            counters.payload_sent + counters.payload_received
+            (counters.payload_sent + counters.payload_received, counters.refused)
         };
         self.callers.look(now, carried);
     }
@@ -692,13 +694,52 @@ impl Task {
         };
         let read = crate::config::Config::load(&path)
             .and_then(|config| config.credentials().map(|credentials| (config, credentials)));
-        match read {
+        let done = match read {
             Ok((config, credentials)) => {
-                self.credentials = credentials.map(Arc::new);
-                self.note(now, crate::view::Event::ConfigurationRead);
-                self.apply(now, config)
+                let needs_restart = self.setup.config.needs_restart(&config);
+                match self.apply(now, config) {
+                    Reply::Error { what, hint } => Err((what, hint)),
+                    _ => {
+                        self.credentials = credentials.map(Arc::new);
+                        Ok(needs_restart)
+                    }
+                }
             }
-            Err(error) => Reply::Error { what: error.what, hint: error.hint },
+            Err(error) => Err((error.what, error.hint)),
+        };
+        self.tell_reload(now, done)
+    }
+
+    /// Says what became of a configuration that was read again: to who asked, in `status`, as an event, and on the standard
+    /// error, where whoever has sent a signal looks.
+    fn tell_reload(&mut self, now: Instant, done: Result<Vec<String>, (String, Option<String>)>) -> Reply {
+        match done {
+            Ok(needs_restart) => {
+                let list: Vec<String> = needs_restart.iter().map(|key| format!("`{key}`")).collect();
+                let later = match &list[..] {
+                    [] => String::new(),
+                    list => {
+                        format!("; of what has changed, {} holds from the next start on", list.join(", "))
+                    }
+                };
+                eprintln!("longwire: the configuration was read again{later}");
+                let configuration = crate::view::Configuration { refused: None, needs_restart };
+                self.configuration = configuration.clone();
+                let needs_restart = configuration.needs_restart;
+                self.note(now, crate::view::Event::ConfigurationRead { needs_restart });
+                Reply::Done
+            }
+            Err((what, hint)) => {
+                eprintln!("longwire: the configuration before stays in force: {what}");
+                if let Some(hint) = &hint {
+                    eprintln!("hint: {hint}");
+                }
+                self.configuration.refused = Some(what.clone());
+                let event =
+                    crate::view::Event::ConfigurationRefused { what: what.clone(), hint: hint.clone() };
+                self.note(now, event);
+                Reply::Error { what, hint }
+            }
         }
     }
 }

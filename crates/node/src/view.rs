@@ -62,6 +62,9 @@ pub struct Status {
     pub received_bytes: u64,
     /// Bytes handed over to connections and not yet with the kernel.
     pub queued_bytes: u64,
+    /// The configuration, since it was read last.
+    #[serde(default)]
+    pub configuration: Configuration,
     /// Folders from which files are sent, and in which they appear.
     pub folders: Vec<Folder>,
     /// What TLS did.
@@ -100,6 +103,15 @@ pub struct Tnc {
     pub frames_waiting: u64,
     /// What was counted of it, and of all AX.25 links over it.
     pub counters: Counts,
+}
+
+/// The configuration, since it was read last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Configuration {
+    /// Why the one that was read last is not in force; none: it is.
+    pub refused: Option<String>,
+    /// Settings in it that hold from the node's next start on.
+    pub needs_restart: Vec<String>,
 }
 
 /// How a link over a TNC is.
@@ -717,7 +729,18 @@ pub enum Event {
         hint: String,
     },
     /// The configuration was read again.
-    ConfigurationRead,
+    ConfigurationRead {
+        /// Settings that have changed and hold from the node's next start on.
+        #[serde(default)]
+        needs_restart: Vec<String>,
+    },
+    /// The configuration was to be read again, and makes no sense: the one before stays.
+    ConfigurationRefused {
+        /// What is wrong with it, for a person.
+        what: String,
+        /// What may help.
+        hint: Option<String>,
+    },
     /// What happens to bundles is noted from here on, or no longer: nobody watches.
     BundlesWatched {
         /// From here on.

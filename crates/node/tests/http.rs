@@ -619,6 +619,30 @@ fn pages_from_elsewhere_command_nothing() {
     assert_eq!((&status["http"]["refused_origin"], &status["http"]["refused_host"]), (&json!(2), &json!(1)));
 }
 
+/// Connections whose heads come slowly have all places: whoever has the token is served all the same.
+#[test]
+fn slow_heads_keep_nobody_out_who_has_the_token() {
+    let (node, at) = moon("http.connections-max = 8\nhttp.token = '0123456789abcdef'");
+    let mut slow: Vec<_> = (0..8).map(|_| web::connect(at)).collect();
+    for stream in &mut slow {
+        stream.write_all(b"GET /status HTTP/1.1\r\nx: ").expect("it reads");
+    }
+    let mut app = App::new(&node);
+    app.wait_status(|status| status["http"]["connections"].as_u64() == Some(8));
+    let token = "authorization: Bearer 0123456789abcdef\r\n";
+    for round in 0..50_u64 {
+        assert_eq!(ask(at, "GET", "/status", token, b"").status, 200, "{round}");
+        // They come again, as far as they have given way.
+        let mut again = web::connect(at);
+        again.write_all(b"GET /status HTTP/1.1\r\nx: ").expect("it reads");
+        slow.push(again);
+        app.wait_status(|status| status["http"]["connections"].as_u64() == Some(10 + 2 * round));
+    }
+    let counted = app.status()["http"].clone();
+    assert_eq!(counted["refused_connections"], 0, "{counted}");
+    assert!(counted["gave_way"].as_u64() >= Some(50), "{counted}");
+}
+
 #[test]
 fn what_is_too_much_is_refused_and_counted() {
     let more = "http.connections-max = 2\nhttp.header-bytes-max = 8192\nhttp.patience = '300 ms'";
@@ -633,20 +657,31 @@ fn what_is_too_much_is_refused_and_counted() {
     assert_eq!(ask(at, "DELETE", "/status", "", b"").status, 405);
     let half = format!("POST /links HTTP/1.1\r\nhost: {at}\r\ncontent-length: 100\r\n\r\n{{\"name\":");
     assert_eq!(web::say(at, half.as_bytes()).status, 408, "a document that does not come");
-    // Two that say nothing have all places, until they have tried its patience.
+    let mut app = App::new(&node);
+    // Those that say nothing are ended when they have tried its patience.
     let mut silent: Vec<_> = (0..2).map(|_| web::connect(at)).collect();
     silent[0].write_all(b"GET /status HTT").expect("it reads");
-    let mut app = App::new(&node);
-    app.wait_status(|status| status["http"]["connections"].as_u64() == Some(8));
-    assert_eq!(web::say(at, b"").status, 503, "all places are taken");
     for stream in &mut silent {
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).expect("it is ended");
     }
-    let status = app.wait_status(|status| status["http"]["stalled"].as_u64() >= Some(3));
+    app.wait_status(|status| status["http"]["stalled"].as_u64() >= Some(3));
     assert_eq!(get(at, "/status").status, 200, "there is place again");
+    // Two that are told of events have all places, and give way to nobody.
+    let mut busy = Vec::new();
+    while busy.len() < 2 {
+        let mut stream = BufReader::new(web::connect(at));
+        let request = format!("GET /events HTTP/1.1\r\nhost: {at}\r\n\r\n");
+        stream.get_mut().write_all(request.as_bytes()).expect("it reads");
+        // Until the place of the request before is free.
+        if web::read_head(&mut stream).0 == 200 {
+            busy.push(stream);
+        }
+    }
+    assert_eq!(web::say(at, b"").status, 503, "all places are taken");
+    let status = app.wait_status(|status| status["http"]["refused_connections"].as_u64() >= Some(1));
     let counted = &status["http"];
-    for (name, count) in [("refused_connections", 1), ("refused_too_long", 1), ("refused_malformed", 1)] {
+    for (name, count) in [("refused_too_long", 1), ("refused_malformed", 1)] {
         assert_eq!(counted[name], count, "{name}: {counted}");
     }
 }

@@ -6,6 +6,8 @@ use common::{App, Place, config, payload, start};
 use longwire_node::message::{Options, Reply, Request};
 use longwire_node::view::{Filter, State};
 use longwire_node::{Calling, Node, Setup};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 fn bob() -> Node {
@@ -282,4 +284,64 @@ fn what_waits_survives_a_stop_and_is_delivered_after_the_start() {
     let alice = start(config(&text));
     let status = App::new(&alice).wait_status(|status| status["ready"] == true);
     assert_eq!(status["bundles"], 0, "{status:#}");
+}
+
+/// A client that says a lot before it reads, in one thread: it is heard although the node has more to say than it takes.
+#[test]
+fn a_client_of_one_thread_is_heard_while_it_does_not_read() {
+    const BUNDLES: u64 = 40;
+    let place = Place::new("one-thread");
+    let control = place.0.join("control.sock");
+    let mut settings = config("node = 'dtn://bob/'\n[storage]\nkind = 'memory'");
+    settings.control = Some(control.clone());
+    let bob = start(settings);
+    let mut app = App::new(&bob);
+    for number in 0..BUNDLES {
+        let send = app.send("dtn://bob/inbox", &payload(100_000, number), Options::default());
+        app.wait_accepted(send);
+    }
+    let mut stream = UnixStream::connect(&control).expect("it listens");
+    stream.set_write_timeout(Some(common::DEADLINE)).expect("a timeout");
+    stream.set_read_timeout(Some(common::DEADLINE)).expect("a timeout");
+    let say = |stream: &mut UnixStream, request: Request| {
+        let head = serde_json::to_vec(&request).expect("it is JSON");
+        let lengths = [(head.len() as u32).to_be_bytes(), [0; 4]].concat();
+        stream.write_all(&[lengths, head].concat()).expect("the node hears it");
+    };
+    say(&mut stream, Request::Register { endpoint: "inbox".into(), inline_bytes: 200_000 });
+    for _ in 0..20_000 {
+        say(&mut stream, Request::Cancel { send: 1 });
+    }
+    // All of what the node has said meanwhile is there.
+    let mut delivered = 0;
+    while delivered < BUNDLES {
+        let mut lengths = [0; 8];
+        stream.read_exact(&mut lengths).expect("the node goes on");
+        let length =
+            |at: usize| u32::from_be_bytes(lengths[at..at + 4].try_into().expect("four bytes")) as usize;
+        let mut text = vec![0; length(0) + length(4)];
+        stream.read_exact(&mut text).expect("the node goes on");
+        let head: Reply = serde_json::from_slice(&text[..length(0)]).expect("a reply");
+        delivered += u64::from(matches!(head, Reply::Delivered { .. }));
+    }
+}
+
+#[test]
+fn a_configuration_that_is_read_again_says_what_becomes_of_it() {
+    let place = Place::new("reload");
+    let path = place.0.join("bob.toml");
+    let write = |text: &str| std::fs::write(&path, text).expect("a file");
+    write("node = 'dtn://bob/'\nstorage.kind = 'memory'\n");
+    let settings = longwire_node::Config::load(&path).expect("it makes sense");
+    let bob = Node::start(Setup { path: Some(path.clone()), ..Setup::new(settings) }).expect("it starts");
+    let mut app = App::new(&bob);
+    write("node = 'dtn://bob/'\nlisten = 7\n");
+    bob.reload();
+    let status = app.wait_status(|status| status["configuration"]["refused"].is_string());
+    assert_eq!(status["node"], "dtn://bob/");
+    write("node = 'dtn://bobby/'\nlisten = ['127.0.0.1:0']\nstorage.kind = 'memory'\npeers = 'any'\n");
+    bob.reload();
+    let status = app.wait_status(|status| status["configuration"]["refused"].is_null());
+    assert_eq!(status["configuration"]["needs_restart"], serde_json::json!(["listen", "node"]));
+    assert_eq!(status["node"], "dtn://bob/");
 }

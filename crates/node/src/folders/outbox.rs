@@ -8,7 +8,7 @@ use crate::message::{Message, Options, Reply, Request};
 use crate::setup::WallClock;
 use crate::storage::random_u64;
 use bytes::{Bytes, BytesMut};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -62,6 +62,8 @@ enum Outcome {
     Later(Reason),
     /// It changed while it was read.
     Changed,
+    /// It is a link, or something else that is no file.
+    NoFile,
 }
 
 /// Sends until the node ends.
@@ -183,6 +185,29 @@ fn claim(folder: &Path, name: &OsStr, created: (u64, u64)) -> io::Result<Claim> 
     Ok(Claim { place, name: name.to_owned(), created })
 }
 
+/// Opens what was claimed; `None`: it is no regular file. Whoever may write to the folder may put a link in the place of a file or
+/// of a folder between any two steps, to have something sent that only the node may read: so each step is taken from the folder that
+/// the step before has opened, follows no link, and what was opened is looked at, not what has its name.
+fn open_claimed(folder: &Path, claim: &Claim) -> io::Result<Option<File>> {
+    let step = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let into = step | OFlags::DIRECTORY;
+    let own = claim.place.file_name().unwrap_or_default();
+    let opened =
+        rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .and_then(|folder| openat(folder, ".longwire", into, Mode::empty()))
+            .and_then(|parts| openat(parts, own, into, Mode::empty()))
+            // A pipe without a writer is not waited for.
+            .and_then(|place| openat(place, claim.name.as_os_str(), step | OFlags::NONBLOCK, Mode::empty()));
+    match opened {
+        Ok(file) => {
+            let file = File::from(file);
+            Ok(file.metadata()?.is_file().then_some(file))
+        }
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// What has its name already, the oldest first.
 fn claims(folder: &Path) -> Vec<Claim> {
     let Ok(places) = fs::read_dir(parts(folder)) else { return Vec::new() };
@@ -220,6 +245,9 @@ async fn send(
     let waits = match outcome {
         Outcome::Accepted => finish(drop, line, claim),
         Outcome::Changed => put_back(drop, claim),
+        Outcome::NoFile => put_back(drop, claim).and_then(|()| {
+            Err(Reason::of_file("it is a link or no regular file, and is not sent".to_owned()))
+        }),
         Outcome::Later(reason) => Err(reason),
     };
     Ok(waits.err().inspect(|reason| {
@@ -234,11 +262,12 @@ async fn hand(
     claim: &Claim,
     send: u64,
 ) -> Result<io::Result<Outcome>, Gone> {
-    let (mut file, look) = match File::open(claim.place.join(&claim.name)).and_then(|file| {
-        let look = Look::of(&file.metadata()?);
-        Ok((file, look))
-    }) {
-        Ok(opened) => opened,
+    let (mut file, look) = match open_claimed(&drop.folder, claim) {
+        Ok(Some(file)) => match file.metadata() {
+            Ok(about) => (file, Look::of(&about)),
+            Err(error) => return Ok(Err(error)),
+        },
+        Ok(None) => return Ok(Ok(Outcome::NoFile)),
         Err(error) => return Ok(Err(error)),
     };
     let head = if drop.raw { Bytes::new() } else { envelope::head(&claim.name.to_string_lossy()) };
@@ -389,6 +418,33 @@ mod tests {
         keep(&folder.0, &first).unwrap();
         assert_eq!(claims(&folder.0).len(), 1, "the end came after the file");
         assert!(!first.place.exists() && folder.0.join("sent/b.txt").exists());
+    }
+
+    /// A link that somebody puts in the place of a file after it was looked at leads nowhere, whichever step it is put at.
+    #[test]
+    fn a_link_in_the_place_of_a_claimed_file_is_not_followed() {
+        use std::os::unix::fs::symlink;
+        let folder = folder("links");
+        let elsewhere = folder.0.join("elsewhere");
+        fs::create_dir_all(elsewhere.join("1-2")).unwrap();
+        fs::write(elsewhere.join("1-2/a.txt"), "secret").unwrap();
+        fs::write(folder.0.join("a.txt"), "a").unwrap();
+        let claim = claim(&folder.0, OsStr::new("a.txt"), (1, 2)).unwrap();
+        let opens = || open_claimed(&folder.0, &claim).unwrap().is_some();
+        assert!(opens());
+        let file = claim.place.join("a.txt");
+        fs::remove_file(&file).unwrap();
+        symlink(elsewhere.join("1-2/a.txt"), &file).unwrap();
+        assert!(!opens(), "the file is a link");
+        fs::remove_file(&file).unwrap();
+        rustix::fs::mknodat(CWD, &file, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert!(!opens(), "the file is a pipe");
+        fs::remove_dir_all(&claim.place).unwrap();
+        symlink(elsewhere.join("1-2"), &claim.place).unwrap();
+        assert!(!opens(), "its folder is a link");
+        fs::remove_dir_all(parts(&folder.0)).unwrap();
+        symlink(&elsewhere, parts(&folder.0)).unwrap();
+        assert!(!opens(), "the folder of all is a link");
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod operations;
 mod pinging;
 mod sending;
 mod serve;
+mod waiting;
 mod watching;
 
 use crate::client::Client;
@@ -66,6 +67,8 @@ pub(crate) struct Shared {
     node: String,
     events: Arc<Events>,
     mailboxes: Mailboxes,
+    /// Connections that have not shown yet that they may ask.
+    waiting: waiting::Waiting,
     /// How many pings were asked for.
     pings: AtomicU64,
 }
@@ -100,6 +103,7 @@ impl Http {
             node,
             events,
             mailboxes: Mailboxes::default(),
+            waiting: waiting::Waiting::default(),
             pings: AtomicU64::new(0),
         };
         let no_queue =
@@ -178,6 +182,7 @@ pub(crate) struct Counted {
     connections: AtomicU64,
     requests: AtomicU64,
     refused_connections: AtomicU64,
+    gave_way: AtomicU64,
     refused_token: AtomicU64,
     refused_host: AtomicU64,
     refused_origin: AtomicU64,
@@ -193,6 +198,7 @@ impl Counted {
             connections: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             refused_connections: AtomicU64::new(0),
+            gave_way: AtomicU64::new(0),
             refused_token: AtomicU64::new(0),
             refused_host: AtomicU64::new(0),
             refused_origin: AtomicU64::new(0),
@@ -207,6 +213,7 @@ impl Counted {
             ("connections", &self.connections),
             ("requests", &self.requests),
             ("refused_connections", &self.refused_connections),
+            ("gave_way", &self.gave_way),
             ("refused_token", &self.refused_token),
             ("refused_host", &self.refused_host),
             ("refused_origin", &self.refused_origin),

@@ -30,36 +30,53 @@ pub(super) struct Limits {
 /// Serves whoever comes, until it is dropped.
 pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Shared>) {
     let places = Arc::new(Semaphore::new(limits.connections_max));
-    let service = Service { router: api::router(shared.clone()), shared: shared.clone() };
+    let service = Service { router: api::router(shared.clone()), shared: shared.clone(), number: 0 };
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, from)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        match places.clone().try_acquire_owned() {
-            Ok(place) => {
-                count(&shared.counted.connections);
-                let service = service.clone();
-                tokio::spawn(async move {
-                    serve(stream, limits, service).await;
-                    drop(place);
-                });
-            }
-            Err(_) => {
-                count(&shared.counted.refused_connections);
-                // As much as fits into an empty buffer: nobody is waited for.
-                let _ = stream.try_write(
-                    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\nretry-after: 5\r\n\r\n",
-                );
-            }
+        let place = places.clone().try_acquire_owned().ok();
+        if place.is_none() && shared.waiting.one_gives_way() {
+            count(&shared.counted.gave_way);
+        } else if place.is_none() {
+            turn_away(&stream, &shared);
+            continue;
         }
+        count(&shared.counted.connections);
+        let (service, places) = (service.clone(), places.clone());
+        tokio::spawn(async move {
+            let place = match place {
+                Some(place) => Ok(place),
+                // It comes as soon as the one that gives way is gone.
+                None => places.acquire_owned().await,
+            };
+            let (number, give_way) = service.shared.waiting.enter(from.ip());
+            let shared = service.shared.clone();
+            tokio::select! {
+                () = serve(stream, limits, Service { number, ..service }) => {}
+                Ok(()) = give_way => {}
+            }
+            shared.waiting.leave(number);
+            drop(place);
+        });
     }
+}
+
+fn turn_away(stream: &TcpStream, shared: &Shared) {
+    count(&shared.counted.refused_connections);
+    // As much as fits into an empty buffer: nobody is waited for.
+    let _ = stream.try_write(
+        b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\nretry-after: 5\r\n\r\n",
+    );
 }
 
 #[derive(Clone)]
 struct Service {
     router: axum::Router,
     shared: Arc<Shared>,
+    /// The connection's, among those that wait.
+    number: u64,
 }
 
 async fn serve(stream: TcpStream, limits: Limits, service: Service) {
@@ -86,12 +103,13 @@ async fn serve(stream: TcpStream, limits: Limits, service: Service) {
 }
 
 async fn carry_out(service: Service, request: Request<Incoming>) -> Result<Response, Infallible> {
-    let Service { router, shared } = service;
+    let Service { router, shared, number } = service;
     count(&shared.counted.requests);
     let (head, body) = request.into_parts();
     if let Err(failure) = shared.guard.check(&head, &shared.counted) {
         return Ok(failure.into_response());
     }
+    shared.waiting.leave(number);
     let request = Request::from_parts(head, Body::new(body));
     hyper::service::Service::call(&TowerToHyperService::new(router), request).await
 }

@@ -100,7 +100,7 @@ use delivery::{AduKey, Local, Progress, Tombstone};
 use held::{Held, Stage};
 use incoming::Incoming;
 use links::Links;
-use reports::Allowance;
+use reports::Allowances;
 use restore::{Restore, Verifying};
 use routing::{Passed, Queues, Router, Table};
 use sending::{Composing, Sending};
@@ -189,7 +189,7 @@ pub struct Agent {
     unstored: u64,
     /// The room that the application knows of.
     room_told: u64,
-    allowance: Allowance,
+    allowances: Allowances,
     /// Somebody wants to know what happens to bundles.
     watched: bool,
     up: VecDeque<AppIndication>,
@@ -220,7 +220,7 @@ impl Agent {
         let policy = Policy { head_bytes_max, ..Policy::STRICT };
         // What was accepted under another limit is not lost by a smaller one.
         let stored_policy = Policy { head_bytes_max: head_bytes_max.max(1 << 20), ..Policy::STORED };
-        let allowance = Allowance::new(config.reports.per_minute_max);
+        let allowances = Allowances::new(config.reports.per_minute_max);
         let router = routing::router(&config.routing);
         let mut store = Store::default();
         store.list();
@@ -271,7 +271,7 @@ impl Agent {
             composing: BTreeMap::new(),
             unstored: 0,
             room_told: 0,
-            allowance,
+            allowances,
             watched: false,
             up: VecDeque::new(),
         })

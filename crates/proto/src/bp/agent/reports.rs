@@ -10,11 +10,50 @@ use crate::bp::{
 use crate::service::{AppIndication, BundleVersion, LinkId, Priority, RecordId, ReportedStatus};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 
 use super::Agent;
 use super::clock::millis;
 use super::delivery::AduKey;
 use super::head::Head;
+
+/// Sources whose reports are counted apart; with more the one that asked longest ago is forgotten.
+const SOURCES_MAX: usize = 1024;
+
+/// How many reports may still be sent, for each node whose bundles ask for them: one that asks for many takes none from others.
+///
+/// Anybody can make up nodes. So a node that was not heard of has to find a place first, and these places come no faster than reports
+/// of one node; whoever has one keeps it while up to a thousand others come.
+#[derive(Debug)]
+pub(super) struct Allowances {
+    newcomers: Allowance,
+    of: BTreeMap<Eid, Allowance>,
+}
+
+impl Allowances {
+    pub(super) fn new(per_minute: u32) -> Self {
+        Allowances { newcomers: Allowance::new(per_minute), of: BTreeMap::new() }
+    }
+
+    fn take(&mut self, now: Instant, per_minute: u32, node: &Eid) -> bool {
+        if let Some(allowance) = self.of.get_mut(node) {
+            return allowance.take(now, per_minute);
+        }
+        if !self.newcomers.take(now, per_minute) {
+            return false;
+        }
+        if self.of.len() >= SOURCES_MAX
+            && let Some(longest) = self.of.iter().min_by_key(|(_, allowance)| allowance.at)
+        {
+            let longest = longest.0.clone();
+            self.of.remove(&longest);
+        }
+        let mut allowance = Allowance { at: now, ..Allowance::new(per_minute) };
+        let takes = allowance.take(now, per_minute);
+        self.of.insert(node.detached(), allowance);
+        takes
+    }
+}
 
 /// How many reports may still be sent: a bucket that fills evenly.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +135,7 @@ impl Agent {
             return;
         }
         let per_minute = self.config.reports.per_minute_max;
-        if !self.allowance.take(now, per_minute) {
+        if !self.allowances.take(now, per_minute, &subject.source().node_id()) {
             self.counters.reports_suppressed += 1;
             return;
         }
@@ -317,6 +356,26 @@ pub(super) fn subject_of(head: &v6::Head) -> v6::admin::Subject {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_for_many_reports_takes_none_from_others() {
+        let mut allowances = Allowances::new(60);
+        let at = Instant::from_secs;
+        let node = |name: &str| name.parse::<Eid>().expect("a node id");
+        assert!(allowances.take(at(0), 60, &node("dtn://friend/")));
+        let mut sent = 0;
+        for second in 1..=60 {
+            // A hundred a second under one name, and a hundred under as many names.
+            for number in 0..100 {
+                sent += u32::from(allowances.take(at(second), 60, &node("dtn://mallory/")));
+                let name = format!("dtn://mallory-{second}-{number}/");
+                sent += u32::from(allowances.take(at(second), 60, &node(&name)));
+            }
+            assert!(allowances.take(at(second), 60, &node("dtn://friend/")), "second {second}");
+        }
+        assert!((120..=300).contains(&sent), "what a minute's places and reports come to: {sent}");
+        assert!(allowances.of.len() <= SOURCES_MAX);
+    }
 
     #[test]
     fn reports_are_limited_by_the_minute() {

@@ -1,0 +1,36 @@
+//! A configuration beside the one in force.
+
+use super::Config;
+use longwire_settings::toml_text;
+
+/// Settings that a running node takes over.
+const TAKEN_OVER: [&str; 11] =
+    ["link", "route", "contact", "peer", "peers", "tcpcl", "tls", "udp", "ax25cl", "ax25cm", "uicl"];
+
+impl Config {
+    /// The settings of `new` that differ and hold from the next start on only, by the names of configurations.
+    pub(crate) fn needs_restart(&self, new: &Config) -> Vec<String> {
+        let (old, new) = (toml_text::to_table(self), toml_text::to_table(new));
+        let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let waits = |key: &&String| !TAKEN_OVER.contains(&key.as_str()) && old.get(*key) != new.get(*key);
+        keys.into_iter().filter(waits).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn what_holds_from_the_next_start_on_is_named() {
+        let config = |text: &str| Config::parse(text, "test", Path::new("/")).expect("it makes sense");
+        let old = config("node = 'dtn://a/'");
+        assert!(old.needs_restart(&old).is_empty());
+        let new = config(
+            "node = 'dtn://b/'\nlisten = ['127.0.0.1:1']\nstorage.path = 'elsewhere'\npeers = 'any'\n\
+             [[link]]\nname = 'b'\naddress = 'b:1'\n[tcpcl]\nkeepalive = '5 s'",
+        );
+        assert_eq!(old.needs_restart(&new), ["listen", "node", "storage"]);
+    }
+}
