@@ -37,6 +37,16 @@ pub struct Callsign {
 }
 
 impl Callsign {
+    /// To which stations say who they are.
+    pub(super) const IDENTIFICATION: Callsign = Callsign { letters: *b"ID    ", ssid: 0 };
+    /// What manuals and examples write where a callsign belongs.
+    const PLACEHOLDERS: [[u8; LETTERS]; 2] = [*b"N0CALL", *b"NOCALL"];
+
+    /// It is no callsign of anybody's, and stands where one belongs.
+    pub fn is_placeholder(&self) -> bool {
+        Callsign::PLACEHOLDERS.contains(&self.letters)
+    }
+
     /// Which of the stations under this callsign.
     pub fn ssid(&self) -> u8 {
         self.ssid

@@ -1,6 +1,6 @@
 //! Frames without flags, bit stuffing and check sequence: as a TNC in KISS mode takes and gives them (3, 4).
 
-use super::address::{Address, Role};
+use super::address::{Address, Callsign, Role};
 use crate::codec::DecodeError;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,20 @@ impl Modulo {
     const fn mask(self) -> u8 {
         self.count() - 1
     }
+
+    /// How far the link counts to which a frame belongs that nobody here knows, from what is behind its address field: an S
+    /// frame with two control octets can only be of modulo 128, and so can an I frame whose P bit is in the second one and
+    /// which would else have no protocol identifier that there is (3.4, 4.2.1).
+    pub(super) fn of_unknown(rest: &[u8]) -> Modulo {
+        let is_pid = |at: usize| rest.get(at).is_some_and(|octet| pid::ALL.contains(octet));
+        let extended = match rest.first().map_or(3, |control| control & 3) {
+            3 => false,
+            // Without information the length tells; SREJ alone may have some.
+            1 => rest.len() == 2 || (rest.len() > 2 && rest[0] & 0xf0 == 0),
+            _ => is_pid(2) && !is_pid(1),
+        };
+        if extended { Modulo::Extended } else { Modulo::Eight }
+    }
 }
 
 /// Protocol identifiers (3.4) that are used here.
@@ -49,6 +63,9 @@ pub mod pid {
     pub const INTERNET: u8 = 0xcc;
     /// No layer 3.
     pub const NONE: u8 = 0xf0;
+    /// All that 3.4 has, but for those of two bits alone.
+    pub(crate) const ALL: [u8; 13] =
+        [0x01, 0x06, 0x07, SEGMENT, 0xc3, 0xc4, 0xca, 0xcb, INTERNET, 0xcd, 0xce, 0xcf, NONE];
 }
 
 /// Supervisory functions (4.3.2).
@@ -249,6 +266,13 @@ impl Frame {
     /// A frame without information.
     pub fn bare(address: Address, control: Control) -> Self {
         Frame { address, control, pid: 0, information: Bytes::new() }
+    }
+
+    /// A frame to `ID`, as stations say who they are: nobody answers it.
+    pub fn identification(own: Callsign) -> Self {
+        let address = Address::new(own, Callsign::IDENTIFICATION, Role::Command, &[]);
+        let function = Unnumbered::Information;
+        Frame { pid: pid::NONE, ..Frame::bare(address, Control::Unnumbered { function, poll_final: false }) }
     }
 
     /// Command, as far as it says so; what does not say is taken as one, as stations before version 2.0 mean it.

@@ -1,7 +1,8 @@
 //! XID: what the peer can do (6.3.2, C5).
 //!
-//! Who calls with SABME asks when the link stands, and waits for nothing: the question goes ahead of the first data, and until it
-//! is answered holds what the peer said the last time, or what version 2.2 says of those that say nothing.
+//! Who calls with SABME asks when the link stands, and waits for nothing: the question ends the key-up of the first data, and
+//! until it is answered holds what the peer said the last time, or what version 2.2 says of those that say nothing. It has P, and
+//! only one frame that has may be unanswered (4.2.1): the data before it have none, and are acknowledged beside the answer.
 
 use super::agreed::{Identity, Known, defaults};
 use super::frame::{Frame, Modulo, Unnumbered};
@@ -20,15 +21,25 @@ pub(super) enum Question {
     /// There is none, or it is answered.
     #[default]
     Over,
-    /// It goes with the next data, or when it has waited long enough, alone.
-    Due { asked: u8, alone: bool },
-    /// It was asked so often, the last time alone or with data, and the answer is owed.
-    Asked { asked: u8, alone: bool, has_left: bool },
+    /// It goes behind the next data, or when these have gone or it has waited long enough, now.
+    Due { asked: u8, now: bool },
+    /// It was asked so often, and the answer is owed.
+    Asked { asked: u8, has_left: bool },
 }
 
 impl Question {
     pub(super) fn is_open(self) -> bool {
         self != Question::Over
+    }
+
+    /// It goes behind the next data.
+    pub(super) fn is_due(self) -> bool {
+        matches!(self, Question::Due { .. })
+    }
+
+    /// Its answer is owed.
+    pub(super) fn is_outstanding(self) -> bool {
+        matches!(self, Question::Asked { .. })
     }
 
     pub(super) fn is_asked(self) -> bool {
@@ -39,7 +50,7 @@ impl Question {
 impl Link {
     /// The link stands, and nobody has said what the peer can do on it.
     pub(super) fn plan_question(&mut self, now: Instant) {
-        self.question = Question::Due { asked: 0, alone: false };
+        self.question = Question::Due { asked: 0, now: false };
         self.timers.set(Timer::Identify as usize, now + COMPANY);
     }
 
@@ -48,26 +59,44 @@ impl Link {
         self.timers.stop(Timer::Identify as usize);
     }
 
-    /// It is to go now, even if nothing else does. Who is owed another answer leaves the channel to it, and asks afterwards.
+    /// It is to go now. Who is owed another answer asks afterwards.
     pub(super) fn question_wants_air(&self) -> bool {
         self.state == State::Connected
-            && matches!(self.question, Question::Due { alone: true, .. })
-            && (self.radio.full_duplex || !self.sender.is_polling())
+            && matches!(self.question, Question::Due { now: true, .. })
+            && !self.sender.is_polling()
     }
 
-    /// It went alone, and data would meet its answer.
+    /// Data would meet its answer.
     pub(super) fn question_has_the_channel(&self) -> bool {
-        matches!(self.question, Question::Asked { alone: true, .. }) && !self.radio.full_duplex
+        self.question.is_outstanding() && !self.radio.full_duplex
     }
 
-    /// The question, ahead of all that has numbers.
+    /// What goes now is the last of its data, and the question goes next.
+    pub(super) fn question_follows(&mut self) {
+        if let Question::Due { now, .. } = &mut self.question {
+            *now = true;
+        }
+    }
+
+    /// The peer has acknowledged everything, and has not answered: it has not heard the question, or its answer is lost. It
+    /// goes behind the next data again.
+    pub(super) fn question_is_passed_over(&mut self, now: Instant) {
+        match self.question {
+            Question::Asked { asked, has_left: true } if asked < CALLS_A_RUNG => {
+                self.question = Question::Due { asked, now: false };
+                self.timers.set(Timer::Identify as usize, now + COMPANY);
+            }
+            _ => {}
+        }
+    }
+
+    /// The question, if it is to go now. Data that may go precede it.
     pub(super) fn question(&mut self) -> Option<Out> {
         let Question::Due { asked, .. } = self.question else { return None };
-        if self.state != State::Connected || !(self.question_wants_air() || self.wants_numbered()) {
+        if !self.question_wants_air() || self.may_inform() {
             return None;
         }
-        let alone = !self.may_inform();
-        self.question = Question::Asked { asked: asked + 1, alone, has_left: false };
+        self.question = Question::Asked { asked: asked + 1, has_left: false };
         self.timers.stop(Timer::Identify as usize);
         Some(Out::unnumbered(true, Unnumbered::ExchangeIdentification, true, self.offered()))
     }
@@ -75,10 +104,10 @@ impl Link {
     /// TM201 begins when the key-up is over in which the question was asked; or when that should be over, where nobody says
     /// that it is.
     pub(super) fn watch_question(&mut self, now: Instant, has_left_now: bool) {
-        let Question::Asked { asked, alone, has_left } = self.question else { return };
+        let Question::Asked { asked, has_left } = self.question else { return };
         let unwatched = self.timers.get(Timer::Identify as usize).is_none();
         if unwatched || has_left_now && !has_left {
-            self.question = Question::Asked { asked, alone, has_left: has_left_now };
+            self.question = Question::Asked { asked, has_left: has_left_now };
             let told = has_left_now || self.untold;
             let leaving = if told { Duration::ZERO } else { LEAVING_MAX };
             self.timers.set(Timer::Identify as usize, now + leaving + self.answer_time());
@@ -96,13 +125,13 @@ impl Link {
         }
         match self.question {
             Question::Over => {}
-            Question::Due { asked, .. } => self.question = Question::Due { asked, alone: true },
+            Question::Due { asked, .. } => self.question = Question::Due { asked, now: true },
             // Nobody can answer while others speak.
             Question::Asked { .. } if busy => {
                 self.timers.set(Timer::Identify as usize, now + self.answer_time());
             }
             Question::Asked { asked, .. } if asked < CALLS_A_RUNG => {
-                self.question = Question::Due { asked, alone: true };
+                self.question = Question::Due { asked, now: true };
             }
             // C5: the defaults of the version; here, what this side is configured to.
             Question::Asked { .. } => self.ask_no_more(),
@@ -143,6 +172,8 @@ impl Link {
         if frame.is_command() {
             if self.is_connected() {
                 self.agree(&theirs);
+                // It has sent what it sends at a time: what it is to hear of that goes with the answer.
+                self.receiver.peer_waits();
             }
             let mut information = BytesMut::new();
             self.offer().agree(&theirs).with_own_limits(&self.offer()).encode(&mut information);

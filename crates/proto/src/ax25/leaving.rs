@@ -15,6 +15,10 @@ pub(super) struct Leaving {
     /// What of it may have left by `since`, before which the rest had no chance.
     gone: Duration,
     since: Instant,
+    /// What of it may have left in gaps that are long enough for a key-up.
+    keyed: Duration,
+    /// The end of what was heard last, or when there was something to send again.
+    quiet_since: Instant,
 }
 
 /// What a frame of so many bytes takes at least: nothing stuffed, one flag.
@@ -27,6 +31,9 @@ impl Leaving {
     pub(super) fn hand(&mut self, now: Instant, radio: &Radio, bytes: usize) -> Duration {
         if self.gone(now) == self.handed {
             (self.gone, self.since) = (self.handed, now);
+        }
+        if self.keyed == self.handed {
+            self.quiet_since = now;
         }
         self.handed += least(radio, bytes);
         self.handed
@@ -47,6 +54,18 @@ impl Leaving {
         gone
     }
 
+    /// A frame was heard to its end: the place up to which frames may have left before it, as long as nobody keys up and down
+    /// in less than TXDELAY. Between the frames of one key-up there is no gap, but a host hears them a little late, and does
+    /// not know how many bits were stuffed.
+    pub(super) fn keyed(&mut self, now: Instant, radio: &Radio, bytes: usize) -> Duration {
+        let gap = now.saturating_since(self.quiet_since).saturating_sub(least(radio, bytes));
+        if radio.full_duplex || gap >= radio.tx_delay {
+            self.keyed = (self.keyed + gap).min(self.handed);
+        }
+        self.quiet_since = now;
+        self.keyed
+    }
+
     /// When the frame with this place has left in most cases, if nothing more is heard; none: before what is known last.
     pub(super) fn leaves_by(&self, radio: &Radio, place: Duration) -> Option<Instant> {
         let waits = place.checked_sub(self.gone).filter(|waits| !waits.is_zero())?;
@@ -56,6 +75,6 @@ impl Leaving {
 
     /// Nothing that was handed down waits any more.
     pub(super) fn forget(&mut self) {
-        self.gone = self.handed;
+        (self.gone, self.keyed) = (self.handed, self.handed);
     }
 }

@@ -3,11 +3,11 @@
 use super::Callsign;
 use super::agreed::{Agreed, Identity, Known, defaults, offer, unsaid};
 use super::config::{Counters, LinkConfig, Radio, Version};
-use super::frame::{Control, Frame, Modulo, Unnumbered};
+use super::frame::{Control, Frame, Modulo, Supervisory, Unnumbered};
 use super::identify::Question;
 use super::receive::Receiver;
 use super::station::Phase;
-use super::timing::RoundTrip;
+use super::timing::{LEAVING_MAX, RoundTrip};
 use super::transmit::Sender;
 use super::xid::Parameters;
 use crate::service::{CloseReason, PacketsIndication, Shares};
@@ -122,6 +122,8 @@ pub(super) struct Link {
     pub(super) awaited: Duration,
     /// The place up to which frames had left, at the most, when the frame began that is being heard.
     pub(super) gone: Duration,
+    /// The same where nothing leaves in a gap shorter than TXDELAY.
+    pub(super) keyed: Duration,
     /// Frames were acknowledged before they can have left: the channel is not as this side was told, and `gone` says nothing.
     pub(super) outrun: bool,
     /// The last key-up that waits for an answer, frames and bytes: digipeaters repeat all of it before an answer comes.
@@ -130,6 +132,8 @@ pub(super) struct Link {
     controls: VecDeque<Out>,
     /// The user wants it closed when all is acknowledged.
     closing: bool,
+    /// It is over, and its user is told when its last answer has left: whoever hears of the end may take the controller away.
+    farewell: Option<CloseReason>,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
     pub(super) indications: VecDeque<PacketsIndication>,
@@ -163,10 +167,12 @@ impl Link {
             untold: false,
             awaited: Duration::ZERO,
             gone: Duration::ZERO,
+            keyed: Duration::ZERO,
             outrun: false,
             burst: (0, 0),
             controls: VecDeque::new(),
             closing: false,
+            farewell: None,
             indications: VecDeque::new(),
             counters: Counters::default(),
         }
@@ -221,7 +227,17 @@ impl Link {
 
     /// Nothing remains to be sent or said.
     pub(super) fn is_over(&self) -> bool {
-        self.is_closed() && self.controls.is_empty() && self.indications.is_empty()
+        self.is_closed() && self.controls.is_empty() && self.is_told()
+    }
+
+    /// Its user knows all there is to know of it.
+    pub(super) fn is_told(&self) -> bool {
+        self.indications.is_empty() && self.farewell.is_none()
+    }
+
+    /// The user is told of the end, whether the last answer has left or not.
+    pub(super) fn tell_end(&mut self) {
+        self.indications.extend(self.farewell.take().map(PacketsIndication::Closed));
     }
 
     pub(super) fn is_connected(&self) -> bool {
@@ -234,7 +250,7 @@ impl Link {
             State::Opening(_) | State::Settling(_) => Some(Phase::Calling),
             State::Connected => Some(Phase::Connected),
             State::Releasing => Some(Phase::Ending),
-            State::Closed => None,
+            State::Closed => self.farewell.map(|_| Phase::Ending),
         }
     }
 
@@ -266,6 +282,7 @@ impl Link {
     /// What waits for the channel is said no more.
     pub(super) fn fall_silent(&mut self) {
         self.controls.clear();
+        self.tell_end();
     }
 
     /// It is fresh, nothing waits to be sent, and all is as it is before anything is asked or agreed.
@@ -334,7 +351,7 @@ impl Link {
         match self.state {
             State::Opening(_) | State::Settling(_) | State::Releasing => true,
             State::Connected => self.sender.awaits_answer(),
-            State::Closed => false,
+            State::Closed => self.farewell.is_some(),
         }
     }
 
@@ -396,9 +413,10 @@ impl Link {
         }
     }
 
-    /// A frame of this link came; when it began, frames had left up to the place `gone`, at the most.
-    pub(super) fn hear(&mut self, now: Instant, frame: &Frame, gone: Duration) {
-        self.gone = if self.outrun { Duration::MAX } else { gone };
+    /// A frame of this link came; when it began, frames had left up to the place `gone`, at the most, or up to `keyed`, if
+    /// TXDELAY is as long as it is said to be.
+    pub(super) fn hear(&mut self, now: Instant, frame: &Frame, (gone, keyed): (Duration, Duration)) {
+        (self.gone, self.keyed) = if self.outrun { (Duration::MAX, Duration::MAX) } else { (gone, keyed) };
         if !self.is_closed() {
             self.heard(now);
         }
@@ -445,10 +463,7 @@ impl Link {
             (Unnumbered::Disconnect, State::Opening(_) | State::Settling(_)) => {
                 self.control(false, Unnumbered::DisconnectedMode, poll_final);
             }
-            (Unnumbered::Disconnect, _) => {
-                self.control(false, Unnumbered::Acknowledge, poll_final);
-                self.close(CloseReason::Finished);
-            }
+            (Unnumbered::Disconnect, _) => self.hang_up(now, poll_final),
             (Unnumbered::Acknowledge, State::Opening(rung)) if poll_final && rung != Rung::Identify => {
                 self.agreed_to_open(now, rung);
             }
@@ -498,6 +513,17 @@ impl Link {
             }
             _ => self.counters.violations += 1,
         }
+    }
+
+    /// DISC: there is no more to say than UA.
+    fn hang_up(&mut self, now: Instant, poll: bool) {
+        self.controls.clear();
+        let out = Out::unnumbered(false, Unnumbered::Acknowledge, poll, Bytes::new());
+        self.controls.push_back(Out { awaits: true, ..out });
+        (self.state, self.leaving) = (State::Closed, 0);
+        self.timers.stop_all();
+        self.timers.set(Timer::Answer as usize, now + LEAVING_MAX);
+        self.farewell = Some(CloseReason::Finished);
     }
 
     /// SABM or SABME on a link that is there (6.3.6.2, 6.5).
@@ -646,7 +672,7 @@ impl Link {
                 self.close(CloseReason::TimedOut);
             }
             State::Connected => self.sender.probe(),
-            State::Closed => {}
+            State::Closed => self.tell_end(),
         }
     }
 
@@ -660,6 +686,14 @@ impl Link {
         if !self.sender.awaits_answer() {
             self.timers.stop(Timer::Answer as usize);
         }
+    }
+
+    /// What was made last is handed down, and gets its place.
+    pub(super) fn handed(&mut self, control: Control, place: Duration) {
+        if let Control::Supervisory { function: Supervisory::Reject, .. } = control {
+            self.receiver.rejects_at(place);
+        }
+        self.sender.handed(control, place);
     }
 
     /// It has something for the air.

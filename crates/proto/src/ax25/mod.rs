@@ -23,7 +23,7 @@
 //! moment at which the frames have left and is what an answer needs on this channel; tries are counted anew whenever the
 //! peer gets further. How a peer answers to SABME and what it says of itself are remembered for the next call.
 //!
-//! Who is answered to SABME sends XID ahead of its first data, in the same key-up, and its user hears at once that the link
+//! Who is answered to SABME sends XID behind its first data, in the same key-up and instead of P on the last of them, and its user hears at once that the link
 //! stands (6.3.2 negotiates before there is a connection, which costs a turn of the channel). Until the answer the link works by
 //! what the peer said the last time, or by the defaults of version 2.2: 32 frames on their way, 256 octets in each, no segments.
 //! The answer tells the user how long packets may be ([`Takes`](crate::service::PacketsIndication::Takes)).
@@ -54,6 +54,7 @@ mod leaving;
 mod link;
 mod links_only;
 mod monitor;
+mod places;
 mod receive;
 pub(crate) mod segment;
 mod station;

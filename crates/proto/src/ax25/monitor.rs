@@ -11,8 +11,6 @@ use std::collections::BTreeMap;
 
 /// Directions of links of which something is remembered.
 const WAYS_MAX: usize = 1024;
-/// Protocol identifiers of AX.25 3.4.
-const PIDS: [u8; 13] = [0x01, 0x06, 0x07, 0x08, 0xc3, 0xc4, 0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf, 0xf0];
 
 /// A frame that was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +19,8 @@ pub struct Heard {
     pub frame: Frame,
     /// How far the numbers of its link count, as far as it is known.
     pub modulo: Modulo,
-    /// Of an I frame that comes from its sender itself: which one of its burst it is, from 1.
+    /// Of an I frame that comes from its sender itself: which one of its burst it is, from 1. A burst ends when the other side
+    /// is heard, and with P; none where neither is and there are more frames than may be on their way.
     pub burst: Option<u32>,
     /// Of such a frame: I frames that its sender has out with it, as far as the peer's acknowledgement was heard.
     pub outstanding: Option<u32>,
@@ -38,6 +37,10 @@ struct Way {
     awaited: Option<u8>,
     /// The last number that was sent in this burst, and how many.
     burst: Option<(u8, u32)>,
+    /// The peer was asked to answer, and was not heard since.
+    asked: bool,
+    /// More frames than may be on their way, and nobody was heard to answer: what this side has out is not known.
+    unanswered: bool,
 }
 
 /// Hears all frames of a channel.
@@ -61,7 +64,7 @@ impl Watcher {
         let address = Address::decode(&mut bytes)?;
         let there = (address.source, address.destination);
         let known = self.ways.get(&there).and_then(|way| way.modulo);
-        let modulo = known.unwrap_or_else(|| guess(&bytes));
+        let modulo = known.unwrap_or_else(|| Modulo::of_unknown(&bytes));
         let frame = Frame::decode_behind(address, bytes, modulo)?;
         let mut heard = Heard { frame, modulo, burst: None, outstanding: None };
         // Digipeaters say everything once more.
@@ -71,6 +74,7 @@ impl Watcher {
         self.peer_speaks(&heard);
         if let Control::Information { send, .. } = heard.frame.control {
             self.information(there, &mut heard, send);
+            self.way(there).asked = heard.frame.control.poll_final();
         }
         Ok(heard)
     }
@@ -93,7 +97,7 @@ impl Watcher {
         for key in [(source, destination), back] {
             if opens {
                 self.end_burst(key);
-                *self.way(key) = Way { modulo: known, awaited: Some(0), burst: None };
+                *self.way(key) = Way { modulo: known, awaited: Some(0), ..Way::default() };
             } else if known.is_some() {
                 self.way(key).modulo = known;
             }
@@ -101,7 +105,11 @@ impl Watcher {
         if let Control::Supervisory { receive, .. } | Control::Information { receive, .. } =
             heard.frame.control
         {
-            self.way(back).awaited = Some(receive);
+            let way = self.way(back);
+            (way.awaited, way.unanswered) = (Some(receive), false);
+        }
+        if let Some(way) = self.ways.get_mut(&back) {
+            way.asked = false;
         }
     }
 
@@ -113,8 +121,17 @@ impl Watcher {
         if self.way(there).burst.is_some_and(|(last, _)| repeats(last)) {
             self.end_burst(there);
         }
+        // Who asks waits for the answer. Where that is not heard, as at the TNC that gives it, nobody knows what it said.
+        if self.way(there).asked {
+            self.end_burst(there);
+            self.way(there).awaited = None;
+        }
         let way = self.way(there);
         let count = way.burst.map_or(1, |(_, count)| count + 1);
+        if way.unanswered || count >= u32::from(modulo.count()) {
+            (way.unanswered, way.burst, way.awaited) = (true, None, None);
+            return;
+        }
         way.burst = Some((send, count));
         heard.burst = Some(count);
         heard.outstanding = way.awaited.map(|awaited| u32::from(modulo.distance(awaited, send)) + 1);
@@ -150,16 +167,4 @@ impl Watcher {
         }
         windows
     }
-}
-
-/// How far a link counts of which nothing is known, from what is behind the address field of one of its frames.
-fn guess(rest: &[u8]) -> Modulo {
-    let is_pid = |at: usize| rest.get(at).is_some_and(|octet| PIDS.contains(octet));
-    let extended = match rest.first().map_or(3, |control| control & 3) {
-        3 => false,
-        // Without information the length tells; SREJ alone may have some.
-        1 => rest.len() == 2 || (rest.len() > 2 && rest[0] & 0xf0 == 0),
-        _ => is_pid(2) && !is_pid(1),
-    };
-    if extended { Modulo::Extended } else { Modulo::Eight }
 }

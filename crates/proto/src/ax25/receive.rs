@@ -36,6 +36,8 @@ pub(super) struct Receiver {
     reject: bool,
     /// REJ was sent, and what it asks for has not come.
     rejected: bool,
+    /// Its place in all that was handed down.
+    reject_place: Duration,
     /// How far ahead the last frame was that came instead of the next one.
     ahead: u8,
     /// Times that the peer was asked again after it had been silent, since it last got further.
@@ -159,11 +161,17 @@ impl Receiver {
         }
     }
 
-    /// Instead of the next frame this one has come. After REJ, a peer that has gone back has sent that one, and it is lost
-    /// again.
-    fn wants_reject(&mut self, ahead: u8) -> bool {
+    /// REJ is handed down, and leaves behind all up to this place.
+    pub(super) fn rejects_at(&mut self, place: Duration) {
+        self.reject_place = place;
+    }
+
+    /// Instead of the next frame this one has come; frames up to the place `keyed` may have left before it. After REJ, a peer
+    /// that has gone back has sent that one, and it is lost again. One that goes back before REJ can have left does so for
+    /// reasons of its own: a second REJ would be in the same key-up as the first, and be done twice (4.3.2.3, 4.4.3).
+    fn wants_reject(&mut self, ahead: u8, keyed: Duration) -> bool {
         let back = ahead <= core::mem::replace(&mut self.ahead, ahead);
-        back || !self.rejected
+        !self.rejected || (back && self.reject_place <= keyed)
     }
 
     /// The user has dealt with packets.
@@ -219,7 +227,7 @@ impl Link {
                 self.counters.out_of_order += 1;
                 self.receiver.disturbed = true;
                 // 6.4.4.1: one at a time, until the peer has done what it asks for.
-                self.receiver.reject |= self.receiver.wants_reject(steps);
+                self.receiver.reject |= self.receiver.wants_reject(steps, self.keyed);
                 self.receiver.now |= self.receiver.reject;
             }
             (steps, _) if steps < window => {

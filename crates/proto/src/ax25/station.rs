@@ -77,18 +77,18 @@ pub struct Standing {
 }
 
 #[derive(Debug)]
-struct Place {
-    link: Link,
+pub(super) struct Place {
+    pub(super) link: Link,
     told_room: u64,
     /// Frames and bytes sent since something awaited an answer.
     burst: (u64, u64),
-    deadline: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
 }
 
 /// The link layer of one station. The [module](super) says what is implemented.
 #[derive(Debug)]
 pub struct Station {
-    config: Config,
+    pub(super) config: Config,
     joined: bool,
     seized: bool,
     room: u32,
@@ -96,19 +96,19 @@ pub struct Station {
     /// What this key-up has sent.
     spent: Duration,
     budget: Budget,
-    places: BTreeMap<LinkId, Place>,
-    by_peer: BTreeMap<Callsign, LinkId>,
+    pub(super) places: BTreeMap<LinkId, Place>,
+    pub(super) by_peer: BTreeMap<Callsign, LinkId>,
     /// Links about which something may have changed.
     touched: BTreeSet<LinkId>,
     /// Links that have something for the air, in turn.
-    airing: VecDeque<LinkId>,
-    deadlines: BTreeSet<(Instant, LinkId)>,
+    pub(super) airing: VecDeque<LinkId>,
+    pub(super) deadlines: BTreeSet<(Instant, LinkId)>,
     next_incoming: u32,
-    known: BTreeMap<Callsign, Known>,
+    pub(super) known: BTreeMap<Callsign, Known>,
     /// Peers that may still answer a call of a link that is over.
-    called_in_vain: BTreeSet<Callsign>,
+    pub(super) called_in_vain: BTreeSet<Callsign>,
     /// Peers that have answered a question on a link that this station called since it began.
-    settled: BTreeSet<Callsign>,
+    pub(super) settled: BTreeSet<Callsign>,
     /// What callers said that they can do, before they called.
     offered: BTreeMap<Callsign, Parameters>,
     /// Answers of no link and repeated frames.
@@ -121,12 +121,12 @@ pub struct Station {
     datagrams: VecDeque<(LinkId, DatagramsIndication)>,
     next_token: u64,
     /// Frames that await an answer and were not said to have left: of which link, and their place in all that was handed down.
-    tokens: BTreeMap<u64, (LinkId, Duration)>,
+    pub(super) tokens: BTreeMap<u64, (LinkId, Duration)>,
     leaving: Leaving,
     /// The provider was heard to say that frames have left which cannot have.
     hasty: bool,
-    past: Counters,
-    drops: Drops,
+    pub(super) past: Counters,
+    pub(super) drops: Drops,
 }
 
 type Above = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
@@ -297,6 +297,7 @@ impl Station {
         if taken || !self.has_place(id) {
             return self.closed.push_back((id, CloseReason::Limit));
         }
+        self.tell_end(station);
         self.forget(id);
         let known = self.known.get(&station).cloned();
         let mut link = Link::call(station, path, link, self.config.radio.clone(), known);
@@ -307,59 +308,14 @@ impl Station {
         self.place(now, id, link);
     }
 
-    /// Whether there is a place for one more link, beside that of this id. A closed link whose last answers still wait for
-    /// the channel gives way to others when there are as many of its kind as links may be: who floods the station with
-    /// calls gets fewer answers, and not its memory.
-    fn has_place(&mut self, id: LinkId) -> bool {
-        let others = || self.places.iter().filter(|(other, _)| **other != id);
-        if others().filter(|(_, place)| !place.link.is_closed()).count() >= self.config.links_max {
-            return false;
-        }
-        let gone = |place: &Place| place.link.is_closed() && place.link.indications.is_empty();
-        if others().count() >= 2 * self.config.links_max
-            && let Some(gone) = others().find(|(_, place)| gone(place)).map(|(other, _)| *other)
-        {
-            self.drops.overflow += 1;
-            self.forget(gone);
-        }
-        true
-    }
-
     fn place(&mut self, _now: Instant, id: LinkId, link: Link) {
         self.by_peer.insert(link.peer, id);
         self.places.insert(id, Place { link, told_room: 0, burst: (0, 0), deadline: None });
         self.touch(id);
     }
 
-    fn forget(&mut self, id: LinkId) {
-        let Some(place) = self.places.remove(&id) else { return };
-        if let Some(deadline) = place.deadline {
-            self.deadlines.remove(&(deadline, id));
-        }
-        if self.by_peer.get(&place.link.peer) == Some(&id) {
-            self.by_peer.remove(&place.link.peer);
-        }
-        if let Some(known) = place.link.known.clone() {
-            if self.known.len() >= KNOWN_MAX && !self.known.contains_key(&place.link.peer) {
-                self.known.pop_first();
-            }
-            self.known.insert(place.link.peer, known);
-        }
-        let settled = place.link.has_settled.then_some(&mut self.settled);
-        let in_vain = place.link.has_called_in_vain().then_some(&mut self.called_in_vain);
-        for peers in settled.into_iter().chain(in_vain) {
-            if peers.len() >= KNOWN_MAX {
-                peers.pop_first();
-            }
-            peers.insert(place.link.peer);
-        }
-        self.past.add(&place.link.counters);
-        self.airing.retain(|other| *other != id);
-        self.tokens.retain(|_, (other, _)| *other != id);
-    }
-
     /// Something may have changed: its deadline, its wish for the air, what it has to say.
-    fn touch(&mut self, id: LinkId) {
+    pub(super) fn touch(&mut self, id: LinkId) {
         let Some(place) = self.places.get_mut(&id) else { return };
         self.touched.insert(id);
         let deadline = place.link.deadline();
@@ -388,7 +344,9 @@ impl Station {
             self.drops.not_ours += 1;
             return;
         }
-        let gone = self.leaving.heard(now, &self.config.radio, whole.len());
+        let radio = &self.config.radio;
+        let keyed = self.leaving.keyed(now, radio, whole.len());
+        let gone = self.leaving.heard(now, radio, whole.len());
         if !address.arrived() {
             return self.repeat(address, whole.slice(whole.len() - bytes.len()..));
         }
@@ -396,7 +354,9 @@ impl Station {
         let ours = address.destination == self.config.station;
         let link = link.filter(|_| ours);
         let modulo = link.and_then(|id| self.places.get(&id)).map(|place| place.link.agreed.modulo);
-        let Ok(frame) = Frame::decode_behind(address, bytes, modulo.unwrap_or_default()) else {
+        // Of a link that is not there (6.2, 6.3.5), the frame itself has to tell.
+        let modulo = modulo.unwrap_or_else(|| Modulo::of_unknown(&bytes));
+        let Ok(frame) = Frame::decode_behind(address, bytes, modulo) else {
             self.drops.damaged += 1;
             return;
         };
@@ -406,7 +366,7 @@ impl Station {
         match link {
             _ if !ours => self.drops.not_ours += 1,
             Some(id) if self.places.get(&id).is_some_and(|place| !place.link.is_closed()) => {
-                self.hear_on_link(now, id, &frame, gone);
+                self.hear_on_link(now, id, &frame, (gone, keyed));
             }
             _ => self.hear_stranger(now, &frame),
         }
@@ -436,7 +396,7 @@ impl Station {
         }
     }
 
-    fn hear_on_link(&mut self, now: Instant, id: LinkId, frame: &Frame, gone: Duration) {
+    fn hear_on_link(&mut self, now: Instant, id: LinkId, frame: &Frame, gone: (Duration, Duration)) {
         let Some(place) = self.places.get_mut(&id) else { return };
         place.link.hear(now, frame, gone);
         let begun_anew = place.link.is_closed()
@@ -468,7 +428,8 @@ impl Station {
             Unnumbered::Test => {
                 self.answer(frame, Unnumbered::Test, poll_final, frame.information.clone());
             }
-            Unnumbered::Information => {}
+            // 4.3.3.6.
+            Unnumbered::Information if !poll_final => {}
             _ => self.answer(frame, Unnumbered::DisconnectedMode, poll_final, Bytes::new()),
         }
     }
@@ -484,6 +445,7 @@ impl Station {
             return self.answer(frame, Unnumbered::DisconnectedMode, poll, Bytes::new());
         };
         let (peer, path) = (frame.address.source, frame.address.way_back());
+        self.tell_end(peer);
         if let Some(before) = self.by_peer.get(&peer).and_then(|before| self.places.get_mut(before)) {
             // Who calls anew waits for no answer to what was before.
             before.link.fall_silent();
@@ -647,7 +609,7 @@ impl Station {
         };
         let handed = self.leaving.hand(now, &self.config.radio, bytes.len());
         let place = self.places.get_mut(&id)?;
-        place.link.sender.handed(out.control, handed);
+        place.link.handed(out.control, handed);
         place.burst = (place.burst.0 + 1, place.burst.1 + bytes.len() as u64);
         let token = out.awaits.then_some(self.next_token);
         if out.awaits {
@@ -705,6 +667,10 @@ impl Engine for Station {
                     for frame in core::mem::take(&mut self.tokens).into_values() {
                         self.left(now, frame);
                     }
+                    for place in self.places.values_mut().filter(|place| place.link.is_closed()) {
+                        place.link.fall_silent();
+                    }
+                    self.touched.extend(self.places.keys());
                 }
             }
         }

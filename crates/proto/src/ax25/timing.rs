@@ -115,6 +115,9 @@ impl Link {
         self.untold = false;
         self.hurried |= at > now;
         self.leaving = self.leaving.saturating_sub(1);
+        if self.leaving == 0 && self.is_closed() {
+            self.tell_end();
+        }
         // The answer may have come before the word that the question has left: then nothing is measured.
         self.round_trip.left_at = self.awaits_answer().then_some(at);
         self.extensions = 0;

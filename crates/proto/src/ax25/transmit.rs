@@ -1,13 +1,16 @@
 //! The sending side of a link: the window, what is sent again, and who is asked for an answer (6.4.1, 6.4.6 to 6.4.11).
 
 use super::frame::{Control, Frame, Supervisory, pid};
-use super::link::{Link, Out, Timer};
+use super::link::{Link, Out, State, Timer};
 use super::segment;
 use super::xid::Recovery;
 use crate::service::{PacketsIndication, Shares};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::VecDeque;
+
+/// The information field of XID, bytes; more than it has.
+const XID_BYTES: u64 = 40;
 
 /// An information field that has not been sent.
 #[derive(Debug)]
@@ -63,6 +66,8 @@ pub(super) struct Sender {
     doubtful: Option<(Supervisory, u8, Bytes)>,
     /// The peer is to be asked how it stands.
     probing: bool,
+    /// What was asked was answered without F, which may still come.
+    answered_without_final: bool,
     packets_acknowledged: u64,
 }
 
@@ -156,7 +161,12 @@ impl Link {
     }
 
     pub(super) fn wants_numbered(&self) -> bool {
-        self.receiver.owes_now() || self.sender.probing || self.may_inform()
+        self.receiver.owes_now() || self.may_enquire() || self.may_inform()
+    }
+
+    /// The peer is to be asked how it stands, and owes no other answer (4.2.1).
+    fn may_enquire(&self) -> bool {
+        self.sender.probing && !self.question.is_outstanding()
     }
 
     /// I frames may go now. On a half-duplex channel who asked for an answer leaves the channel to it.
@@ -176,7 +186,8 @@ impl Link {
         if self.receiver.owes_final() {
             return Some(self.acknowledgement());
         }
-        if core::mem::take(&mut self.sender.probing) {
+        if self.may_enquire() {
+            self.sender.probing = false;
             return Some(self.enquiry());
         }
         if self.may_inform() {
@@ -247,7 +258,16 @@ impl Link {
             }
         };
         let last = !(self.has_information() && more(u64::from(length)));
-        let asks = last && self.config.poll_last && self.sender.poll.is_none();
+        // XID has P, too, and one is enough.
+        let question = last && self.question.is_due() && self.sender.poll.is_none() && more(XID_BYTES);
+        if question {
+            self.question_follows();
+        }
+        let asks = last
+            && self.config.poll_last
+            && self.sender.poll.is_none()
+            && !question
+            && !self.question.is_outstanding();
         // Some answer P on a frame that fills a hole with RR, whatever else is missing; an enquiry they answer with SREJ.
         let behind = asks && self.is_repairing() && more(0);
         self.sender.probing |= behind;
@@ -259,7 +279,7 @@ impl Link {
         self.receiver.acknowledged();
         let control =
             Control::Information { send: self.on_air(number), receive: self.expected_on_air(), poll };
-        Out { command: true, control, pid, information, shares, awaits: last && !behind }
+        Out { command: true, control, pid, information, shares, awaits: last && !behind && !question }
     }
 
     fn is_selective(&self) -> bool {
@@ -289,7 +309,19 @@ impl Link {
             return false;
         };
         self.acknowledge_up_to(now, number);
+        self.answered_by_number(now, number);
         true
+    }
+
+    /// A question is answered by a number that covers all that was sent before it, F or not: some answer P with F = 0, and
+    /// would be asked for F until the link is given up.
+    fn answered_by_number(&mut self, now: Instant, number: u64) {
+        let gone = self.gone;
+        let covered = |poll: &mut Poll| poll.next == number && poll.place <= gone;
+        if self.state == State::Connected && self.sender.poll.take_if(covered).is_some() {
+            self.sender.answered_without_final = true;
+            self.progressed(now, true);
+        }
     }
 
     fn acknowledge_up_to(&mut self, now: Instant, number: u64) {
@@ -304,6 +336,9 @@ impl Link {
             self.sender.packets_acknowledged += packets as u64;
             let all = self.sender.packets_acknowledged;
             self.indications.push_back(PacketsIndication::Acknowledged(all));
+        }
+        if self.sender.sent.is_empty() {
+            self.question_is_passed_over(now);
         }
         self.progressed(now, false);
     }
@@ -336,6 +371,9 @@ impl Link {
         }
         let polled = if answer { self.answered_poll(number) } else { None };
         self.do_as_asked(now, function, number, &frame.information, polled);
+        if !frame.is_command() && !selective {
+            self.answered_by_number(now, number);
+        }
     }
 
     /// Where answers come late, it may be the answer to a question that was given up: the peer answers them in order, and
@@ -403,7 +441,8 @@ impl Link {
     fn answered_poll(&mut self, number: u64) -> Option<Poll> {
         let gone = self.gone;
         let polled = self.sender.poll.take_if(|poll| poll.place <= gone || poll.next == number);
-        if polled.is_none() {
+        let came_late = polled.is_none() && !core::mem::take(&mut self.sender.answered_without_final);
+        if came_late {
             self.counters.late_answers += 1;
             self.round_trip.was_late();
         }

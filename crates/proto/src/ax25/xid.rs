@@ -74,11 +74,14 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Reads an information field.
+    /// Reads an information field. It is optional (4.3.3.7): without one nothing is said.
     ///
     /// # Errors
     /// Another format or group, or parts that are cut short.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        if input.is_empty() {
+            return Ok(Parameters::default());
+        }
         if input.len() < 4 {
             return Err(DecodeError::Incomplete);
         }

@@ -238,12 +238,120 @@ fn what_is_missing_is_asked_for_at_once() {
     assert_eq!(bench.answers(), [(Supervisory::ReceiveReady, 5)]);
 }
 
+/// Time for a key-up with an answer in it, and for whoever hears it to begin.
+const KEY_UP: Duration = Duration::from_millis(800);
+
+/// 4.3.2.3, 4.4.3: a controller keeps REJ as long as the peer sends. One that sends its window twice in one key-up, and its
+/// first frame is lost both times, has not heard REJ, and a second one would be done twice.
+#[test]
+fn one_reject_is_in_a_key_up() {
+    let mut bench = Bench::called(Modulo::Eight);
+    bench.early = true;
+    bench.pass(KEY_UP);
+    for number in [1, 2, 3, 1, 2, 3] {
+        bench.hear_data(number, 256);
+        // The host hears what its controller hears a little later.
+        bench.pass(Duration::from_millis(10));
+    }
+    assert_eq!(bench.answers(), [(Supervisory::Reject, 0)]);
+    // It has left, the peer has done what it asks for, and 0 is lost a third time.
+    bench.pass(KEY_UP);
+    bench.hear_data(1, 256);
+    assert_eq!(bench.answers(), [(Supervisory::Reject, 0)]);
+}
+
+/// 4.2.1: a station that answers P with F = 0 answers all the same, if it says that everything has come.
+#[test]
+fn an_answer_without_final_that_covers_everything_is_one() {
+    for modulo in [Modulo::Eight, Modulo::Extended] {
+        let mut bench = if modulo == Modulo::Eight { Bench::called(modulo) } else { Bench::calls() };
+        for round in 0..30_u8 {
+            let number = round % modulo.count();
+            bench.send(number..number + 1);
+            let said = bench.said();
+            let asks = Control::Information { send: number, receive: 0, poll: true };
+            assert_eq!(said.iter().map(|frame| frame.control).collect::<Vec<_>>(), [asks], "{modulo:?}");
+            bench.hear_answer(Supervisory::ReceiveReady, modulo.after(number, 1), false);
+        }
+        // Nothing is asked once more, and nobody is given up.
+        bench.pass(Duration::from_secs(60));
+        assert_eq!((bench.said(), bench.closed.len()), (vec![], 0));
+        // One that says F behind that is not late.
+        bench.hear_answer(Supervisory::ReceiveReady, 30 % modulo.count(), true);
+        assert_eq!((bench.counters().late_answers, bench.counters().timeouts), (0, 0));
+    }
+}
+
+/// 6.2, 6.3.5: a station that has been started again tells its peer so, whatever the link counted to: an S frame with two
+/// control octets can only be of modulo 128, and its P bit is in the second one.
+#[test]
+fn polls_of_a_link_that_is_gone_are_answered_in_both_modulos() {
+    let polls = |function, poll_final| Control::Supervisory { function, receive: 5, poll_final };
+    for modulo in [Modulo::Eight, Modulo::Extended] {
+        let mut bench = Bench::new(modulo, |_| ());
+        let gone = Control::Unnumbered { function: Unnumbered::DisconnectedMode, poll_final: true };
+        for function in [Supervisory::ReceiveReady, Supervisory::ReceiveNotReady, Supervisory::Reject] {
+            bench.hear(Role::Command, polls(function, true), &[]);
+            let said = bench.said();
+            assert_eq!(said.iter().map(|frame| frame.control).collect::<Vec<_>>(), [gone], "{modulo:?}");
+            assert!(!said[0].is_command());
+            bench.hear(Role::Command, polls(function, false), &[]);
+            bench.hear(Role::Response, polls(function, true), &[]);
+            assert_eq!(bench.said(), [], "{modulo:?}: nobody asked");
+        }
+        for send in 0..8 {
+            bench.hear(Role::Command, Control::Information { send, receive: 5, poll: true }, b"text");
+            assert_eq!(bench.said().len(), 1, "{modulo:?}, I frame {send}");
+            bench.hear(Role::Command, Control::Information { send, receive: 5, poll: false }, b"text");
+            assert_eq!(bench.said(), [], "{modulo:?}, I frame {send}");
+        }
+    }
+}
+
+/// 4.3.3.6 and 4.3.3.7: UI with P, and XID without information.
+#[test]
+fn unnumbered_commands_with_poll_are_answered() {
+    let asks = |function| Control::Unnumbered { function, poll_final: true };
+    let (information, identity) = (Unnumbered::Information, Unnumbered::ExchangeIdentification);
+    let control = |said: Vec<Frame>| said.iter().map(|frame| frame.control).collect::<Vec<_>>();
+    let mut bench = Bench::new(Modulo::Eight, |_| ());
+    bench.hear(Role::Command, asks(information), b"text");
+    assert_eq!(control(bench.said()), [asks(Unnumbered::DisconnectedMode)]);
+    bench.hear(Role::Command, Control::Unnumbered { function: information, poll_final: false }, b"text");
+    assert_eq!(bench.said(), []);
+    bench.hear(Role::Command, asks(identity), &[]);
+    let said = bench.said();
+    assert!(!said[0].information.is_empty(), "it says what it can do");
+    assert_eq!(control(said), [asks(identity)]);
+    let mut bench = Bench::called(Modulo::Eight);
+    bench.hear(Role::Command, asks(information), b"text");
+    let ready = Control::Supervisory { function: Supervisory::ReceiveReady, receive: 0, poll_final: true };
+    assert_eq!(control(bench.said()), [ready]);
+    bench.hear(Role::Command, asks(identity), &[]);
+    assert_eq!(control(bench.said()), [asks(identity)]);
+}
+
+/// The same for the question whether the peer is still there.
+#[test]
+fn a_probe_is_answered_without_final() {
+    let mut bench = Bench::called(Modulo::Eight);
+    bench.hear_answer(Supervisory::ReceiveReady, 0, false);
+    for _ in 0..20 {
+        bench.pass(Duration::from_millis(300_100));
+        let said = bench.said();
+        assert!(said.iter().any(|frame| frame.control.poll_final()), "{said:?}");
+        bench.hear_answer(Supervisory::ReceiveReady, 0, false);
+    }
+    assert_eq!(bench.closed, []);
+}
+
 #[test]
 fn what_is_lost_again_is_asked_for_again() {
     let mut bench = Bench::called(Modulo::Eight);
     [1, 2, 3].into_iter().for_each(|number| bench.hear_data(number, 256));
     assert_eq!(bench.answers(), [(Supervisory::Reject, 0)]);
     // The peer has gone back, and its 0 is lost once more.
+    bench.pass(KEY_UP);
     bench.hear_data(1, 256);
     assert_eq!(bench.answers(), [(Supervisory::Reject, 0)]);
     [2, 3].into_iter().for_each(|number| bench.hear_data(number, 256));

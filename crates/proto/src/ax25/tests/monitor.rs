@@ -80,6 +80,34 @@ fn bursts_end_when_the_other_speaks() {
     }
 }
 
+/// At the TNC whose station answers the answers are not heard: 90 frames in windows of 30, each of which ends with P.
+#[test]
+fn a_burst_ends_with_its_question_where_answers_are_not_heard() {
+    let mut channel = Channel::new(Modulo::Extended);
+    channel.opens();
+    for send in 0..90 {
+        let control = Control::Information { send, receive: 0, poll: send % 30 == 29 };
+        let heard = channel.say("A1A", "B1B", control, b"text");
+        assert_eq!(heard.burst, Some(u32::from(send) % 30 + 1));
+        // How far the peer is, is known up to the first answer.
+        assert_eq!(heard.outstanding, (send < 30).then_some(u32::from(send) + 1));
+    }
+    assert_eq!(channel.windows(), [(30, 3)]);
+}
+
+/// And where nothing is asked, more frames than may be on their way are no window at all.
+#[test]
+fn what_is_longer_than_any_window_is_none() {
+    let mut channel = Channel::new(Modulo::Eight);
+    channel.opens();
+    let bursts: Vec<_> = (0..16).map(|number| channel.information(number % 8).0).collect();
+    assert_eq!(bursts[..7], (1..=7).map(Some).collect::<Vec<_>>());
+    assert_eq!(bursts[7..], [None; 9]);
+    assert_eq!(channel.windows(), []);
+    channel.ready(0);
+    assert_eq!(channel.information(0), (Some(1), Some(1)));
+}
+
 /// Nobody answered, or it was not heard: who goes back begins a new burst.
 #[test]
 fn a_repetition_is_a_burst_of_its_own() {

@@ -29,7 +29,7 @@ const STATES: [(&str, &str); 10] = [
     ("5", "awaiting connection, SABME is out"),
     ("settling", "called twice, answered once"),
     ("identifying", "connected, XID is out"),
-    ("identifying, sent", "connected, XID is out, and behind it I frames 0 and 1, the second with P"),
+    ("identifying, sent", "connected, I frames 0 and 1 are out, and behind them XID"),
     ("2", "awaiting release, DISC is out"),
     ("3", "connected, nothing is out"),
     ("3 sent", "connected, I frames 0 and 1 are out, the second with P"),
