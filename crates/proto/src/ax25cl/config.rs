@@ -15,8 +15,8 @@ pub struct Config {
     pub peer_node_id: Option<String>,
     /// How long a session whose link broke in the middle of something waits for it to come back. Default 15 min.
     pub resume_within: Duration,
-    /// How much of a long bundle becomes safe before its sender is told, bytes: what a crash costs at the most. Default
-    /// 16,384.
+    /// How much of a long bundle becomes safe before its sender is told, bytes: what a crash costs at the most, and a quarter
+    /// more where so little is left that the end is told instead. Default 16,384.
     pub progress_bytes: u64,
     /// This side keeps the safe beginning of a bundle that breaks off, and wants to send only the rest again. Default true.
     pub reactive_fragmentation: bool,

@@ -20,6 +20,10 @@ struct Inbound {
     parts: VecDeque<(u64, u64)>,
 }
 
+/// The end of a bundle is near when this part of what a progress is told of is left: it is told instead. A progress asks the
+/// sender for an answer in the middle of what it sends, which costs a turn of the channel.
+const NEAR: u64 = 4;
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
@@ -145,7 +149,9 @@ impl Incoming {
             self.open.remove(&number);
             self.numbers.remove(&transfer);
             self.answers.push_back(Message::Whole { number });
-        } else if open.accepted - open.told >= progress_bytes {
+        } else if open.accepted - open.told >= progress_bytes
+            && open.length - open.accepted > progress_bytes / NEAR
+        {
             open.told = open.accepted;
             self.answers.push_back(Message::Progress { number, up_to: open.told });
         }

@@ -436,3 +436,20 @@ fn world(replay: &Replay) -> Trace {
 fn sessions_keep_the_laws() {
     sweep("ax25cl", 0, 1_000, world);
 }
+
+/// A progress costs a turn of the channel, and is told only where the end is not near.
+#[test]
+fn the_end_of_a_bundle_is_told_instead_of_a_progress_just_before_it() {
+    use super::incoming::Incoming;
+    let told = |length: u64| {
+        let (mut incoming, config) =
+            (Incoming::default(), Config { progress_bytes: 400, ..Config::default() });
+        let (packet, transfer) = (incoming.begin_packet(), TransferId(0));
+        let (data, mut up) = (Bytes::from(vec![7; 400]), VecDeque::new());
+        incoming.data(Some(length), None, data, (packet, transfer), &config, &mut up).expect("it fits");
+        assert!(!incoming.accept(transfer, 400, config.progress_bytes));
+        Vec::from(incoming.answers)
+    };
+    assert_eq!(told(500), []);
+    assert_eq!(told(501), [Message::Progress { number: 0, up_to: 400 }]);
+}
