@@ -16,7 +16,7 @@ fn node(air: &Air, at: usize, more: &str) -> Node {
     start(config(&format!(
         "node = 'dtn://{}/'\n[storage]\nkind = 'memory'\n[agent]\nbackoff-min = '20 ms'\nbackoff-max = '100 ms'\n\
          [uicl]\naccess = '50 ms'\nanswer-slot = '50 ms'\nincomplete-max = '2 s'\n\
-         [[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = 'N0CALL-{}'\nreconnect-min = '20 ms'\n\
+         [[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = 'GR0UP-{}'\nreconnect-min = '20 ms'\n\
          [tnc.channel]\nrate-bps = 10_000_000\ntx-delay = '0 ms'\ntx-tail = '0 ms'\nslot-time = '0 ms'\n\
          [[link]]\nname = 'all'\nkind = 'uicl'\ntnc = 'vhf'\ncallsign = 'qst'\n{more}\n",
         NAMES[at],

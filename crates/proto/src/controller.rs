@@ -9,6 +9,7 @@
 //! ```
 
 use crate::engine::Indication;
+use crate::joint::earlier;
 use crate::service::{CloseReason, Frames, FramesIndication, StreamRequest};
 use crate::setting::{Fault, at_least, number};
 use crate::time::{Duration, Instant};
@@ -147,6 +148,23 @@ pub(crate) fn take_piece(out: &mut VecDeque<Bytes>, room: &mut u64) -> Option<By
     Some(bytes)
 }
 
+/// From the wish for the channel to room: a task switch and a look into the store take less, and a slot of the channel is
+/// several times as long.
+pub(crate) const GATHER: Duration = Duration::from_millis(5);
+
+/// Whether its user may speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Nobody has asked, or the controller has what it takes.
+    Rests,
+    /// It may from then on.
+    Gathers(Instant),
+    /// It may; what it has not begun to say then waits for the next turn.
+    Speaks(Instant),
+    /// It has begun a burst.
+    Speaking,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// There is no line.
@@ -174,6 +192,9 @@ pub struct Line {
     /// Bytes for the line, what belongs together in one piece.
     out: VecDeque<Bytes>,
     told_room: u32,
+    /// Its user has asked for the channel, and has not had it since.
+    seized: bool,
+    turn: Turn,
     indications: VecDeque<FramesIndication>,
 }
 
@@ -193,6 +214,8 @@ impl Line {
             room: 0,
             out: VecDeque::new(),
             told_room: 0,
+            seized: false,
+            turn: Turn::Rests,
             indications: VecDeque::new(),
         }
     }
@@ -250,6 +273,9 @@ impl Line {
         let was_open = core::mem::replace(&mut self.state, then) == State::Open;
         self.out.clear();
         (self.room, self.to_release) = (0, 0);
+        self.turn = Turn::Rests;
+        // Whoever is told that the line is gone asks anew; who has never had it still wants it.
+        self.seized &= !was_open;
         for held in held.drain(..) {
             self.left(&held);
         }
@@ -291,6 +317,7 @@ impl Line {
     pub(crate) fn spend(&mut self) -> u32 {
         assert!(self.told_room > 0, "a frame for a controller without room");
         self.told_room -= 1;
+        self.turn = Turn::Speaking;
         self.told_room
     }
 
@@ -303,6 +330,30 @@ impl Line {
         if self.call_at.take_if(|at| *at <= now).is_some() {
             self.wants_line = true;
         }
+        match self.turn {
+            Turn::Gathers(at) if at <= now => {
+                (self.seized, self.turn) = (false, Turn::Speaks(now + GATHER));
+            }
+            Turn::Speaks(until) if until <= now => self.turn = Turn::Rests,
+            Turn::Rests | Turn::Gathers(_) | Turn::Speaks(_) | Turn::Speaking => {}
+        }
+    }
+
+    /// Its user has something to say.
+    pub(crate) fn seize(&mut self) {
+        self.seized = true;
+    }
+
+    /// There is room for so many frames, if anybody wants it: whoever has asked gets it soon.
+    pub(crate) fn offer(&mut self, now: Instant, room: u32) {
+        if self.seized && room > 0 && self.turn == Turn::Rests {
+            self.turn = Turn::Gathers(now + GATHER);
+        }
+    }
+
+    /// A burst is complete.
+    pub(crate) fn end_turn(&mut self) {
+        self.turn = Turn::Rests;
     }
 
     /// `room`: for how many frames there is room now.
@@ -310,6 +361,7 @@ impl Line {
         if let Some(indication) = self.indications.pop_front() {
             return Some(indication);
         }
+        let room = if matches!(self.turn, Turn::Speaks(_) | Turn::Speaking) { room } else { 0 };
         (room != self.told_room).then(|| {
             self.told_room = room;
             FramesIndication::Room(room)
@@ -331,6 +383,10 @@ impl Line {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.call_at
+        let turn = match self.turn {
+            Turn::Rests | Turn::Speaking => None,
+            Turn::Gathers(at) | Turn::Speaks(at) => Some(at),
+        };
+        earlier(self.call_at, turn)
     }
 }

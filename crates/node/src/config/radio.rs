@@ -2,7 +2,9 @@
 
 use super::{Config, Kind, Link, out_of_range};
 use crate::tnc::{Controller, Line, Place};
-use longwire_proto::ax25::{self, ADDRESS_BYTES, Callsign, DIGIPEATERS_MAX, LinkConfig, Radio, Version};
+use longwire_proto::ax25::{
+    self, ADDRESS_BYTES, Callsign, DIGIPEATERS_MAX, Frame, LinkConfig, Modulo, Radio, Version,
+};
 use longwire_proto::bp::Eid;
 use longwire_proto::controller::{self, Channel};
 use longwire_proto::tcpcl::{Tls, Versions};
@@ -140,7 +142,11 @@ impl Tnc {
     pub(crate) fn controller(&self) -> Result<Controller, Error> {
         let config = self.controller_config();
         Ok(match self.place()? {
-            Place::Kiss(_) => Controller::kiss(self.kiss.clone(), config),
+            Place::Kiss(_) => {
+                // Who this is may be said at any time, and nobody answers.
+                let probe = Frame::identification(self.own()?).to_bytes(Modulo::Eight);
+                Controller::kiss(self.kiss.clone(), config, Some(probe))
+            }
             Place::Agwpe(_) => Controller::agwpe(self.agwpe.clone(), config),
         })
     }
@@ -148,6 +154,19 @@ impl Tnc {
     fn controller_config(&self) -> controller::Config {
         let Tnc { burst_frames_max, reconnect_min, reconnect_max, .. } = *self;
         controller::Config { channel: self.channel.clone(), burst_frames_max, reconnect_min, reconnect_max }
+    }
+
+    /// Who this is on its channel.
+    fn own(&self) -> Result<Callsign, Error> {
+        let place = format!("TNC `{}`: `callsign`", self.name);
+        let own = callsign(&place, &self.callsign)?;
+        if own.is_placeholder() {
+            let what = format!("{place}: {own} stands where your own callsign belongs");
+            return Err(Error::new(what).hint(
+                "put in your own, with an SSID that nothing else of yours has: a transmitter says who is responsible for it",
+            ));
+        }
+        Ok(own)
     }
 
     /// Its station, without the peers that are called.
@@ -164,7 +183,7 @@ impl Tnc {
             transmission_max: self.transmission_max,
             air_time_max: self.air_time_max,
             air_time_window: self.air_time_window,
-            ..ax25::Config::new(callsign(&format!("TNC `{}`: `callsign`", self.name), &self.callsign)?)
+            ..ax25::Config::new(self.own()?)
         })
     }
 

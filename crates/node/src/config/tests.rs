@@ -309,11 +309,27 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
     }
 }
 
+/// Whoever copies the manual's configuration would be on the air as nobody.
+#[test]
+fn a_placeholder_is_no_callsign() {
+    let text = |callsign: &str| {
+        format!(
+            "node = 'dtn://a/'\n[[tnc]]\nname = 'uhf'\naddress = '127.0.0.1:8001'\ncallsign = '{callsign}'\n"
+        )
+    };
+    for callsign in ["N0CALL", "n0call-1", "N0CALL-15", "NOCALL"] {
+        let said = parse(&text(callsign)).expect_err(callsign).to_string();
+        assert!(said.contains("TNC `uhf`: `callsign`: ") && said.contains("put in your own"), "{said}");
+    }
+    assert!(parse(&text("N0CAL-1")).is_ok());
+}
+
 #[test]
 fn the_configurations_of_the_manual_make_sense() {
     let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
     for name in ["two-nodes/alice", "two-nodes/bob", "two-radios/alice", "two-radios/bob"] {
-        let read = Config::load(&docs.join(format!("{name}.toml")));
+        let text = std::fs::read_to_string(docs.join(format!("{name}.toml"))).expect("it is there");
+        let read = parse(&text.replace("N0CALL", "EI7IG"));
         let words = read.unwrap_or_else(|error| panic!("{name}: {error}")).explain();
         assert_eq!(words.contains("TNC `uhf`"), name.starts_with("two-radios"), "{words}");
     }

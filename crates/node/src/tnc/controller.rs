@@ -1,6 +1,7 @@
 //! Controllers of both kinds as one engine: a TNC in KISS mode, or a port of an AGWPE server.
 
 use crate::view::{self, Counts};
+use bytes::Bytes;
 use longwire_proto::agwpe::{self, Trouble};
 use longwire_proto::controller::{Config, Line};
 use longwire_proto::engine::{Engine, Indication, Request};
@@ -18,9 +19,13 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// A TNC in KISS mode.
-    pub fn kiss(config: kiss::Config, controller: Config) -> Self {
-        Controller::Kiss(Box::new(kiss::Tnc::new(config, controller)))
+    /// A TNC in KISS mode. Where that is to be tried, `probe` shows whether it acknowledges (see [`kiss::Tnc::probing`]).
+    pub fn kiss(config: kiss::Config, controller: Config, probe: Option<Bytes>) -> Self {
+        let tnc = kiss::Tnc::new(config, controller);
+        Controller::Kiss(Box::new(match probe {
+            Some(probe) => tnc.probing(probe),
+            None => tnc,
+        }))
     }
 
     /// A port of an AGWPE server.

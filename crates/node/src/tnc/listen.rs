@@ -32,7 +32,7 @@ pub fn listen(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let plain = controller::Config::default();
     let engine = match place {
-        Place::Kiss(_) => Controller::kiss(kiss::Config { send_parameters: false, ..config }, plain),
+        Place::Kiss(_) => Controller::kiss(kiss::Config { send_parameters: false, ..config }, plain, None),
         Place::Agwpe(_) => {
             Controller::agwpe(agwpe::Config { port: config.port, ..agwpe::Config::default() }, plain)
         }

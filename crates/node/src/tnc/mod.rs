@@ -185,6 +185,10 @@ impl<E: Engine<Below = Stream>> Driver<E> {
     }
 
     /// Asks the engine for something. It is carried out while [`Driver::next`] is waited for.
+    ///
+    /// # Panics
+    /// If it spends room that the engine has not told: what occupies a link is asked for against
+    /// [`Room`](longwire_proto::service::PacketsIndication::Room) alone.
     pub fn request(&mut self, request: Request<E::Above>) {
         self.engine.handle_request(self.now(), request);
     }

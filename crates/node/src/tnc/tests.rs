@@ -80,6 +80,7 @@ async fn converse(driver: &mut Driver<Tnc>) {
     let (mut sent, mut left, mut came) = (false, false, false);
     while !(left && came) {
         match driver.next().await {
+            FramesIndication::Carrier(true) => driver.request(FramesRequest::Seize),
             FramesIndication::Room(room) if room >= 2 && !sent => {
                 sent = true;
                 for (token, last) in [(None, false), (Some(7), true)] {

@@ -153,6 +153,7 @@ impl Raw {
         if last || room == 0 {
             self.frame(Kind::QueuedOnPort).encode(&mut self.gathered);
             self.line.write(self.gathered.split().freeze());
+            self.line.end_turn();
             self.waits = true;
             // Until the server says better.
             self.schedule(now + self.channel.key_up() + PATIENCE);
@@ -268,9 +269,10 @@ impl Engine for Raw {
         match request {
             FramesRequest::Join => self.line.join(),
             // A server takes the channel by itself when it has frames.
-            FramesRequest::Seize => {}
+            FramesRequest::Seize => self.line.seize(),
             FramesRequest::Frame { bytes, token, last, .. } => self.send(now, &bytes, token, last),
         }
+        self.line.offer(now, self.room());
     }
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Stream>) {
@@ -290,6 +292,7 @@ impl Engine for Raw {
                 self.line.closed(now, reason, &mut self.held);
             }
         }
+        self.line.offer(now, self.room());
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -304,6 +307,7 @@ impl Engine for Raw {
             // A line that takes nothing gets no more questions.
             self.line.write(self.frame(Kind::QueuedOnPort).to_bytes());
         }
+        self.line.offer(now, self.room());
     }
 
     fn poll_indication(&mut self) -> Option<Indication<Frames>> {

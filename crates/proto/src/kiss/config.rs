@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Acknowledgement {
-    /// It is tried. A TNC that does not know it may swallow the frame: it is sent again, and no more is asked for.
+    /// It is tried once, with a frame of no link ahead of the first burst, which a TNC that does not know it may swallow.
     #[default]
     Probe,
     /// Every time.

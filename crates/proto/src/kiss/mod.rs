@@ -17,6 +17,7 @@
 //!
 //! KISS has no flow control and says neither when the channel is won nor when a frame has left. [`Tnc`] works that out:
 //! a burst goes to the TNC in one write, so that it leaves in one key-up, and until it has left there is no room for more.
+//! Room comes a moment after it was asked for, when everybody above has said what there is to say.
 //! When it has left the TNC says in acknowledgement mode, or it is computed from the rate; a frame that is heard in the
 //! meantime shows that the burst still waits, and that more can join it.
 

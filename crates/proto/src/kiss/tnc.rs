@@ -20,16 +20,20 @@ enum Timer {
     Leave,
     /// The TNC may say something.
     Poll,
+    /// It does not acknowledge, or would have.
+    Probe,
+    /// What it got last may begin to leave.
+    Join,
 }
 
-/// What the TNC gives back when a frame has left, and the frame if it may have to be sent again.
-type Asked = Option<(u16, Option<Bytes>)>;
+/// What the TNC gives back when a frame has left, if it was asked to.
+type Asked = Option<u16>;
 
 /// What is known of the TNC's acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answers {
     Unknown,
-    /// One frame is out that will tell.
+    /// The frame that nobody misses is out, and will tell.
     Probing,
     Yes,
     No,
@@ -43,7 +47,9 @@ pub struct Tnc {
     burst_frames_max: u32,
     line: Line,
     answers: Answers,
-    timers: Timers<2>,
+    /// A frame that nobody misses if the TNC swallows it.
+    probe: Option<Bytes>,
+    timers: Timers<4>,
     deframer: Deframer,
     /// A burst as far as it was handed down.
     gathered: BytesMut,
@@ -70,6 +76,7 @@ impl Tnc {
             channel: controller.channel,
             burst_frames_max: controller.burst_frames_max,
             answers,
+            probe: None,
             timers: Timers::new(),
             deframer: Deframer::new(),
             gathered: BytesMut::new(),
@@ -79,6 +86,12 @@ impl Tnc {
             next_asked: 0,
             counters: Counters::default(),
         }
+    }
+
+    /// With [`Acknowledgement::Probe`] this frame goes ahead of the first burst, and shows whether the TNC acknowledges. One
+    /// that does not may swallow it, so nobody may miss it. Without one nothing is tried.
+    pub fn probing(self, frame: Bytes) -> Self {
+        Tnc { probe: Some(frame), ..self }
     }
 
     /// What was counted.
@@ -152,38 +165,43 @@ impl Tnc {
     fn send(&mut self, now: Instant, bytes: Bytes, user_token: Option<u64>, last: bool) {
         let room = self.line.spend();
         self.counters.sent += 1;
-        let asked = self.asks(user_token.is_some(), last).then(|| {
-            let token = self.next_asked;
-            self.next_asked = self.next_asked.wrapping_add(1);
-            (token, (self.answers == Answers::Probing).then(|| bytes.clone()))
-        });
-        let air_time = self.channel.air_time(bytes.len());
-        let body = match &asked {
-            Some((token, _)) => Body::DataAcknowledged { token: *token, bytes },
-            None => Body::Data(bytes),
-        };
-        self.enclose(body);
         if self.held.is_empty() {
             self.since = now;
         }
+        let probe = self.probe();
+        let air_time = probe + self.channel.air_time(bytes.len());
+        let asked = (self.answers == Answers::Yes && (user_token.is_some() || last)).then(|| self.token());
+        self.enclose(match asked {
+            Some(token) => Body::DataAcknowledged { token, bytes },
+            None => Body::Data(bytes),
+        });
         self.held.push_back(Held { user_token, air_time, leaves_at: now, more: asked });
         if last || room == 0 {
             self.line.write(self.gathered.split().freeze());
+            self.line.end_turn();
             self.waits = self.channel.full_duplex;
+            if self.since == now {
+                self.timers.set(Timer::Join as usize, now + self.channel.tx_delay);
+            }
             self.schedule();
         }
     }
 
-    /// Whether the TNC is asked to tell when this frame has left.
-    fn asks(&mut self, has_token: bool, last: bool) -> bool {
-        match self.answers {
-            Answers::Unknown if has_token => {
-                self.answers = Answers::Probing;
-                true
-            }
-            Answers::Unknown | Answers::Probing | Answers::No => false,
-            Answers::Yes => has_token || last,
-        }
+    /// Puts the frame that nobody misses ahead of the first burst; how long it is on the air.
+    fn probe(&mut self) -> Duration {
+        let Some(bytes) = self.probe.clone().filter(|_| self.answers == Answers::Unknown) else {
+            return Duration::ZERO;
+        };
+        self.answers = Answers::Probing;
+        let (air_time, token) = (self.channel.air_time(bytes.len()), self.token());
+        self.enclose(Body::DataAcknowledged { token, bytes });
+        air_time
+    }
+
+    fn token(&mut self) -> u16 {
+        let token = self.next_asked;
+        self.next_asked = token.wrapping_add(1);
+        token
     }
 
     fn enclose(&mut self, body: Body) {
@@ -214,36 +232,27 @@ impl Tnc {
             if held.leaves_at + patience > now {
                 break;
             }
-            let Some(mut held) = self.held.pop_front() else { break };
-            if let Some((_, bytes)) = held.more.take() {
-                self.counters.unacknowledged += 1;
-                if let Some(bytes) = bytes.filter(|_| self.answers == Answers::Probing) {
-                    self.answers = Answers::No;
-                    self.send_again(now, held, bytes);
-                    break;
-                }
-            }
+            let Some(held) = self.held.pop_front() else { break };
+            self.counters.unacknowledged += u64::from(held.more.is_some());
             self.line.left(&held);
         }
-        self.set_timer();
+        self.has_left(now);
     }
 
-    /// The TNC has swallowed a frame that it was to acknowledge: it gets it as it knows it.
-    fn send_again(&mut self, now: Instant, held: Held<Asked>, bytes: Bytes) {
-        let gathered = core::mem::take(&mut self.gathered);
-        self.enclose(Body::Data(bytes));
-        self.line.write(core::mem::replace(&mut self.gathered, gathered).freeze());
-        self.held.push_back(held);
-        self.since = now;
-        self.schedule();
+    /// Frames have left, as far as is known: the first of all was behind the one that shows whether the TNC acknowledges.
+    fn has_left(&mut self, now: Instant) {
+        if self.answers == Answers::Probing && self.timers.get(Timer::Probe as usize).is_none() {
+            self.timers.set(Timer::Probe as usize, now + PATIENCE);
+        }
+        self.set_timer();
     }
 
     /// The TNC tells that a frame has left; those before it have, too.
     fn acknowledged(&mut self, token: u16) {
         self.answers = Answers::Yes;
-        let is_it = |held: &Held<Asked>| held.more.as_ref().is_some_and(|(asked, _)| *asked == token);
+        self.timers.stop(Timer::Probe as usize);
         // One that was given up already is known by nobody any more.
-        let Some(at) = self.held.iter().position(is_it) else { return };
+        let Some(at) = self.held.iter().position(|held| held.more == Some(token)) else { return };
         for held in self.held.drain(..=at).collect::<Vec<_>>() {
             self.line.left(&held);
         }
@@ -292,24 +301,30 @@ impl Tnc {
         let theirs = self.channel.air_time(bytes) + self.channel.tx_delay;
         if now.saturating_since(self.since) >= ours + theirs {
             // There was time for both: it has left before, and this may be the answer.
-            if self.answers == Answers::No || self.answers == Answers::Unknown {
-                while let Some(held) = self.held.pop_front() {
-                    self.line.left(&held);
-                }
+            while self.held.front().is_some_and(|held| held.more.is_none()) {
+                self.held.pop_front().into_iter().for_each(|held| self.line.left(&held));
             }
+            self.has_left(now);
         } else {
             self.waits = true;
             self.since = now;
             self.schedule();
         }
-        self.set_timer();
+    }
+
+    /// No bit of the burst can have left: what comes now goes in the same key-up, such as what a user says to the packets that
+    /// the first frame acknowledges.
+    fn joins(&self) -> bool {
+        self.timers.get(Timer::Join as usize).is_some()
     }
 
     fn room(&self) -> u32 {
         let held = u32::try_from(self.held.len()).unwrap_or(u32::MAX);
         match (self.line.is_open(), self.gathered.is_empty()) {
             (true, false) => self.line.told_room(),
-            (true, true) if held == 0 || self.waits => self.burst_frames_max.saturating_sub(held),
+            (true, true) if held == 0 || self.waits || self.joins() => {
+                self.burst_frames_max.saturating_sub(held)
+            }
             _ => 0,
         }
     }
@@ -323,9 +338,10 @@ impl Engine for Tnc {
         match request {
             FramesRequest::Join => self.line.join(),
             // A TNC takes the channel by itself when it has frames.
-            FramesRequest::Seize => {}
+            FramesRequest::Seize => self.line.seize(),
             FramesRequest::Frame { bytes, token, last, .. } => self.send(now, bytes, token, last),
         }
+        self.line.offer(now, self.room());
     }
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Stream>) {
@@ -344,6 +360,7 @@ impl Engine for Tnc {
                 self.line.closed(now, reason, &mut self.held);
             }
         }
+        self.line.offer(now, self.room());
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -363,6 +380,12 @@ impl Engine for Tnc {
                 self.line.write(poll.freeze());
             }
         }
+        self.timers.expire(Timer::Join as usize, now);
+        if self.timers.expire(Timer::Probe as usize, now) {
+            self.counters.unacknowledged += 1;
+            self.answers = Answers::No;
+        }
+        self.line.offer(now, self.room());
     }
 
     fn poll_indication(&mut self) -> Option<Indication<Frames>> {

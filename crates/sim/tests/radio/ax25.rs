@@ -41,7 +41,7 @@ pub(crate) enum Met {
 
 /// Hands packets down as room allows, and releases what comes.
 #[derive(Default)]
-struct User {
+pub(crate) struct User {
     requests: VecDeque<(LinkId, PacketsRequest)>,
     to_send: VecDeque<Bytes>,
     room: u64,

@@ -38,8 +38,8 @@ pub(crate) enum Done {
     Received(Vec<u8>),
 }
 
-type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
-type Layer = Box<dyn Engine<Above = Many<LinkId, Bundles>, Below = Below> + Send>;
+pub(crate) type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
+pub(crate) type Layer = Box<dyn Engine<Above = Many<LinkId, Bundles>, Below = Below> + Send>;
 
 /// A layer over links or over frames of no link: one side of what a station gives.
 pub(crate) struct OneSide<E, S: Service> {

@@ -6,6 +6,7 @@ mod cases;
 mod controller;
 mod flood;
 mod group;
+mod kiss;
 mod laws;
 mod nodes;
 mod tcp;

@@ -310,7 +310,7 @@ pub(super) fn tnc(script: &mut Script<'_>) -> u64 {
         send_parameters: script.chance(),
         ..kiss::Config::default()
     };
-    let tnc = kiss::Tnc::new(config, controller(script));
+    let tnc = kiss::Tnc::new(config, controller(script)).probing(Bytes::from_static(b"nobody misses it"));
     let mut provider = stream::Provider::speaking(false, speech);
     play("tnc", tnc, &mut Sender::default(), &mut provider, script)
 }
@@ -385,7 +385,10 @@ impl Party<FramesIndication, FramesRequest> for Sender {
         if !core::mem::replace(&mut self.joined, true) {
             return Some(FramesRequest::Join);
         }
-        self.room = self.room.checked_sub(1)?;
+        if self.room == 0 {
+            return script.chance().then_some(FramesRequest::Seize);
+        }
+        self.room -= 1;
         self.next += 1;
         let token = script.chance().then_some(self.next);
         let bytes = vec![0xc0; script.below(256) as usize].into();

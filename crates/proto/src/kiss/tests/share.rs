@@ -82,6 +82,9 @@ impl Bench {
     }
 
     fn burst(&mut self, user: usize, frames: &[&'static [u8]]) {
+        self.tncs[user].handle_request(self.now, FramesRequest::Seize);
+        self.settle();
+        self.pass();
         for (at, bytes) in frames.iter().enumerate() {
             let (bytes, last) = (Bytes::from_static(bytes), at + 1 == frames.len());
             let request = FramesRequest::Frame { bytes, token: None, last, shares: Shares::default() };

@@ -1,6 +1,6 @@
 //! The engine, with a TNC and a user that are played.
 
-use crate::controller::{self, Channel};
+use crate::controller::{self, Channel, GATHER};
 use crate::engine::{Engine, drain};
 use crate::kiss::{Acknowledgement, Body, Checksum, Config, Deframer, Frame, Tnc, enclose};
 use crate::service::{CloseReason, FramesIndication, FramesRequest, Shares, StreamIndication, StreamRequest};
@@ -21,6 +21,8 @@ struct Bench {
 }
 
 const LINE_ROOM: u64 = 100_000;
+/// What nobody misses.
+const PROBE: &[u8] = &[5; 16];
 
 impl Bench {
     /// The line stands, and the parameters are sent.
@@ -39,7 +41,7 @@ impl Bench {
         Bench {
             now: Instant::ZERO,
             checksum: config.checksum,
-            tnc: Lawful::new("tnc", Tnc::new(config, controller)),
+            tnc: Lawful::new("tnc", Tnc::new(config, controller).probing(Bytes::from_static(PROBE))),
             writes: vec![],
             deframer: Deframer::new(),
             heard: vec![],
@@ -70,6 +72,7 @@ impl Bench {
     }
 
     fn burst(&mut self, frames: impl IntoIterator<Item = (&'static [u8], Option<u64>)>) {
+        assert!(self.room() > 0, "it takes no frames now");
         let mut frames = frames.into_iter().peekable();
         while let Some((bytes, token)) = frames.next() {
             let (bytes, last) = (Bytes::from_static(bytes), frames.peek().is_none());
@@ -111,7 +114,18 @@ impl Bench {
         self.now = until;
     }
 
-    fn room(&self) -> u32 {
+    /// For how many frames there is room soon after somebody wants to send.
+    fn room(&mut self) -> u32 {
+        self.tell(FramesRequest::Seize);
+        for _ in 0..2 {
+            if self.told_room() == 0 {
+                self.pass(GATHER);
+            }
+        }
+        self.told_room()
+    }
+
+    fn told_room(&self) -> u32 {
         let rooms = self.heard.iter().rev();
         rooms
             .into_iter()
@@ -151,7 +165,7 @@ fn the_parameters_come_first_and_in_one_write() {
     let expected =
         [Body::TxDelay(16), Body::Persistence(63), Body::SlotTime(10), Body::TxTail(2), Body::FullDuplex(0)];
     assert_eq!(bodies.collect::<Vec<_>>(), expected.map(|body| (2, body)));
-    assert_eq!(bench.heard, [FramesIndication::Carrier(true), FramesIndication::Room(64)]);
+    assert_eq!(bench.heard, [FramesIndication::Carrier(true)]);
 }
 
 /// What is written at once leaves in one key-up.
@@ -160,9 +174,10 @@ fn a_window_is_one_write_and_there_is_room_when_it_has_left() {
     let mut bench = Bench::open(never());
     bench.burst([(&[1; 100][..], None), (&[2; 100], None), (&[3; 100], Some(7))]);
     assert_eq!(bench.writes[1].len(), 3);
+    bench.pass(Duration::from_millis(300));
     assert_eq!(bench.room(), 0);
     // TXDELAY 0.3 s, four slots of 0.1 s on the average, three frames of 103 octets and their stuffing at 1200 bit/s.
-    bench.pass(Duration::from_millis(2800));
+    bench.pass(Duration::from_millis(2500));
     assert_eq!((bench.transmitted(), bench.room()), (vec![7], 64), "at {}", bench.now);
     let mut early = Bench::open(never());
     early.burst([(&[1; 100][..], None), (&[2; 100], None), (&[3; 100], Some(7))]);
@@ -170,13 +185,29 @@ fn a_window_is_one_write_and_there_is_room_when_it_has_left() {
     assert_eq!((early.transmitted(), early.room()), (vec![], 0));
 }
 
+/// Nothing leaves before TXDELAY is over: an answer of the user's goes in the key-up of the acknowledgement before it.
+#[test]
+fn what_comes_before_the_first_bit_leaves_joins_the_key_up() {
+    let mut bench = Bench::open(never());
+    bench.burst([(&[1; 15][..], None)]);
+    bench.pass(Duration::from_millis(100));
+    assert_eq!(bench.room(), 63);
+    bench.burst([(&[2; 100][..], Some(5))]);
+    // TXDELAY is 0.3 s, and counts from the first one.
+    bench.pass(Duration::from_millis(200));
+    assert_eq!(bench.room(), 0);
+    // Four slots of 0.1 s on the average, and both frames.
+    bench.pass(Duration::from_millis(1300));
+    assert_eq!((bench.transmitted(), bench.room()), (vec![5], 64), "at {}", bench.now);
+}
+
 /// Acknowledgements join the first one in the TNC's queue as long as others speak, and leave in one key-up with it.
 #[test]
 fn while_others_are_heard_more_can_join() {
     let mut bench = Bench::open(never());
     bench.burst([(&[1; 15][..], None)]);
-    assert_eq!(bench.room(), 0);
     bench.pass(Duration::from_millis(300));
+    assert_eq!(bench.room(), 0);
     bench.frame(data(&[9; 200]));
     assert_eq!((bench.room(), bench.transmitted()), (63, vec![]));
     bench.burst([(&[2; 15][..], Some(5))]);
@@ -197,46 +228,100 @@ fn an_answer_says_that_it_has_left() {
     assert_eq!((bench.transmitted(), bench.room()), (vec![1], 64));
 }
 
+/// Whoever writes frames has them written together when everybody has said what there is to say: room comes a moment after it
+/// is wanted, is taken back when nobody uses it, and comes again when it is wanted again.
+#[test]
+fn room_comes_when_it_is_wanted_and_everybody_has_spoken() {
+    let mut bench = Bench::open(never());
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(bench.told_room(), 0, "nobody wants it");
+    for _ in 0..3 {
+        bench.tell(FramesRequest::Seize);
+        assert_eq!(bench.told_room(), 0, "not in the same moment");
+        bench.pass(GATHER);
+        assert_eq!(bench.told_room(), 64);
+        bench.pass(GATHER);
+        assert_eq!(bench.told_room(), 0, "nobody has used it");
+    }
+    // Who wants it while the TNC has frames gets it when they have left.
+    bench.burst([(&[1; 100][..], None)]);
+    bench.pass(Duration::from_millis(300));
+    bench.tell(FramesRequest::Seize);
+    bench.pass(Duration::from_millis(200));
+    assert_eq!(bench.told_room(), 0);
+    bench.pass(Duration::from_secs(3));
+    let rooms = bench.heard.iter().filter(|said| **said == FramesIndication::Room(64)).count();
+    assert_eq!(rooms, 5, "{:?}", bench.heard);
+}
+
+/// Who wants the channel before there is a line gets it when there is one, however often it could not be had.
+#[test]
+fn a_wish_outlives_lines_that_could_not_be_had() {
+    let mut bench = Bench::apart(never(), controller::Config::default());
+    bench.tell(FramesRequest::Join);
+    bench.tell(FramesRequest::Seize);
+    for _ in 0..3 {
+        bench.say(StreamIndication::Closed(CloseReason::Refused));
+        bench.pass(Duration::from_secs(60));
+    }
+    bench.stands();
+    bench.pass(GATHER);
+    assert_eq!(bench.told_room(), 64);
+    // A line that is lost is told, and whoever wants the next one says so.
+    bench.tell(FramesRequest::Seize);
+    bench.say(StreamIndication::PeerClosed);
+    assert!(bench.heard.contains(&FramesIndication::Carrier(false)));
+    bench.pass(Duration::from_secs(60));
+    bench.stands();
+    bench.pass(GATHER * 3);
+    assert_eq!((bench.told_room(), bench.room()), (0, 64));
+}
+
 #[test]
 fn a_tnc_that_acknowledges_is_believed() {
     let mut bench = Bench::open(Config::default());
     bench.burst([(&[1; 100][..], Some(7))]);
-    let Body::DataAcknowledged { token, bytes } = bench.writes[1][0].body.clone() else {
+    let [Frame { body: Body::DataAcknowledged { token, bytes }, .. }, first] = &bench.writes[1][..] else {
         panic!("{:?}", bench.writes)
     };
-    assert_eq!(bytes, [1; 100][..]);
-    // Later than it needs, and still no doubt.
-    bench.pass(Duration::from_secs(3));
-    assert_eq!((bench.transmitted(), bench.room()), (vec![], 0));
+    let token = *token;
+    assert_eq!((&bytes[..], &first.body), (PROBE, &data(&[1; 100])));
     bench.frame(Body::DataAcknowledged { token, bytes: Bytes::new() });
+    bench.pass(Duration::from_secs(3));
     assert_eq!((bench.transmitted(), bench.room()), (vec![7], 64));
-    assert_eq!(bench.writes.len(), 2);
+    assert_eq!(bench.tnc.engine.acknowledges(), Some(true));
     // From now on the last of every burst tells.
-    bench.burst([(&[2; 20][..], None), (&[3; 20], None)]);
-    assert!(matches!(
-        bench.writes[2][..],
-        [Frame { body: Body::Data(_), .. }, Frame { body: Body::DataAcknowledged { .. }, .. }]
-    ));
+    bench.burst([(&[2; 20][..], None), (&[3; 20], Some(8))]);
+    let [Frame { body: Body::Data(_), .. }, Frame { body: Body::DataAcknowledged { token, .. }, .. }] =
+        bench.writes[2][..]
+    else {
+        panic!("{:?}", bench.writes)
+    };
+    // Later than it needs, and still no doubt.
+    bench.pass(Duration::from_secs(2));
+    assert_eq!((bench.transmitted(), bench.room()), (vec![7], 0));
+    bench.frame(Body::DataAcknowledged { token, bytes: Bytes::new() });
+    assert_eq!((bench.transmitted(), bench.room()), (vec![7, 8], 64));
 }
 
-/// Dire Wolf 1.6: what has to be acknowledged is dropped without a word.
+/// Dire Wolf 1.6 drops what has to be acknowledged without a word. Nothing of anybody's is asked about before that is known, so
+/// nothing is lost, comes late, or comes twice.
 #[test]
-fn a_frame_that_the_tnc_swallowed_is_sent_again() {
+fn whether_a_tnc_acknowledges_is_asked_with_a_frame_that_nobody_misses() {
     let mut bench = Bench::open(Config::default());
-    bench.burst([(&[1; 100][..], Some(7))]);
-    bench.pass(Duration::from_secs(4));
-    assert_eq!(bench.writes[2], [Frame::data(0, Bytes::from_static(&[1; 100]))]);
-    assert_eq!((bench.transmitted(), bench.room()), (vec![], 0));
-    bench.pass(Duration::from_secs(1));
-    assert_eq!((bench.transmitted(), bench.room()), (vec![7], 64));
-    // Nothing is asked for any more.
-    bench.burst([(&[2; 100][..], Some(8))]);
-    assert_eq!(bench.writes[3], [Frame::data(0, Bytes::from_static(&[2; 100]))]);
+    for (user_token, content) in [(7, &[1; 100]), (8, &[2; 100]), (9, &[3; 100])] {
+        bench.burst([(&content[..], Some(user_token))]);
+        bench.pass(Duration::from_secs(3));
+    }
+    assert_eq!(bench.transmitted(), [7, 8, 9]);
+    let bodies: Vec<Body> = bench.writes[1..].iter().flatten().map(|frame| frame.body.clone()).collect();
+    let asked = Body::DataAcknowledged { token: 0, bytes: Bytes::from_static(PROBE) };
+    assert_eq!(bodies, [asked, data(&[1; 100]), data(&[2; 100]), data(&[3; 100])]);
+    assert_eq!(bench.tnc.engine.acknowledges(), Some(false));
     // Until it says that it does know it.
     bench.frame(Body::DataAcknowledged { token: 0, bytes: Bytes::new() });
-    bench.pass(Duration::from_secs(2));
     bench.burst([(&[3; 100][..], Some(9))]);
-    assert!(matches!(bench.writes[4][0].body, Body::DataAcknowledged { .. }));
+    assert!(matches!(bench.writes.last().unwrap()[0].body, Body::DataAcknowledged { .. }));
 }
 
 /// What was in the TNC counts as lost on the air, so that nobody waits for it for ever; the line is tried again, later each

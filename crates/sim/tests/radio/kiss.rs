@@ -1,0 +1,433 @@
+//! Stations and nodes whose controllers are programs that speak KISS, as Dire Wolf is one: the host has room at any time, and
+//! hears neither when the channel is won nor when a frame has left.
+
+use crate::ax25::{Do, Met, Transfers, User, call};
+use crate::bundles::{Courier, Done, Errands, Layer, ours};
+use crate::nodes::AT;
+use bytes::{Bytes, BytesMut};
+use longwire_proto::ax25::{
+    self, Control, Frame, LinkConfig, Modulo, Peer, Station, Unnumbered, Version, Watcher,
+};
+use longwire_proto::controller::{self, Channel};
+use longwire_proto::engine::{Engine, Service};
+use longwire_proto::joint::Stack;
+use longwire_proto::kiss::{self, Acknowledgement, Body, Checksum, Deframer, enclose};
+use longwire_proto::rng::Rng;
+use longwire_proto::service::{
+    CloseReason, Frames, FramesIndication, FramesRequest, LinkId, Shares, Stream, StreamIndication,
+    StreamRequest,
+};
+use longwire_proto::time::{Duration, Instant};
+use longwire_sim::*;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+const OWN: LinkId = LinkId(0);
+const FILE_BYTES: usize = 20_000;
+const LINE_ROOM: u64 = 1 << 20;
+
+/// A program with a modem that takes hosts over KISS. As Dire Wolf 1.6 it drops what it is to acknowledge; unless it
+/// `acknowledges`. It loses what it hears with this chance.
+struct Program {
+    acknowledges: bool,
+    lost: f64,
+    dice: Rng,
+    deframer: Deframer,
+    queue: VecDeque<(Bytes, Option<u64>)>,
+    wants_join: bool,
+    seized: bool,
+    room: u32,
+    said: VecDeque<StreamIndication>,
+}
+
+impl Program {
+    fn new(acknowledges: bool, lost: f64, dice: Rng) -> Self {
+        Program {
+            acknowledges,
+            lost,
+            dice,
+            deframer: Deframer::new(),
+            queue: VecDeque::new(),
+            wants_join: false,
+            seized: false,
+            room: 0,
+            said: VecDeque::new(),
+        }
+    }
+
+    fn read(&mut self, mut bytes: Bytes) {
+        while let Some(mut content) = self.deframer.next(&mut bytes) {
+            match kiss::Frame::decode(&mut content).expect("a host speaks KISS").body {
+                Body::Data(bytes) => self.queue.push_back((bytes, None)),
+                Body::DataAcknowledged { token, bytes } if self.acknowledges => {
+                    self.queue.push_back((bytes, Some(token.into())));
+                }
+                _ => {}
+            }
+        }
+        self.said.push_back(StreamIndication::Room(LINE_ROOM));
+    }
+
+    fn say(&mut self, body: Body) {
+        let mut line = BytesMut::new();
+        enclose(&kiss::Frame { port: 0, body }, Checksum::None, &mut line);
+        self.said.push_back(StreamIndication::Data(line.freeze()));
+    }
+}
+
+impl Engine for Program {
+    type Above = Stream;
+    type Below = Frames;
+
+    fn handle_request(&mut self, _: Instant, request: StreamRequest) {
+        match request {
+            StreamRequest::Connect => {
+                self.wants_join = true;
+                self.said.extend([StreamIndication::Connected, StreamIndication::Room(LINE_ROOM)]);
+            }
+            StreamRequest::Write(bytes) => self.read(bytes),
+            _ => {}
+        }
+    }
+    fn handle_indication(&mut self, _: Instant, said: FramesIndication) {
+        match said {
+            FramesIndication::Room(room) => (self.room, self.seized) = (room, false),
+            FramesIndication::Frame(_) if self.dice.chance(self.lost) => {}
+            FramesIndication::Frame(bytes) => self.say(Body::Data(bytes)),
+            FramesIndication::Transmitted(token) => {
+                self.say(Body::DataAcknowledged { token: token as u16, bytes: Bytes::new() });
+            }
+            FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
+        }
+    }
+    fn handle_timeout(&mut self, _: Instant) {}
+    fn poll_indication(&mut self) -> Option<StreamIndication> {
+        self.said.pop_front()
+    }
+    fn poll_request(&mut self, _: Instant) -> Option<FramesRequest> {
+        if core::mem::take(&mut self.wants_join) {
+            return Some(FramesRequest::Join);
+        }
+        if self.queue.is_empty() {
+            return None;
+        }
+        if self.room == 0 {
+            return (!core::mem::replace(&mut self.seized, true)).then_some(FramesRequest::Seize);
+        }
+        let (bytes, token) = self.queue.pop_front()?;
+        self.room -= 1;
+        // What comes before the transmitter is unkeyed goes with it.
+        Some(FramesRequest::Frame { bytes, token, last: false, shares: Shares::default() })
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// Two hosts, each with a program of its own.
+#[derive(Clone, Copy)]
+struct Air {
+    rate_bps: u64,
+    /// Frames on their way at a time; above 7: modulo 128.
+    window: u8,
+    /// The chance of a frame to be lost.
+    lost: f64,
+    /// The programs tell when a frame has left.
+    acknowledges: bool,
+    acknowledgement: Acknowledgement,
+}
+
+const AIR: Air = Air {
+    rate_bps: 9600,
+    window: 7,
+    lost: 0.0,
+    acknowledges: false,
+    acknowledgement: Acknowledgement::Never,
+};
+
+/// A frame that was on the air: who sent it, when it began and ended.
+#[derive(Clone, Debug)]
+struct Said {
+    from: NodeId,
+    started: Instant,
+    left: Instant,
+    bytes: Bytes,
+}
+
+/// What a world came to.
+struct Carried {
+    took_s: f64,
+    said: Vec<Said>,
+}
+
+impl Carried {
+    /// Unnumbered frames of this kind.
+    fn unnumbered(&self, wanted: Unnumbered) -> usize {
+        let mut watcher = Watcher::new();
+        let controls =
+            self.said.iter().map(|said| watcher.hear(said.bytes.clone()).expect("a frame").frame.control);
+        controls
+            .filter(|control| matches!(control, Control::Unnumbered { function, .. } if *function == wanted))
+            .count()
+    }
+
+    /// Frames with information of each key-up of the caller.
+    fn key_ups(&self) -> Vec<usize> {
+        let (mut watcher, mut key_ups, mut end) = (Watcher::new(), Vec::new(), None);
+        for said in &self.said {
+            let heard = watcher.hear(said.bytes.clone()).expect("stations send frames");
+            if said.from != NodeId(0) || !matches!(heard.frame.control, Control::Information { .. }) {
+                continue;
+            }
+            match key_ups.last_mut() {
+                Some(count) if end == Some(said.started) => *count += 1,
+                _ => key_ups.push(1),
+            }
+            end = Some(said.left);
+        }
+        key_ups
+    }
+}
+
+impl Air {
+    fn world<A: Service + 'static>(
+        self,
+        seed: u64,
+        upper: impl Fn(
+            usize,
+            Rng,
+            Stack<Station, kiss::Tnc>,
+            Instant,
+        ) -> Box<dyn Engine<Above = A, Below = Stream> + Send>
+        + Clone
+        + Send
+        + 'static,
+    ) -> (Simulation<A>, Arc<Mutex<Vec<Said>>>) {
+        let ms = Duration::from_millis;
+        let station = StationConfig {
+            tx_delay: ms(150),
+            slot_time: ms(20),
+            access: Access::WaitThenDraw,
+            ..StationConfig::default()
+        };
+        let mut world = Simulation::new(seed);
+        let nodes = [0, 1].map(|at: usize| {
+            let upper = upper.clone();
+            let name = ["A", "B"][at];
+            let factory: Factory<A> = Box::new(move |boot| {
+                let lower = Stack::starting(boot.now, self.station(at), self.tnc(at));
+                let program = Program::new(self.acknowledges, self.lost, boot.rng.fork("lost"));
+                let host = upper(at, Rng::new(seed).fork(&boot.name), lower, boot.now);
+                Box::new(OnRadio(Stack::starting(boot.now, host, program)))
+            });
+            world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
+        });
+        let radio =
+            RadioConfig { rate_bps: self.rate_bps, stations: vec![station], ..RadioConfig::default() };
+        world.add_radio(radio, &nodes.map(|node| (node, AT)));
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let sink = said.clone();
+        world.set_trace(Box::new(move |record| {
+            if let (Some(started), Some(left)) = (record.started, record.left) {
+                let said = Said { from: record.from.node, started, left, bytes: record.bytes };
+                sink.lock().expect("one thread").push(said);
+            }
+        }));
+        (world, said)
+    }
+
+    fn station(self, at: usize) -> Station {
+        let radio = ax25::Radio {
+            rate_bps: self.rate_bps as u32,
+            tx_delay: Duration::from_millis(150),
+            slot_time: Duration::from_millis(20),
+            ..ax25::Radio::default()
+        };
+        let link = LinkConfig {
+            version: if self.window > 7 { Version::Best } else { Version::Plain },
+            window_frames: self.window.min(7),
+            extended_window_frames: self.window,
+            // A bare link that is given up is not called again.
+            retries: 40,
+            ..LinkConfig::default()
+        };
+        let mut config = ax25::Config { radio, ..ax25::Config::new(call(["A", "B"][at])) };
+        config.callers = Some(link.clone());
+        if at == 0 {
+            config.peers.insert(OWN, Peer { station: call("B"), path: Vec::new(), link });
+        }
+        Station::new(config)
+    }
+
+    fn tnc(self, at: usize) -> kiss::Tnc {
+        let channel = Channel {
+            rate_bps: self.rate_bps as u32,
+            tx_delay: Duration::from_millis(150),
+            slot_time: Duration::from_millis(20),
+            ..Channel::default()
+        };
+        let config = kiss::Config { acknowledgement: self.acknowledgement, ..kiss::Config::default() };
+        let identification = Frame::identification(call(["A", "B"][at])).to_bytes(Modulo::Eight);
+        kiss::Tnc::new(config, controller::Config { channel, ..controller::Config::default() })
+            .probing(identification)
+    }
+
+    /// A file from node to node, until its sender knows that it is safe.
+    fn nodes(self, seed: u64) -> Carried {
+        let (mut world, said) = self.world::<Errands>(seed, |at, rng, lower, now| {
+            let layer: Layer = ours(at, rng);
+            Box::new(Stack::starting(now, Courier::new(layer), lower))
+        });
+        let mut bundle = vec![0; FILE_BYTES + 100];
+        Rng::new(1).fork("file").fill(&mut bundle);
+        world.request(NodeId(0), Some(bundle.clone().into()));
+        let mut received = None;
+        let took_s = run(&mut world, |_, done| match done {
+            Done::Received(bytes) => {
+                received = Some(bytes);
+                false
+            }
+            Done::Sent => {
+                assert!(
+                    received.as_deref() == Some(&bundle[..]),
+                    "seed {seed}: every byte is as it was sent"
+                );
+                true
+            }
+        });
+        let said = said.lock().expect("one thread").clone();
+        Carried { took_s, said }
+    }
+
+    /// The file alone over the bare link, until all of it is acknowledged.
+    fn stations(self, seed: u64) -> Carried {
+        let (mut world, said) = self.world::<Transfers>(seed, |_, _, lower, now| {
+            Box::new(Stack::starting(now, User::default(), lower))
+        });
+        let mut file = vec![0; FILE_BYTES];
+        Rng::new(1).fork("file").fill(&mut file);
+        let packets: Vec<Bytes> = file.chunks(256).map(Bytes::copy_from_slice).collect();
+        let all = packets.len() as u64;
+        world.request(NodeId(0), Do::Connect);
+        world.request(NodeId(0), Do::Send(packets));
+        let mut heard = Vec::new();
+        let took_s = run(&mut world, |_, met| match met {
+            Met::Acknowledged(count) => count == all,
+            Met::Packet(packet) => {
+                heard.extend_from_slice(&packet);
+                false
+            }
+            Met::Closed(why) => panic!("seed {seed}: closed: {why:?}"),
+            Met::Connected => false,
+        });
+        assert!(heard == file, "seed {seed}: every byte is as it was sent");
+        let said = said.lock().expect("one thread").clone();
+        Carried { took_s, said }
+    }
+}
+
+fn run<A: Service>(world: &mut Simulation<A>, mut is_done: impl FnMut(NodeId, A::Indication) -> bool) -> f64 {
+    loop {
+        while let Some((at, node, said)) = world.pop_indication() {
+            if is_done(node, said) {
+                return at.as_secs_f64();
+            }
+        }
+        assert!(world.step(), "nothing happens any more\n{}", world.status());
+        assert!(world.now() < Instant::from_secs(5000), "not done\n{}", world.status());
+    }
+}
+
+fn mean(runs: u64, of: impl Fn(u64) -> Carried) -> f64 {
+    (0..runs).map(|seed| of(seed).took_s).sum::<f64>() / runs as f64
+}
+
+/// What a bundle has for the air at one moment leaves in one key-up, and only its last frame asks: a controller that has room
+/// before it has the channel is no reason to send the first of seven frames alone.
+#[test]
+fn a_node_fills_its_windows_whatever_room_there_is() {
+    for window in [7, 32] {
+        let key_ups = Air { window, ..AIR }.nodes(1).key_ups();
+        let (last, full) = key_ups.split_last().expect("frames were sent");
+        assert!(full.iter().all(|frames| *frames == usize::from(window)), "{key_ups:?}");
+        assert!(*last <= usize::from(window));
+    }
+}
+
+/// Dire Wolf 1.6 drops the frame with which it is found out whether it tells when frames have left. Nobody misses that frame: the
+/// link stands, nothing is asked twice, and it takes no time.
+#[test]
+fn finding_out_what_a_tnc_knows_costs_nothing() {
+    for window in [7, 32] {
+        let air = Air { window, ..AIR };
+        for acknowledges in [false, true] {
+            let probing = Air { acknowledgement: Acknowledgement::Probe, acknowledges, ..air };
+            let carried = probing.nodes(3);
+            let calls =
+                [Unnumbered::SetMode, Unnumbered::SetModeExtended].map(|call| carried.unnumbered(call));
+            assert_eq!(calls.iter().sum::<usize>(), 1, "k = {window}: the link stands");
+            assert_eq!(carried.unnumbered(Unnumbered::DisconnectedMode), 0);
+            // Each of the two says who it is, once, where it is heard.
+            assert_eq!(carried.unnumbered(Unnumbered::Information), if acknowledges { 2 } else { 0 });
+        }
+        let probing = Air { acknowledgement: Acknowledgement::Probe, ..air };
+        let (never, took) = (mean(20, |seed| air.nodes(seed)), mean(20, |seed| probing.nodes(seed)));
+        assert!(took <= 1.01 * never, "k = {window}: {took} s, {never} s without");
+    }
+}
+
+/// Without losses and, with windows of seven, with a tenth of the frames lost. The other rows are printed beside them.
+#[test]
+fn nodes_take_hardly_longer_than_bare_stations() {
+    let rows = [
+        (7, 0.0, 20, true),
+        (32, 0.0, 20, true),
+        (7, 0.1, 60, true),
+        (32, 0.1, 200, false),
+        (7, 0.25, 200, false),
+        (32, 0.25, 200, false),
+    ];
+    for (window, lost, runs, held) in rows {
+        let air = Air { window, lost, ..AIR };
+        let (bare, took) = (mean(runs, |seed| air.stations(seed)), mean(runs, |seed| air.nodes(seed)));
+        println!(
+            "k={window}, {} % lost: station {bare:.2} s, node {took:.2} s, {:.3}",
+            100.0 * lost,
+            took / bare
+        );
+        assert!(!held || took <= 1.05 * bare, "k = {window}, {lost}: {took} s beside {bare} s");
+    }
+}
+
+/// 6.2, 6.3.5: who is called has lost its memory in the middle of a file. It says so at the next question, which has its P bit
+/// where the link's modulo has it; its caller need not ask ten times, ever more patiently.
+#[test]
+fn a_caller_hears_at_once_that_the_called_station_was_started_again() {
+    for window in [7, 32] {
+        let (mut world, _) = Air { window, ..AIR }
+            .world::<Transfers>(5, |_, _, lower, now| Box::new(Stack::starting(now, User::default(), lower)));
+        let packets = (0..200_u8).map(|number| Bytes::from(vec![number; 256])).collect();
+        world.request(NodeId(0), Do::Connect);
+        world.request(NodeId(0), Do::Send(packets));
+        let (mut crashed, mut closed) = (None, None);
+        while closed.is_none() {
+            assert!(world.step(), "nothing happens any more\n{}", world.status());
+            while let Some((at, node, met)) = world.pop_indication() {
+                match met {
+                    Met::Acknowledged(count) if count > 60 && crashed.is_none() => {
+                        crashed = Some(at);
+                        world.crash(NodeId(1));
+                        world.restart(NodeId(1));
+                    }
+                    Met::Closed(why) if node == NodeId(0) => closed = Some((at, why)),
+                    _ => {}
+                }
+            }
+        }
+        let ((at, why), crashed) = (closed.expect("just seen"), crashed.expect("it was acknowledged"));
+        assert_eq!(why, CloseReason::Reset);
+        // What was on its way, and one question and its answer.
+        let took = at.saturating_since(crashed);
+        assert!(took < Duration::from_secs(20), "k = {window}: {took:?}");
+    }
+}
