@@ -10,7 +10,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -58,10 +57,10 @@ pub(crate) struct Noted {
     dice: Option<(f64, Rng)>,
 }
 
-/// What a station says is read from its pipe; what it hears is written to its input.
+/// What a station says is read from its pipe; what it hears is written to the one that is its input. Both outlive its program.
 struct Ear {
     says: File,
-    hears: ChildStdin,
+    hears: File,
     modem: Modem,
     /// This much more of what it says is silenced.
     silence_samples: usize,
@@ -70,12 +69,8 @@ struct Ear {
 }
 
 impl Channel {
-    /// Between these stations: the pipe into which each one speaks, and its input. `deaf`: two that do not hear each other.
-    pub(crate) fn start(
-        stations: Vec<(File, ChildStdin)>,
-        rate_bps: u32,
-        deaf: Option<[usize; 2]>,
-    ) -> Channel {
+    /// Between these stations: the pipe into which each one speaks, and the one from which it hears. `deaf`: two that do not hear each other.
+    pub(crate) fn start(stations: Vec<(File, File)>, rate_bps: u32, deaf: Option<[usize; 2]>) -> Channel {
         let over = Arc::new(AtomicBool::new(false));
         let noted = Arc::new(Mutex::new(Noted::default()));
         let ear = |(says, hears)| Ear {
@@ -181,7 +176,11 @@ impl Carrier {
                 }
             }
             let bytes: Vec<u8> = heard.iter().flat_map(|sample| sample.to_le_bytes()).collect();
-            ear.hears.write_all(&bytes)?;
+            match ear.hears.write_all(&bytes) {
+                // Nobody has listened for long. It takes all of it or nothing, as pipes do with so little.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                other => other?,
+            }
         }
         Ok(())
     }

@@ -4,9 +4,10 @@ use crate::channel::{Channel, SAMPLES_HZ, pipe};
 use bytes::{Bytes, BytesMut};
 use longwire_proto::agwpe::{Frame, Kind, Name, Queued, Registered, Via};
 use longwire_proto::codec::DecodeError;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,11 +47,25 @@ impl Air {
 
 struct Station {
     program: Child,
+    home: PathBuf,
     kiss: u16,
     agw: u16,
 }
 
 impl Station {
+    /// Starts the program in its folder, where its configuration is.
+    fn run(home: &Path) -> Child {
+        Command::new("direwolf")
+            .args(["-t", "0", "-q", "hd", "-c", "direwolf.conf"])
+            .current_dir(home)
+            .env("HOME", home)
+            .stdin(File::open(home.join("heard")).unwrap())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
     /// Waits until it takes programs, over KISS and over AGW.
     fn is_ready(&mut self) {
         let out = BufReader::new(self.program.stdout.take().unwrap());
@@ -105,7 +120,7 @@ impl Rig {
             let home = place.join(own);
             std::fs::create_dir_all(&home).unwrap();
             let sound = home.join("sound");
-            let says = pipe(&sound);
+            let (says, hears) = (pipe(&sound), pipe(&home.join("heard")));
             let asound = format!(
                 "pcm.radio {{ type file slave.pcm \"null\" file \"{}\" format \"raw\" }}\n",
                 sound.display()
@@ -113,23 +128,24 @@ impl Rig {
             std::fs::write(home.join(".asoundrc"), asound).unwrap();
             let (kiss, agw) = (free_port(), free_port());
             std::fs::write(home.join("direwolf.conf"), configuration(air, own, kiss, agw)).unwrap();
-            let mut program = Command::new("direwolf")
-                .args(["-t", "0", "-q", "hd", "-c", "direwolf.conf"])
-                .current_dir(&home)
-                .env("HOME", &home)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            ends.push((says, program.stdin.take().unwrap()));
-            stations.push(Station { program, kiss, agw });
+            let program = Station::run(&home);
+            ends.push((says, hears));
+            stations.push(Station { program, home, kiss, agw });
         }
         stations.iter_mut().for_each(Station::is_ready);
         let channel = Channel::start(ends, air.rate_bps, air.digipeater.then_some([0, 1]));
         let heard = channel.all_listen();
         assert!(heard, "Dire Wolf hears");
         Rig { place, stations, air, channel }
+    }
+
+    /// Ends the program of a station, whatever it is doing, and starts it again at the same place.
+    pub(crate) fn restart(&mut self, at: usize) {
+        let station = &mut self.stations[at];
+        let _ = station.program.kill();
+        let _ = station.program.wait();
+        station.program = Station::run(&station.home);
+        station.is_ready();
     }
 
     /// Where the KISS interface of a station is.

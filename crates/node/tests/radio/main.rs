@@ -3,10 +3,13 @@
 //! `./test radio` runs the long ones, which are ignored otherwise, and prints their table.
 
 mod channel;
+#[path = "../common/mod.rs"]
+mod common;
 mod direwolf;
 mod modem;
 mod nodes;
 mod ours;
+mod pairs;
 mod table;
 mod transfers;
 
@@ -53,5 +56,6 @@ async fn a_short_transfer_both_ways() {
 async fn table() {
     if is_installed() {
         table::measure().await;
+        pairs::measure().await;
     }
 }

@@ -1,11 +1,8 @@
 //! Bundles between two nodes, each over a Dire Wolf of its own; the channel is cut in the middle and comes back.
 
-#[path = "../common/mod.rs"]
-mod common;
-
+use crate::common::segments::Segments;
+use crate::common::{App, config, payload, start};
 use crate::direwolf::{Air, Rig, is_installed};
-use common::segments::Segments;
-use common::{App, config, payload, start};
 use longwire_node::Node;
 use longwire_node::message::Options;
 use std::time::{Duration, Instant};

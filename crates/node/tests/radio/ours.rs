@@ -3,7 +3,7 @@
 use crate::direwolf::{Failure, OURS, Rig, THEIRS};
 use bytes::Bytes;
 use longwire_node::tnc::Driver;
-use longwire_proto::ax25::{self, LinkConfig, Peer, Radio, Station, Version};
+use longwire_proto::ax25::{self, Frame, LinkConfig, Modulo, Peer, Radio, Station, Version};
 use longwire_proto::controller::{self, Channel};
 use longwire_proto::joint::Stack;
 use longwire_proto::kiss::{self, Acknowledgement, Tnc};
@@ -29,12 +29,19 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) fn new(rig: &Rig, acknowledgement: Acknowledgement) -> Ours {
+        Ours::at(rig, 0, acknowledgement)
+    }
+
+    /// At one station of the rig: the first one is called as we are, the second one as its peer.
+    pub(crate) fn at(rig: &Rig, at: usize, acknowledgement: Acknowledgement) -> Ours {
+        let (own, peer) = if at == 0 { (OURS, THEIRS) } else { (THEIRS, OURS) };
         let air = rig.air;
         let (tx_delay, tx_tail) = (Duration::from_millis(150), Duration::from_millis(20));
         let slot_time = Duration::from_millis(20);
         let channel = Channel { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..Channel::default() };
         let tnc = kiss::Config { acknowledgement, ..kiss::Config::default() };
-        let tnc = Tnc::new(tnc, controller::Config { channel, ..controller::Config::default() });
+        let tnc = Tnc::new(tnc, controller::Config { channel, ..controller::Config::default() })
+            .probing(Frame::identification(own.parse().unwrap()).to_bytes(Modulo::Eight));
         let link = LinkConfig {
             version: if air.is_extended() { Version::Best } else { Version::Plain },
             window_frames: air.window.min(7),
@@ -43,8 +50,8 @@ impl Ours {
         };
         let radio = Radio { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..Radio::default() };
         let path = air.path().iter().map(|station| station.parse().unwrap()).collect();
-        let peer = Peer { station: THEIRS.parse().unwrap(), path, link: link.clone() };
-        let config = ax25::Config { radio, callers: Some(link), ..ax25::Config::new(OURS.parse().unwrap()) };
+        let peer = Peer { station: peer.parse().unwrap(), path, link: link.clone() };
+        let config = ax25::Config { radio, callers: Some(link), ..ax25::Config::new(own.parse().unwrap()) };
         let everybody = Peer { station: "QST".parse().unwrap(), ..peer.clone() };
         let config = ax25::Config {
             peers: [(LINK, peer)].into(),
@@ -52,7 +59,7 @@ impl Ours {
             ..config
         };
         let stack = Stack::new(Station::new(config), tnc);
-        let driver = Driver::new(stack, rig.kiss(0).parse().unwrap());
+        let driver = Driver::new(stack, rig.kiss(at).parse().unwrap());
         Ours { driver, link: LINK, room: 0, bytes_best: 0, acknowledged: 0, heard: vec![], ended: None }
     }
 
@@ -103,6 +110,11 @@ impl Ours {
 
     pub(crate) async fn call(&mut self) -> Result<(), Failure> {
         self.ask(PacketsRequest::Connect);
+        self.called().await
+    }
+
+    /// A link stands, whoever has called.
+    pub(crate) async fn called(&mut self) -> Result<(), Failure> {
         self.until(|ours| ours.bytes_best > 0).await
     }
 

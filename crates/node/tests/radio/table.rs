@@ -24,9 +24,9 @@ const RIGS: usize = 24;
 /// No transfer takes this long.
 const BOUND: Duration = Duration::from_secs(600);
 /// Sound, or we, that much behind the clock: the transfer is measured again.
-const LATE: Duration = Duration::from_millis(100);
+pub(crate) const LATE: Duration = Duration::from_millis(100);
 /// So often at most.
-const AGAIN: usize = 3;
+pub(crate) const AGAIN: usize = 3;
 
 /// All rows, the slow ones first: then all rigs are done at about the same time.
 fn rows() -> Vec<Air> {
@@ -62,12 +62,12 @@ fn guess(air: &Air) -> f64 {
 }
 
 /// The row has this word; or, where it begins with a minus sign, has it not.
-fn is_meant(row: &str, word: &str) -> bool {
+pub(crate) fn is_meant(row: &str, word: &str) -> bool {
     let has = |word: &str| row.split(' ').any(|part| part == word);
     word.strip_prefix('-').map_or_else(|| has(word), |without| !has(without))
 }
 
-fn name(air: &Air) -> String {
+pub(crate) fn name(air: &Air) -> String {
     let Air { rate_bps, window, destroyed_percent, digipeater } = *air;
     let modulo = if air.is_extended() { " modulo 128" } else { "" };
     let lost = if destroyed_percent > 0 { format!(" {destroyed_percent} % lost") } else { String::new() };
@@ -86,13 +86,13 @@ struct Row {
 
 /// When this program was behind the clock, and how far.
 #[derive(Default)]
-struct Pulse(RefCell<Vec<(Instant, Duration)>>);
+pub(crate) struct Pulse(RefCell<Vec<(Instant, Duration)>>);
 
 impl Pulse {
     /// Of less nobody is told.
     const NOTED: Duration = Duration::from_millis(10);
 
-    async fn beat(&self) {
+    pub(crate) async fn beat(&self) {
         loop {
             let due = Instant::now() + Duration::from_millis(5);
             tokio::time::sleep_until(due.into()).await;
@@ -103,15 +103,20 @@ impl Pulse {
         }
     }
 
-    fn latest_since(&self, began: Instant) -> Duration {
+    pub(crate) fn latest_since(&self, began: Instant) -> Duration {
         let noted = self.0.borrow();
         noted.iter().filter(|(at, _)| *at >= began).map(|(_, late)| *late).max().unwrap_or_default()
     }
 }
 
+/// So many rounds, if nothing else is asked for.
+pub(crate) fn rounds_or(usual: usize) -> usize {
+    std::env::var("LONGWIRE_RADIO_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
+}
+
 pub(crate) async fn measure() {
     let filter = std::env::var("LONGWIRE_RADIO").unwrap_or_default();
-    let rounds = std::env::var("LONGWIRE_RADIO_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
+    let rounds = rounds_or(ROUNDS);
     let words: Vec<&str> = filter.split_whitespace().collect();
     let airs: Vec<Air> =
         rows().into_iter().filter(|air| words.iter().all(|word| is_meant(&name(air), word))).collect();
@@ -207,7 +212,12 @@ async fn one_round(air: Air, round: usize, file: &[u8], pulse: &Pulse) -> Vec<(W
     results
 }
 
-fn story(result: &Result<Duration, Failure>, noted: &Noted, ours: Duration, disturbed: bool) -> String {
+pub(crate) fn story(
+    result: &Result<Duration, Failure>,
+    noted: &Noted,
+    ours: Duration,
+    disturbed: bool,
+) -> String {
     let result = match result {
         Ok(time) => format!("{:.2} s", time.as_secs_f64()),
         Err(failure) => failure.clone(),
@@ -233,7 +243,7 @@ fn story(result: &Result<Duration, Failure>, noted: &Noted, ours: Duration, dist
 }
 
 /// What was on the air, a frame a line: when it ended, since when the frame before it had, and who said it.
-fn trace(path: &Path, began: Instant, noted: Noted) {
+pub(crate) fn trace(path: &Path, began: Instant, noted: Noted) {
     let (mut watcher, mut text, mut before) = (Watcher::new(), String::new(), began);
     for said in noted.said {
         let station = said.station;
@@ -255,7 +265,7 @@ fn trace(path: &Path, began: Instant, noted: Noted) {
     std::fs::write(path, text).unwrap();
 }
 
-fn mean(times: &[f64]) -> f64 {
+pub(crate) fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
