@@ -39,6 +39,7 @@ mod links;
 pub mod message;
 mod meter;
 mod neighbours;
+mod news;
 mod node;
 mod noting;
 mod operate;
@@ -48,6 +49,7 @@ mod pressure;
 mod quick_ack;
 mod radio;
 mod receipts;
+mod restless;
 #[cfg(test)]
 mod scratch;
 mod setup;

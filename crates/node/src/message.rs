@@ -181,6 +181,9 @@ pub enum Request {
     },
     /// How the node is.
     Status,
+    /// How the node is, answered by `status` once something has happened since this application last heard that; asked
+    /// again before, it is answered once.
+    NextStatus,
     /// What is stored, and why it is still here, in parts.
     Bundles {
         /// At most so many; fewer come where many were looked at that are not wanted.

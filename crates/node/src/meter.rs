@@ -27,12 +27,13 @@ impl Turns {
         }
     }
 
-    pub(crate) fn view(&self) -> view::Turns {
+    pub(crate) fn view(&self, restless: u64) -> view::Turns {
         let within = BOUNDS_S.iter().zip(self.counts);
         view::Turns {
             count: self.count,
             busy_s: self.busy.as_secs_f64(),
             longest_s: self.longest.as_secs_f64(),
+            restless,
             within: within.map(|(bound_s, count)| view::Within { bound_s: *bound_s, count }).collect(),
         }
     }
@@ -68,7 +69,7 @@ mod tests {
         for micros in [10, 100, 101, 5_000, 5_000_000] {
             turns.add(Duration::from_micros(micros));
         }
-        let view = turns.view();
+        let view = turns.view(0);
         assert_eq!((view.count, view.longest_s), (5, 5.0));
         let counts: Vec<u64> = view.within.iter().map(|within| within.count).collect();
         assert_eq!(counts, [2, 1, 0, 0, 1, 0, 0, 0], "the longest is beyond all bounds");

@@ -134,6 +134,12 @@ impl Node {
         Reception { events: self.events.clone(), next_client: self.next_client.clone() }.client()
     }
 
+    /// Something that makes applications, from elsewhere.
+    pub fn clients(&self) -> impl Fn() -> Client + Send + Sync + 'static {
+        let reception = Reception { events: self.events.clone(), next_client: self.next_client.clone() };
+        move || reception.client()
+    }
+
     /// Where peers may call: the configured addresses, with the ports that the system chose for port 0.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses

@@ -23,7 +23,7 @@ impl Task {
     /// Carries out what is neither a send nor a delivery.
     pub(crate) fn operate(&mut self, now: Instant, request: Request) -> Reply {
         match request {
-            Request::Status => Reply::Status { status: Box::new(self.status(now)) },
+            Request::Status | Request::NextStatus => Reply::Status { status: Box::new(self.status(now)) },
             Request::Bundles { limit, after, filter } => self.bundles(now, after.as_deref(), limit, &filter),
             Request::Bundle { source, created } => self.bundle(now, &source, created),
             Request::Delete { source, created } => self.delete(now, source, created),
@@ -86,7 +86,7 @@ impl Task {
             received_bytes: self.pressure.unreleased(),
             queued_bytes: self.queued,
             tls: self.tls.view(now),
-            turns: self.turns.view(),
+            turns: self.turns.view(self.restless.slowed()),
             process: meter::process(),
             http: self.http.as_ref().map(|counted| counted.view()).unwrap_or_default(),
             tncs: self.tnc_views(),

@@ -24,10 +24,12 @@ use crate::links::{Past, Shared};
 use crate::message::{Message, Reply, Request};
 use crate::meter::Turns;
 use crate::neighbours::{Neighbours, Refused};
+use crate::news::News;
 use crate::noting::Watching;
 use crate::patient::Patience;
 use crate::pressure::{Pressure, SHARE_BYTES};
 use crate::radio::Lines;
+use crate::restless::Restless;
 use crate::setup::{Setup, WallClock};
 use crate::storage::Drive;
 use crate::stream::{Order, Said, Window, Wire, pump};
@@ -108,6 +110,8 @@ pub(crate) struct Task {
     pub(crate) opened: crate::storage::Opened,
     pub(crate) damage: Damages,
     pub(crate) turns: Turns,
+    pub(crate) restless: Restless,
+    news: News,
     /// What the HTTP interface counts, if it is on.
     pub(crate) http: Option<Arc<crate::http::Counted>>,
     /// What happens, for whoever watches.
@@ -177,6 +181,8 @@ impl Task {
             tls: tls::Ledger::default(),
             damage: Damages::default(),
             turns: Turns::default(),
+            restless: Restless::default(),
+            news: News::default(),
             watching: Watching::default(),
             started: tokio::time::Instant::now(),
             connections: BTreeMap::new(),
@@ -204,14 +210,13 @@ impl Task {
         self.drain(now);
         let mut batch = Vec::with_capacity(BATCH_EVENTS);
         let mut clock_at = now + CLOCK_EVERY;
+        let mut wake = Instant::ZERO;
         let sleep = tokio::time::sleep_until(self.started);
         tokio::pin!(sleep);
         loop {
-            let wakes = [self.engines.poll_timeout(), self.store.wakes_at()];
-            let wake = wakes.into_iter().flatten().fold(clock_at, Instant::min);
-            let wake = self.started + since_start(wake);
-            if sleep.deadline() != wake {
-                sleep.as_mut().reset(wake);
+            let at = self.started + since_start(wake);
+            if sleep.deadline() != at {
+                sleep.as_mut().reset(at);
             }
             tokio::select! {
                 biased;
@@ -219,10 +224,13 @@ impl Task {
                 () = &mut sleep => {}
             }
             let now = self.now();
+            let heard = !batch.is_empty();
+            let mut happened = false;
             for event in batch.drain(..) {
                 if let Event::Stop { at_once } = event {
                     return self.stop(now, at_once).await;
                 }
+                happened |= News::is_some(&event);
                 self.hear(now, event);
             }
             if clock_at <= now {
@@ -230,13 +238,48 @@ impl Task {
                 self.tell_time(now);
                 self.look_at_callers(now);
                 self.look_at_watchers(now);
+                happened = true;
             }
             self.tell_rooms(now);
             if self.engines.poll_timeout().is_some_and(|at| at <= now) {
                 self.engines.handle_timeout(now);
+                happened = true;
             }
             self.drain(now);
+            self.tell_news(now, happened);
             self.turns.add(self.now().saturating_since(now));
+            wake = self.rest(now, heard, clock_at);
+        }
+    }
+
+    /// When the task is to be woken, if nothing is heard.
+    fn rest(&mut self, now: Instant, heard: bool, clock_at: Instant) -> Instant {
+        let wakes = [self.engines.poll_timeout(), self.store.wakes_at(), self.news.wakes_at()];
+        let wake = wakes.into_iter().flatten().fold(clock_at, Instant::min);
+        let (wake, is_fault) = self.restless.turn(now, heard, wake);
+        if is_fault {
+            let [engines, store, news] = wakes;
+            let (agent, links) = (self.engines.upper.poll_timeout(), self.engines.lower.poll_timeout());
+            let what = format!(
+                "it is {now}, and the engines ask to be woken at a time that has passed, over and over: all {engines:?} \
+                 (agent {agent:?}, below {links:?}), store {store:?}, news {news:?}"
+            );
+            if cfg!(debug_assertions) {
+                panic!("{what}");
+            }
+            eprintln!("longwire: {what}\nhint: this is a fault of the program; it goes on, more slowly");
+        }
+        wake
+    }
+
+    /// Tells how the node is to those who wait for something to have happened.
+    fn tell_news(&mut self, now: Instant, happened: bool) {
+        if happened {
+            self.news.add();
+        }
+        for client in self.news.due(now) {
+            let status = self.operate(now, Request::Status);
+            self.desk.answer(client, status);
         }
     }
 
@@ -357,7 +400,10 @@ impl Task {
             Event::Caller(wire, address) => self.hear_caller(now, wire, address),
             Event::Client(id, end) => self.desk.arrive(id, end),
             Event::Request(id, message) => self.hear_application(now, id, message),
-            Event::ClientGone(id) => self.desk.leave(id),
+            Event::ClientGone(id) => {
+                self.news.leave(id);
+                self.desk.leave(id);
+            }
             Event::Clock => self.tell_time(now),
             Event::Reload => drop(self.reload(now)),
             Event::Stop { .. } => {}
@@ -368,6 +414,11 @@ impl Task {
         // What the desk was asked before is carried out before.
         if let Some(request) = self.desk.request(id, message) {
             self.drain(now);
+            match request {
+                Request::NextStatus => return self.news.wait(id),
+                Request::Status => self.news.told(id),
+                _ => {}
+            }
             let reply = self.operate(now, request);
             self.desk.answer(id, reply);
         }

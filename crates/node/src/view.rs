@@ -162,6 +162,9 @@ pub struct Turns {
     pub busy_s: f64,
     /// Seconds that the longest took.
     pub longest_s: f64,
+    /// Turns that were put off, because they asked for a time that had passed, over and over: a fault of the program.
+    #[serde(default)]
+    pub restless: u64,
     /// How many took how long; those that are missing took longer than all bounds.
     pub within: Vec<Within>,
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::air::{Air, MultiDrop, Trouble};
 use common::segments::Segments;
-use common::{App, DEADLINE, config, payload, start, web};
+use common::{App, config, payload, start, web};
 use longwire_node::Node;
 use longwire_node::message::{Options, Reply, Request};
 use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Supervisory, Unnumbered};
@@ -88,24 +88,15 @@ fn files_go_both_ways_as_dtn2_sends_them() {
     assert_eq!(there.status()["links"][0]["radio"]["convergence"], "ax25cm");
 }
 
-/// The node's words about its TNC, and about the link over it.
-fn words(app: &mut App) -> (bool, String) {
-    let status = app.status();
-    let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    (status["tncs"][0]["up"] == true, word(&status["links"][0]["radio"]["state"]))
-}
-
-/// Waits until the planned trouble is there, and then until it has been noticed.
+/// Waits until the planned trouble is there, and then until it has been noticed, by whether the TNC is up and by the words
+/// for the link over it; these.
+#[track_caller]
 fn until_noticed(air: &Air, app: &mut App, noticed: impl Fn(bool, &str) -> bool) -> String {
-    let began = std::time::Instant::now();
-    loop {
-        let (up, state) = words(app);
-        if air.is_troubled() && noticed(up, &state) {
-            return state;
-        }
-        assert!(began.elapsed() < DEADLINE, "not in time: {up} {state}");
-        std::thread::yield_now();
-    }
+    let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let state = |status: &serde_json::Value| word(&status["links"][0]["radio"]["state"]);
+    let status = app
+        .wait_status(|status| air.is_troubled() && noticed(status["tncs"][0]["up"] == true, &state(status)));
+    state(&status)
 }
 
 #[test]

@@ -5,6 +5,7 @@ use bytes::{Bytes, BytesMut};
 use longwire_proto::service::{RecordId, StorageFailure};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// A disk in memory that survives its node. Each node that opens it ends the time of the one before: what that one still
 /// writes is lost, as after a power cut.
@@ -56,6 +57,13 @@ impl Forgetful {
         self.lock().syncs
     }
 
+    /// Waits until so many batches were made durable, but not for longer than this.
+    pub fn wait_for_syncs(&self, syncs: u64, patience: Duration) {
+        let waits = |state: &mut State| state.syncs < syncs;
+        let waited = self.disk.changed.wait_timeout_while(self.lock(), patience, waits);
+        drop(waited.expect("no thread panics with the disk"));
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.disk.state.lock().expect("no thread panics while it has the disk")
     }
@@ -92,6 +100,7 @@ impl Backend for Forgetful {
             }
         }
         state.syncs += 1;
+        self.disk.changed.notify_all();
         if full { Err(Refusal::Full) } else { Ok(()) }
     }
 

@@ -119,7 +119,11 @@ impl Besieged {
     }
 
     pub(crate) fn status(&mut self) -> Value {
-        self.say(Request::Status);
+        self.status_by(Request::Status)
+    }
+
+    fn status_by(&mut self, request: Request) -> Value {
+        self.say(request);
         self.wait(|said| match said.head {
             Reply::Status { status } => Some(serde_json::to_value(status).expect("it is JSON")),
             _ => None,
@@ -130,15 +134,15 @@ impl Besieged {
     #[track_caller]
     pub(crate) fn wait_count(&mut self, path: &str, least: u64) -> u64 {
         let until = Instant::now() + DEADLINE;
+        let mut status = self.status();
         loop {
-            let status = self.status();
             let count = status.pointer(path).and_then(Value::as_u64);
             let count = count.unwrap_or_else(|| panic!("there is no {path} in {status:#}"));
             if count >= least {
                 return count;
             }
             assert!(Instant::now() < until, "{path} is {count}, not {least}: {status:#}");
-            std::thread::yield_now();
+            status = self.status_by(Request::NextStatus);
         }
     }
 

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 pub(crate) mod air;
 pub(crate) mod segments;
+pub(crate) mod watch;
 pub(crate) mod web;
 
-/// Nothing in these tests takes longer.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+/// Nothing in these tests takes longer, on a machine that has much else to do.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 
 /// A folder of its own, gone at the end.
 pub(crate) struct Place(pub(crate) PathBuf);
@@ -42,7 +43,9 @@ pub(crate) fn config(text: &str) -> Config {
 }
 
 pub(crate) fn start(config: Config) -> Node {
-    Node::start(Setup::new(config)).expect("it starts")
+    let node = Node::start(Setup::new(config)).expect("it starts");
+    watch::enter(&node);
+    node
 }
 
 /// An application in a test.
@@ -56,6 +59,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(node: &Node) -> Self {
+        watch::enter(node);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         App { runtime, client: node.client(), next: 0, waiting: VecDeque::new() }
     }
@@ -70,7 +74,8 @@ impl App {
     pub(crate) fn hear(&mut self) -> Message<Reply> {
         let reply =
             self.runtime.block_on(async { tokio::time::timeout(DEADLINE, self.client.reply()).await });
-        reply.expect("the node says something in time").expect("the node is there")
+        let Ok(reply) = reply else { watch::stuck("the node says nothing") };
+        reply.expect("the node is there")
     }
 
     /// Skips what is said until `wanted` finds what it wants.
@@ -167,16 +172,41 @@ impl App {
         })
     }
 
-    /// Asks for the status until it is as wished.
+    /// The status, once something has happened since it was last heard.
+    pub(crate) fn next_status(&mut self) -> serde_json::Value {
+        self.ask(Request::NextStatus);
+        self.wait(|said| match said.head {
+            Reply::Status { status } => Some(serde_json::to_value(status).expect("a status is JSON")),
+            _ => None,
+        })
+    }
+
+    /// Waits until the status is as wished. It is looked at when something has happened in the node, and not otherwise.
+    #[track_caller]
     pub(crate) fn wait_status(&mut self, wished: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
-        let began = std::time::Instant::now();
-        loop {
-            let status = self.status();
-            if wished(&status) {
-                return status;
-            }
-            assert!(began.elapsed() < DEADLINE, "not in time: {status:#}");
-            std::thread::yield_now();
+        let until = Until::new();
+        let mut status = self.status();
+        while !wished(&status) {
+            until.check(|| format!("the status of {} is not as wished", status["node"]));
+            status = self.next_status();
+        }
+        status
+    }
+}
+
+/// The time until which something is waited for.
+pub(crate) struct Until(std::time::Instant);
+
+impl Until {
+    pub(crate) fn new() -> Self {
+        Until(std::time::Instant::now() + DEADLINE)
+    }
+
+    /// Fails if it is over: with what was waited for, and how all nodes of the test are.
+    #[track_caller]
+    pub(crate) fn check(&self, what: impl FnOnce() -> String) {
+        if std::time::Instant::now() >= self.0 {
+            watch::stuck(&what());
         }
     }
 }
