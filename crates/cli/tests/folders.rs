@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{DEADLINE, Place, noise, port};
+use common::{DEADLINE, Place, noise, reserved};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -42,33 +42,31 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 #[track_caller]
 fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
+    // Folders are looked at now and then: to look without rest would take the processor from the nodes.
+    let (_alive, never) = mpsc::channel::<()>();
     while !is_so() {
         let running =
             ["alice", "bob"].into_iter().filter(|name| place.path(&format!("{name}.toml")).exists());
         let status = || running.map(|name| format!("{name}: {:#}", status(place, name))).collect::<String>();
         assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", status());
-        let _ = mpsc::channel::<()>().1.recv_timeout(Duration::from_millis(20));
+        let _ = never.recv_timeout(Duration::from_millis(20));
     }
 }
 
 #[test]
 fn what_is_put_in_comes_out() {
     let place = Place::new("story");
-    let port = port();
+    let at = reserved();
     configure(
         &place,
         "alice",
         &format!(
-            "[[link]]\nname = 'bob'\naddress = '127.0.0.1:{port}'\n\
+            "[[link]]\nname = 'bob'\naddress = '{at}'\n\
              [[drop]]\nfolder = 'out'\nto = 'dtn://bob/files'\nlifetime = '3 h'\npriority = 'expedited'\n\
              [[drop]]\nfolder = 'away'\nto = 'dtn://bob/files'\nkeep = false"
         ),
     );
-    configure(
-        &place,
-        "bob",
-        &format!("listen = ['127.0.0.1:{port}']\n[[receive]]\nfolder = 'in'\nendpoint = 'files'"),
-    );
+    configure(&place, "bob", &format!("listen = ['{at}']\n[[receive]]\nfolder = 'in'\nendpoint = 'files'"));
     let words = String::from_utf8(place.ask("alice", &["node", "--check"]).stdout).unwrap();
     assert!(words.contains("out is sent to dtn://bob/files, and moved to its `sent`"), "{words}");
     // What is there already, from before the node was.
@@ -142,20 +140,16 @@ fn what_cannot_be_right_is_said() {
 fn nothing_is_lost_or_doubled_when_nodes_are_killed() {
     let kills: u64 = std::env::var("LONGWIRE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
     let place = Place::new("kills");
-    let port = port();
+    let at = reserved();
     configure(
         &place,
         "alice",
         &format!(
-            "[[link]]\nname = 'bob'\naddress = '127.0.0.1:{port}'\n\
+            "[[link]]\nname = 'bob'\naddress = '{at}'\n\
              [[drop]]\nfolder = 'out'\nto = 'dtn://bob/files'"
         ),
     );
-    configure(
-        &place,
-        "bob",
-        &format!("listen = ['127.0.0.1:{port}']\n[[receive]]\nfolder = 'in'\nendpoint = 'files'"),
-    );
+    configure(&place, "bob", &format!("listen = ['{at}']\n[[receive]]\nfolder = 'in'\nendpoint = 'files'"));
     fs::create_dir_all(place.path("out")).unwrap();
     let random = noise(kills as usize * 4 + 4, 7);
     let mut nodes = BTreeMap::from(["alice", "bob"].map(|name| (name, place.begin(name))));

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{DEADLINE, Place, Running, noise, port};
+use common::{DEADLINE, Place, Running, noise, reserved};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
     let place = Place::new("story");
-    let port = port();
-    place.configure("bob", &format!("listen = ['127.0.0.1:{port}']"));
-    place.configure("alice", &format!("[[link]]\nname = 'bob'\naddress = '127.0.0.1:{port}'"));
+    let at = reserved();
+    place.configure("bob", &format!("listen = ['{at}']"));
+    place.configure("alice", &format!("[[link]]\nname = 'bob'\naddress = '{at}'"));
     let file = noise(3_000_000, 1);
     fs::write(place.path("photo.jpg"), &file).unwrap();
     let alice = place.start("alice");
@@ -72,20 +72,26 @@ fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
 #[test]
 fn two_nodes_with_certificates_of_their_own_authority_prove_who_they_are() {
     let place = Place::new("tls");
-    let port = port();
     let certificate = |node: &str| {
         let output = place.longwire(&["certificate", &format!("dtn://{node}/")]).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    place.configure("bob", &format!("listen = ['127.0.0.1:{port}']\n{}", certificate("bob")));
+    place.configure("bob", &format!("listen = ['127.0.0.1:0']\n{}", certificate("bob")));
+    let bob = place.start("bob");
+    let port = bob
+        .line
+        .split_once("127.0.0.1:")
+        .and_then(|(_, rest)| rest.split_once(','))
+        .expect("it says where it is")
+        .0;
     let link = format!("[[link]]\nname = 'bob'\naddress = 'localhost:{port}'\n");
     place.configure("alice", &format!("{}{link}", certificate("alice")));
     let check = place.asked("alice", &["node", "--check"]);
     for part in ["TLS on link `bob` is required.", "Its certificate proves dtn://alice/;"] {
         assert!(check.contains(part) && !check.contains("WARNING"), "{check}");
     }
-    let (_bob, _alice) = (place.start("bob"), place.start("alice"));
+    let _alice = place.start("alice");
     let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "1"]);
     assert!(pings.contains("1 of 1 came back"), "{pings}");
     for (here, there) in [("alice", "bob"), ("bob", "alice")] {
@@ -102,11 +108,11 @@ fn two_nodes_with_certificates_of_their_own_authority_prove_who_they_are() {
 #[test]
 fn every_verb_says_what_it_did_and_what_was_meant() {
     let place = Place::new("verbs");
-    let port = port();
-    place.configure("bob", &format!("listen = ['127.0.0.1:{port}']"));
+    let at = reserved();
+    place.configure("bob", &format!("listen = ['{at}']"));
     place.configure(
         "alice",
-        &format!("http.listen = '127.0.0.1:0'\n[[link]]\nname = 'bobby'\naddress = '127.0.0.1:{port}'"),
+        &format!("http.listen = '127.0.0.1:0'\n[[link]]\nname = 'bobby'\naddress = '{at}'"),
     );
     let bob = place.start("bob");
     let alice = place.start("alice");
@@ -217,18 +223,20 @@ fn nothing_is_lost_when_nodes_are_killed() {
         std::env::var("LONGWIRE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(2 * ROUND);
     for version in ["3", "4"] {
         let place = Place::new(&format!("kills-{version}"));
-        let (relay, carol) = (port(), port());
+        let (relay, carol) = (reserved(), reserved());
         let tcpcl =
             format!("[tcpcl]\nversions = '{version}'\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'");
         place.configure(
             "alice",
-            &format!("[[link]]\nname = 'relay'\naddress = '127.0.0.1:{relay}'\n[[route]]\nto = '*'\nvia = 'relay'\n{tcpcl}"),
+            &format!(
+                "[[link]]\nname = 'relay'\naddress = '{relay}'\n[[route]]\nto = '*'\nvia = 'relay'\n{tcpcl}"
+            ),
         );
         place.configure(
             "relay",
-            &format!("listen = ['127.0.0.1:{relay}']\n[[link]]\nname = 'carol'\naddress = '127.0.0.1:{carol}'\n{tcpcl}"),
+            &format!("listen = ['{relay}']\n[[link]]\nname = 'carol'\naddress = '{carol}'\n{tcpcl}"),
         );
-        place.configure("carol", &format!("listen = ['127.0.0.1:{carol}']\n{tcpcl}"));
+        place.configure("carol", &format!("listen = ['{carol}']\n{tcpcl}"));
         kill_in_turn(&place, kills.div_ceil(2).max(ROUND), version.parse().unwrap());
     }
 }

@@ -11,7 +11,7 @@ use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The least time between two answers.
-const PACE: Duration = Duration::from_millis(10);
+const PACE: Duration = Duration::from_millis(2);
 
 /// See the [module](self).
 #[derive(Debug, Default)]

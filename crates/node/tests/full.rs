@@ -5,13 +5,13 @@ mod common;
 #[path = "common/peer.rs"]
 mod peer;
 
-use common::{App, Place, config, payload, start};
+use common::{App, Place, config, payload, reserved, start};
 use longwire_node::Node;
 use longwire_node::message::{Options, Reply, Request};
 use peer::{Peer, bundle, transfer, transfer_3};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -124,11 +124,6 @@ fn relay(disk: &Path, versions: &str, at: SocketAddr, carol: SocketAddr) -> Node
     )))
 }
 
-/// An address that nobody has at the moment.
-fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
 fn count(status: &serde_json::Value, counter: &str) -> u64 {
     status["counters"][counter].as_u64().expect("a counter")
 }
@@ -138,7 +133,7 @@ fn count(status: &serde_json::Value, counter: &str) -> u64 {
 fn files_over_a_full_disk(kind: Kind, versions: &str) {
     const FILES: u64 = 40;
     let Some(disk) = SmallDisk::new(&format!("files-{versions}"), kind) else { return };
-    let (at, later) = (free(), free());
+    let (at, later) = (reserved(), reserved());
     let stopped = relay(&disk.path, versions, at, later);
     let alice = start(config(&format!(
         "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[agent]\nbackoff-min = '50 ms'\nbackoff-max = '200 ms'\n\
@@ -239,7 +234,7 @@ fn outcome(peer: &mut Peer, version: u8, whole: u64) -> Result<(), u8> {
 fn refused_with_the_code_for_it(kind: Kind, version: u8) {
     const NO_RESOURCES: u8 = 2;
     let Some(disk) = SmallDisk::new(&format!("code-{version}"), kind) else { return };
-    let (at, nobody) = (free(), free());
+    let (at, nobody) = (reserved(), reserved());
     let node = relay(&disk.path, &version.to_string(), at, nobody);
     let mut app = App::new(&node);
     app.wait_status(|status| status["ready"] == true);
@@ -311,7 +306,7 @@ fn fill_with_bundles(app: &mut App, wanted: usize, refusals_max: usize) -> Vec<(
 fn what_has_gone_from_a_full_disk_makes_room() {
     for kind in [Kind::Loop, Kind::Tmpfs] {
         let Some(disk) = SmallDisk::new("room", kind) else { continue };
-        let node = relay(&disk.path, "4", free(), free());
+        let node = relay(&disk.path, "4", reserved(), reserved());
         let mut app = App::new(&node);
         let mut all = fill_with_bundles(&mut app, usize::MAX, 1);
         let most = all.len();
@@ -332,7 +327,7 @@ fn what_has_gone_from_a_full_disk_makes_room() {
         }
         let stored = kept + all.len();
         drop((app, node));
-        let node = relay(&disk.path, "4", free(), free());
+        let node = relay(&disk.path, "4", reserved(), reserved());
         let status = App::new(&node).wait_status(|status| status["ready"] == true);
         assert_eq!(
             (&status["bundles"], &status["store"]["damaged"]),

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{App, DEADLINE, config, payload, start};
+use common::{App, DEADLINE, config, payload, reserved, start};
 use longwire_node::message::{Message, Options, Reply, Request};
 use longwire_node::storage::Forgetful;
 use longwire_node::{Config, Node, Setup};
@@ -59,19 +59,16 @@ fn power_cuts_lose_nothing_that_was_accepted() {
 
 /// How often each bundle arrived.
 fn power_cuts(version: &str, cuts: usize, lengths: &[usize]) -> Vec<usize> {
-    let ports: Vec<u16> =
-        (0..2).map(|_| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()).collect();
+    let [relay, carol] = [(); 2].map(|()| reserved());
     let tcpcl = format!("{QUICK}versions = '{version}'\n");
     let texts = [
         format!(
-            "node = 'dtn://alice/'\n[[link]]\nname = 'relay'\naddress = '127.0.0.1:{}'\n[[route]]\nto = '*'\nvia = 'relay'\n{tcpcl}",
-            ports[0]
+            "node = 'dtn://alice/'\n[[link]]\nname = 'relay'\naddress = '{relay}'\n[[route]]\nto = '*'\nvia = 'relay'\n{tcpcl}"
         ),
         format!(
-            "node = 'dtn://relay/'\nlisten = ['127.0.0.1:{}']\n[[link]]\nname = 'carol'\naddress = '127.0.0.1:{}'\n{tcpcl}",
-            ports[0], ports[1]
+            "node = 'dtn://relay/'\nlisten = ['{relay}']\n[[link]]\nname = 'carol'\naddress = '{carol}'\n{tcpcl}"
         ),
-        format!("node = 'dtn://carol/'\nlisten = ['127.0.0.1:{}']\n{tcpcl}", ports[1]),
+        format!("node = 'dtn://carol/'\nlisten = ['{carol}']\n{tcpcl}"),
     ];
     let disks = [(); 3].map(|()| Forgetful::default());
     let mut nodes: Vec<Option<Node>> = (0..3).map(|at| Some(on(&disks[at], &texts[at]))).collect();

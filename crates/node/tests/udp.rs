@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{App, DEADLINE, config, payload, start};
+use common::{App, DEADLINE, config, payload, reserved, start};
 use longwire_node::Node;
 use longwire_node::message::{Options, Reply};
 use std::net::UdpSocket;
@@ -113,8 +113,8 @@ fn a_bundle_is_the_datagram_and_junk_is_counted() {
 
 #[test]
 fn a_link_to_nobody_says_so_and_comes_back() {
-    // A port that was just given back: nobody is there.
-    let port = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    // Nobody is there yet.
+    let port = reserved();
     let alice = alice(port, "[link.udp]\nretry-min = '20 ms'\nretry-max = '50 ms'\n");
     let mut here = App::new(&alice);
     here.send("dtn://bob/inbox", &payload(10, 1), Options::default());

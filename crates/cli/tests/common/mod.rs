@@ -4,14 +4,16 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Nothing in these tests takes longer.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+/// Nothing in these tests takes longer, on a machine that has much else to do.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 
 /// A folder with the nodes' configurations and stores, gone at the end.
 pub(crate) struct Place(PathBuf);
@@ -107,9 +109,13 @@ impl Drop for Running {
     }
 }
 
-/// A port that nobody has at the moment.
-pub(crate) fn port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// An address for a node. On a loopback address of this process's own, and outside the range that the system gives away
+/// from: nobody else ever has it, and a node that comes back has it again.
+pub(crate) fn reserved() -> SocketAddr {
+    static COUNT: AtomicU16 = AtomicU16::new(0);
+    // Process numbers have 22 bits.
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    SocketAddr::from(([127, 64 | a, b, c], 10_000 + COUNT.fetch_add(1, Ordering::Relaxed)))
 }
 
 /// Bytes that are not all the same.

@@ -56,7 +56,7 @@ impl Air {
     /// So many stations, of which two may be out of each other's reach.
     pub(crate) fn with(stations: usize, apart: Option<[usize; 2]>) -> Air {
         let listeners: Vec<TcpListener> =
-            (0..stations).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+            (0..stations).map(|_| TcpListener::bind(super::reserved()).expect("it is its own")).collect();
         let places = listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
         let state = State {
             lines: (0..stations).map(|_| None).collect(),

@@ -6,7 +6,9 @@ use bytes::{Bytes, BytesMut};
 use longwire_node::message::{BODY_BYTES_MAX, Message, Options, Reply, Request};
 use longwire_node::{Client, Config, Node, Setup};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 pub(crate) mod air;
@@ -33,6 +35,15 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// An address for a node that is yet to come, or comes back. On a loopback address of this process's own, and outside the
+/// range that the system gives away from: nobody else ever has it.
+pub(crate) fn reserved() -> SocketAddr {
+    static COUNT: AtomicU16 = AtomicU16::new(0);
+    // Process numbers have 22 bits.
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    SocketAddr::from(([127, 64 | a, b, c], 10_000 + COUNT.fetch_add(1, Ordering::Relaxed)))
 }
 
 /// A configuration from its text; a node in memory that applications reach in this process only.
