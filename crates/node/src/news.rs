@@ -7,6 +7,7 @@
 
 use crate::event::{ClientId, Event};
 use crate::message::Request;
+use crate::task::Task;
 use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,6 +85,19 @@ impl News {
             self.next = now + PACE;
         }
         due
+    }
+}
+
+impl Task {
+    /// Tells how the node is to those who wait for something to have happened.
+    pub(crate) fn tell_news(&mut self, now: Instant, happened: bool) {
+        if happened {
+            self.news.add();
+        }
+        for client in self.news.due(now) {
+            let status = self.operate(now, Request::Status);
+            self.desk.answer(client, status);
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 //!
 //! Units: turns. Limits: [`TURNS_MAX`].
 
+use crate::task::Task;
+use longwire_proto::engine::Engine;
 use longwire_proto::time::{Duration, Instant};
 
 /// Turns in a row in which nothing was heard, and after which a time is asked for that had come before them: some, because
@@ -41,6 +43,28 @@ impl Restless {
     /// How often the pace had to be slowed down.
     pub(crate) fn slowed(&self) -> u64 {
         self.slowed
+    }
+}
+
+impl Task {
+    /// When the task is to be woken, if nothing is heard.
+    pub(crate) fn rest(&mut self, now: Instant, heard: bool, clock_at: Instant) -> Instant {
+        let wakes = [self.engines.poll_timeout(), self.store.wakes_at(), self.news.wakes_at()];
+        let wake = wakes.into_iter().flatten().fold(clock_at, Instant::min);
+        let (wake, is_fault) = self.restless.turn(now, heard, wake);
+        if is_fault {
+            let [engines, store, news] = wakes;
+            let (agent, links) = (self.engines.upper.poll_timeout(), self.engines.lower.poll_timeout());
+            let what = format!(
+                "it is {now}, and the engines ask to be woken at a time that has passed, over and over: all {engines:?} \
+                 (agent {agent:?}, below {links:?}), store {store:?}, news {news:?}"
+            );
+            if cfg!(debug_assertions) {
+                panic!("{what}");
+            }
+            eprintln!("longwire: {what}\nhint: this is a fault of the program; it goes on, more slowly");
+        }
+        wake
     }
 }
 

@@ -111,7 +111,7 @@ pub(crate) struct Task {
     pub(crate) damage: Damages,
     pub(crate) turns: Turns,
     pub(crate) restless: Restless,
-    news: News,
+    pub(crate) news: News,
     /// What the HTTP interface counts, if it is on.
     pub(crate) http: Option<Arc<crate::http::Counted>>,
     /// What happens, for whoever watches.
@@ -249,37 +249,6 @@ impl Task {
             self.tell_news(now, happened);
             self.turns.add(self.now().saturating_since(now));
             wake = self.rest(now, heard, clock_at);
-        }
-    }
-
-    /// When the task is to be woken, if nothing is heard.
-    fn rest(&mut self, now: Instant, heard: bool, clock_at: Instant) -> Instant {
-        let wakes = [self.engines.poll_timeout(), self.store.wakes_at(), self.news.wakes_at()];
-        let wake = wakes.into_iter().flatten().fold(clock_at, Instant::min);
-        let (wake, is_fault) = self.restless.turn(now, heard, wake);
-        if is_fault {
-            let [engines, store, news] = wakes;
-            let (agent, links) = (self.engines.upper.poll_timeout(), self.engines.lower.poll_timeout());
-            let what = format!(
-                "it is {now}, and the engines ask to be woken at a time that has passed, over and over: all {engines:?} \
-                 (agent {agent:?}, below {links:?}), store {store:?}, news {news:?}"
-            );
-            if cfg!(debug_assertions) {
-                panic!("{what}");
-            }
-            eprintln!("longwire: {what}\nhint: this is a fault of the program; it goes on, more slowly");
-        }
-        wake
-    }
-
-    /// Tells how the node is to those who wait for something to have happened.
-    fn tell_news(&mut self, now: Instant, happened: bool) {
-        if happened {
-            self.news.add();
-        }
-        for client in self.news.due(now) {
-            let status = self.operate(now, Request::Status);
-            self.desk.answer(client, status);
         }
     }
 
