@@ -376,18 +376,11 @@ fn finding_out_what_a_tnc_knows_costs_nothing() {
     }
 }
 
-/// Without losses and, with windows of seven, with a tenth of the frames lost. The other rows are printed beside them.
+/// Without losses, and with a tenth and a quarter of all frames lost.
 #[test]
 fn nodes_take_hardly_longer_than_bare_stations() {
-    let rows = [
-        (7, 0.0, 20, true),
-        (32, 0.0, 20, true),
-        (7, 0.1, 60, true),
-        (32, 0.1, 200, false),
-        (7, 0.25, 200, false),
-        (32, 0.25, 200, false),
-    ];
-    for (window, lost, runs, held) in rows {
+    let rows = [(7, 0.0, 20), (32, 0.0, 20), (7, 0.1, 60), (32, 0.1, 200), (7, 0.25, 200), (32, 0.25, 200)];
+    for (window, lost, runs) in rows {
         let air = Air { window, lost, ..AIR };
         let (bare, took) = (mean(runs, |seed| air.stations(seed)), mean(runs, |seed| air.nodes(seed)));
         println!(
@@ -395,7 +388,7 @@ fn nodes_take_hardly_longer_than_bare_stations() {
             100.0 * lost,
             took / bare
         );
-        assert!(!held || took <= 1.05 * bare, "k = {window}, {lost}: {took} s beside {bare} s");
+        assert!(took <= 1.05 * bare, "k = {window}, {lost}: {took} s beside {bare} s");
     }
 }
 
