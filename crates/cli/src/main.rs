@@ -1,7 +1,7 @@
 //! The longwire command: one file a verb.
 //!
 //! Data go to stdout and talk to stderr. The exit status is 0 if all went well, 1 if something failed, 2 if the
-//! command was not understood.
+//! command was not understood, and 70 if a node ends because a part of it failed.
 
 mod endpoint;
 mod failure;

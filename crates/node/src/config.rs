@@ -169,6 +169,10 @@ pub struct Storage {
     /// The most that a store in memory keeps, bytes; what is over is refused. From an eighth of it on, applications and
     /// peers are slowed to what leaves it. Default 256 MiB.
     pub memory_bytes: usize,
+    /// So long after all that is on disk was read, reading it again begins, to find damage early; 0 s: never. Default 7 d.
+    pub scrub_every: Duration,
+    /// Bytes that this reads in a second while it lasts. Default 1 MiB.
+    pub scrub_bytes_per_s: u64,
 }
 
 impl Default for Storage {
@@ -178,6 +182,8 @@ impl Default for Storage {
             kind: StorageKind::Disk,
             cache_bytes: 16 << 20,
             memory_bytes: 256 << 20,
+            scrub_every: Duration::from_secs(7 * 86_400),
+            scrub_bytes_per_s: 1 << 20,
         }
     }
 }
@@ -497,6 +503,10 @@ impl Config {
                 "`stream.callers-max` and `stream.callers-per-address-max` are at least 1",
             )
             .hint("where nobody is to call, leave `listen` empty"));
+        }
+        if self.storage.scrub_bytes_per_s == 0 {
+            return Err(Error::new("`storage.scrub-bytes-per-s` is more than zero")
+                .hint("`storage.scrub-every = \"0 s\"` turns it off"));
         }
         if self.stream.queue_bytes == 0 || self.stream.window_bytes == 0 || self.stream.stall.is_zero() {
             return Err(Error::new(

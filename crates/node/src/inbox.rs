@@ -5,10 +5,12 @@
 //! ```
 //!
 //! As long as the part file has its second name, the delivery has been placed: should the node say it again after a crash,
-//! it is taken without another file. No file that is there is ever replaced: a second one of a name gets a number.
+//! it is taken without another file. No file that is there is ever replaced: a second one of a name gets a number. Files, and
+//! folders that are made, are for their user only.
 
 use crate::envelope;
-use std::fs::{self, File, OpenOptions};
+use crate::private;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -62,18 +64,26 @@ pub enum Begun {
     Placed,
 }
 
+/// Makes a folder for files that arrive, if it is missing.
+///
+/// # Errors
+/// It cannot be made.
+pub fn make(folder: &Path) -> io::Result<()> {
+    private::make_folder(folder)
+}
+
 /// Begins a file in a folder.
 ///
 /// # Errors
 /// The folder cannot be written to.
 pub fn begin(folder: &Path, origin: Origin) -> io::Result<Begun> {
     let parts = folder.join(".longwire");
-    fs::create_dir_all(&parts)?;
+    private::make_folder(&parts)?;
     let part = parts.join(origin.part_name());
     if fs::metadata(&part).is_ok_and(|found| found.nlink() > 1) {
         return Ok(Begun::Placed);
     }
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&part)?;
+    let file = private::file().create(true).truncate(false).write(true).open(&part)?;
     // As long as it is locked nobody tidies it away.
     file.try_lock().map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "another program receives it"))?;
     file.set_len(0)?;

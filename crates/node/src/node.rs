@@ -15,7 +15,7 @@ use crate::neighbours::Neighbours;
 use crate::quick_ack::QuickAck;
 use crate::radio::Radios;
 use crate::setup::{Setup, prepare, set_buffers};
-use crate::storage::{Drive, Log, Opened, random_u64};
+use crate::storage::{Drive, Log, OpenError, Opened, Pace, Scrub, random_u64};
 use crate::stream::Wire;
 use crate::task::{Parts, Task};
 use longwire_proto::bp::agent::{self, Agent};
@@ -68,7 +68,7 @@ impl Node {
         descriptors::raise();
         let credentials = setup.config.credentials()?.map(Arc::new);
         let (tell, events) = mpsc::unbounded_channel();
-        let (store, opened) = open_store(&setup, &tell)?;
+        let (store, scrub, opened) = open_store(&setup, &tell)?;
         let links = Arc::new(Mutex::new(Links::new(&setup.config)?));
         let rng = Rng::new(random_u64());
         let agent = Agent::new(agent_config(&setup), rng.fork("agent"))
@@ -113,6 +113,7 @@ impl Node {
             past,
             folders,
             store,
+            scrub,
             credentials,
             opened,
             events,
@@ -234,25 +235,28 @@ fn agent_config(setup: &Setup) -> agent::Config {
     config
 }
 
-fn open_store(setup: &Setup, tell: &mpsc::UnboundedSender<Event>) -> Result<(Drive, Opened), Error> {
+type Store = (Drive, Option<Scrub>, Opened);
+
+fn open_store(setup: &Setup, tell: &mpsc::UnboundedSender<Event>) -> Result<Store, Error> {
     let storage = &setup.config.storage;
     let (tell, damaged) = (tell.clone(), tell.clone());
     let tell = Box::new(move |said| drop(tell.send(Event::Storage(said))));
-    let failed = |error: std::io::Error| {
-        Error::new(format!("cannot open the store {}: {error}", storage.path.display())).hint(
-            "`storage.path` names a folder that this user may write to, and one node at a time may use it",
-        )
+    let failed = |error: OpenError| {
+        Error::new(format!("cannot open the store {}: {error}", storage.path.display())).hint(error.hint())
     };
+    let no_thread = |error| Error::new(format!("the system gives no thread: {error}"));
     if let Some(forgetful) = &setup.forgetful {
-        let drive = Drive::start(forgetful.open(), storage.cache_bytes, tell).map_err(failed)?;
-        return Ok((drive, Opened::default()));
+        let drive = Drive::start(forgetful.open(), storage.cache_bytes, tell).map_err(no_thread)?;
+        return Ok((drive, None, Opened::default()));
     }
     match storage.kind {
-        StorageKind::Memory => Ok((Drive::memory(storage.memory_bytes), Opened::default())),
+        StorageKind::Memory => Ok((Drive::memory(storage.memory_bytes), None, Opened::default())),
         StorageKind::Disk => {
-            let (log, opened) = Log::open(&storage.path).map_err(failed)?;
-            log.quarantine().listen(move |damage| drop(damaged.send(Event::Damage(damage))));
-            Ok((Drive::start(log, storage.cache_bytes, tell).map_err(failed)?, opened))
+            let (log, mut opened) = Log::open(&storage.path).map_err(failed)?;
+            opened.untold = log.quarantine().listen(move |damage| drop(damaged.send(Event::Damage(damage))));
+            let pace = Pace { every: storage.scrub_every, bytes_per_s: storage.scrub_bytes_per_s };
+            let scrub = (!pace.every.is_zero()).then(|| log.scrub(pace)).transpose().map_err(no_thread)?;
+            Ok((Drive::start(log, storage.cache_bytes, tell).map_err(no_thread)?, scrub, opened))
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::pressure::{Pressure, SHARE_BYTES};
 use crate::radio::Lines;
 use crate::restless::Restless;
 use crate::setup::{Setup, WallClock};
-use crate::storage::Drive;
+use crate::storage::{Drive, Scrub};
 use crate::stream::{Order, Said, Window, Wire, pump};
 use crate::tls::{self, Credentials, Handshake, Trouble};
 use crate::view::Proven;
@@ -120,6 +120,7 @@ pub(crate) struct Task {
     started: tokio::time::Instant,
     wall_clock: WallClock,
     pub(crate) store: Drive,
+    pub(crate) scrub: Option<Scrub>,
     events: mpsc::UnboundedReceiver<Event>,
     tell: mpsc::UnboundedSender<Event>,
     connections: BTreeMap<LinkId, Connection>,
@@ -139,6 +140,7 @@ pub(crate) struct Parts {
     pub(crate) past: Past,
     pub(crate) folders: Shown,
     pub(crate) store: Drive,
+    pub(crate) scrub: Option<Scrub>,
     pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) opened: crate::storage::Opened,
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
@@ -162,6 +164,7 @@ impl Task {
             past: parts.past,
             folders: parts.folders,
             store: parts.store,
+            scrub: parts.scrub,
             credentials: parts.credentials,
             opened: parts.opened,
             events: parts.events,
@@ -246,6 +249,10 @@ impl Task {
                 happened = true;
             }
             self.drain(now);
+            if self.store.has_failed() || self.scrub.as_ref().is_some_and(Scrub::has_failed) {
+                // Its panic is passed on where it is waited for. The clock wakes this loop, so that it is not late.
+                return;
+            }
             self.tell_news(now, happened);
             self.turns.add(self.now().saturating_since(now));
             wake = self.rest(now, heard, clock_at);

@@ -260,6 +260,18 @@ pub struct Store {
     pub synced_bytes: u64,
     /// Places that were found damaged since the start; what was there is set aside in the store's folder `damaged`.
     pub damaged: u64,
+    /// Records of which opening the store found something damaged or missing.
+    #[serde(default)]
+    pub harmed: u64,
+    /// Records that were missing when the store was opened, and nothing says whose they were.
+    #[serde(default)]
+    pub unnamed: u64,
+    /// Bytes that were read since the start to find damage early (`storage.scrub-every`).
+    #[serde(default)]
+    pub scrubbed_bytes: u64,
+    /// Times that all of the store was read so.
+    #[serde(default)]
+    pub scrubs: u64,
     /// The latest of them, oldest first, for a person: what, where, whose, and where it is kept.
     pub latest_damage: Vec<String>,
 }

@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 fn start(place: &Place, name: &str, more: &str) -> Node {
     let path = place.0.join(name);
     // Nothing is answered from memory: what is tested is the disk.
-    let text =
-        format!("node = 'dtn://{name}/'\n{more}\n[storage]\npath = '{}'\ncache-bytes = 0", path.display());
+    let text = format!(
+        "node = 'dtn://{name}/'\nstorage.path = '{}'\nstorage.cache-bytes = 0\n{more}",
+        path.display()
+    );
     Node::start(Setup::new(config(&text))).expect("it starts")
 }
 
@@ -112,7 +114,7 @@ fn a_damaged_payload_is_not_forwarded_as_if_whole_and_the_others_are() {
 }
 
 #[test]
-fn a_damaged_header_takes_only_its_own_entry() {
+fn an_entry_whose_header_is_damaged_arrives_all_the_same() {
     let place = filled("header");
     let data = payload(LENGTHS[2], 2);
     let (path, at) = find(&place.0.join("alice"), &data[..16]);
@@ -120,10 +122,48 @@ fn a_damaged_header_takes_only_its_own_entry() {
     let bytes = std::fs::read(&path).unwrap();
     let header = bytes[..at as usize].windows(4).rposition(|window| window == b"LWE1").expect("an entry");
     flip((path, header as u64 + 12));
-    let (got, status) = carried(&place, 4);
-    for (seed, length) in LENGTHS.into_iter().enumerate().filter(|(seed, _)| *seed != 2) {
+    let (got, status) = carried(&place, 5);
+    for (seed, length) in LENGTHS.into_iter().enumerate() {
         assert!(got.contains(&payload(length, seed as u64)), "bundle {seed}");
     }
     let told = status["store"]["latest_damage"][0].as_str().expect("it is told");
     assert!(told.contains("header"), "{told}");
+}
+
+#[test]
+fn a_segment_that_is_cut_short_takes_what_was_behind_the_cut_and_each_of_that_is_named() {
+    let place = filled("cut");
+    let store = place.0.join("alice");
+    let data = payload(LENGTHS[3], 3);
+    let (path, at) = find(&store, &data[200_000..200_016]);
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(at).unwrap();
+    let (got, status) = carried(&place, 3);
+    for (seed, length) in LENGTHS.into_iter().enumerate().take(3) {
+        assert!(got.contains(&payload(length, seed as u64)), "bundle {seed}");
+    }
+    assert_eq!(status["store"]["harmed"], 2, "{status:#}");
+    assert_eq!(status["counters"]["deleted_storage"], 2, "{status:#}");
+    let list = std::fs::read_to_string(store.join("damaged/list.jsonl")).unwrap();
+    let named: std::collections::BTreeSet<String> = list
+        .lines()
+        .filter_map(|line| {
+            Some(serde_json::from_str::<serde_json::Value>(line).ok()?["record"].as_u64()?.to_string())
+        })
+        .collect();
+    assert_eq!(named.len(), 2, "{list}");
+}
+
+#[test]
+fn damage_of_what_nobody_reads_is_found_by_a_node_that_goes_on() {
+    let place = filled("scrubbed");
+    let data = payload(LENGTHS[1], 1);
+    let more = "storage.scrub-every = '10 ms'\nstorage.scrub-bytes-per-s = 1_000_000_000";
+    let alice = start(&place, "alice", more);
+    let mut app = App::new(&alice);
+    app.wait_status(|status| status["store"]["scrubs"].as_u64() > Some(0) && status["store"]["damaged"] == 0);
+    flip(find(&place.0.join("alice"), &data[150_000..150_016]));
+    let status = app.wait_status(|status| status["store"]["damaged"] != 0);
+    let told = status["store"]["latest_damage"][0].as_str().expect("it is told");
+    assert!(told.contains("do not fit their checksum") && told.contains("for dtn://bob/inbox"), "{told}");
 }

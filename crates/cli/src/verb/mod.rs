@@ -13,6 +13,7 @@ mod recv;
 mod run;
 mod send;
 mod status;
+mod store;
 
 use crate::failure::Failure;
 use clap::Subcommand;
@@ -31,6 +32,7 @@ pub(crate) enum Verb {
     Ping(ping::Ping),
     Status(status::Status),
     Bundles(bundles::Bundles),
+    Store(store::Store),
     Links(links::Links),
     Certificate(certificate::Certificate),
 }
@@ -49,6 +51,7 @@ impl Verb {
             Verb::Ping(ping) => ping.run(),
             Verb::Status(status) => status.run(),
             Verb::Bundles(bundles) => bundles.run(),
+            Verb::Store(store) => store.run(),
             Verb::Links(links) => links.run(),
             Verb::Certificate(certificate) => certificate.run(),
         }

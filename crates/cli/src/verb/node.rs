@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 /// Run a node: stores bundles, forwards them when links are up, delivers them to applications
 ///
-/// Nothing that it has accepted is lost, whenever it ends. Hang-up (SIGHUP) reads links and routes again.
+/// Nothing that it has accepted is lost, whenever it ends. Hang-up (SIGHUP) reads links and routes again. The exit status
+/// is 1 if it cannot start, and 70 if a part of it failed by a fault of this program: started again, it goes on.
 #[derive(Debug, Args)]
 pub(crate) struct Node {
     /// The configuration
@@ -26,7 +27,9 @@ impl Node {
             config.credentials()?;
             return crate::reach::print(&config.explain());
         }
+        longwire_node::ending::end_on_panic();
         let control = config.control();
+        let list = config.storage.path.join("damaged/list.jsonl");
         let name = config.node.clone();
         let callers = config.who_may_call().filter(|_| config.listens_beyond_loopback());
         let stations = config.tnc.iter().filter(|tnc| tnc.answer);
@@ -38,8 +41,16 @@ impl Node {
         let opened = node.opened();
         if opened.torn_bytes > 0 || opened.damaged > 0 {
             talk(format_args!(
-                "store: {} records; {} bytes of a write that a crash cut off were dropped, {} damaged places met",
+                "store: {} records; {} bytes of a write that a crash cut off do not count, {} damaged places met",
                 opened.records, opened.torn_bytes, opened.damaged
+            ));
+        }
+        if opened.harmed > 0 || opened.unnamed > 0 {
+            talk(format_args!(
+                "store: {} records are damaged or missing: the list is in {}; {} more are missing without a name",
+                opened.harmed,
+                list.display(),
+                opened.unnamed
             ));
         }
         let mut addresses: Vec<String> = node.addresses().iter().map(ToString::to_string).collect();

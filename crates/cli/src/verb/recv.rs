@@ -43,7 +43,7 @@ struct Delivery {
 
 impl Recv {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        std::fs::create_dir_all(&self.folder).map_err(|error| self.failed(&error))?;
+        inbox::make(&self.folder).map_err(|error| self.failed(&error))?;
         inbox::tidy(&self.folder);
         let mut talk = self.reach.connect()?;
         let endpoint = self.endpoint(&mut talk)?;

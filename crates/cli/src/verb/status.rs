@@ -36,6 +36,13 @@ fn words(status: &view::Status) -> String {
     if status.router != "static" {
         let _ = writeln!(out, "bundles are routed by {}", status.router);
     }
+    if status.store.harmed != 0 || status.store.unnamed != 0 {
+        let _ = writeln!(
+            out,
+            "when its store was opened, {} records were damaged or missing, and {} more without a name",
+            status.store.harmed, status.store.unnamed
+        );
+    }
     if status.store.damaged != 0 {
         let _ = writeln!(out, "its store was damaged in {} places; the latest:", status.store.damaged);
         for line in &status.store.latest_damage {

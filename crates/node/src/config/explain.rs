@@ -100,7 +100,7 @@ impl Config {
         }
         match self.storage.kind {
             StorageKind::Disk => line(format!(
-                "What it accepts is kept in {}, at most {} bundles and {} bytes; when that is full, {}.",
+                "What it accepts is kept in {}, at most {} bundles and {} bytes; when that is full, {}. {}",
                 self.storage.path.display(),
                 self.agent.limits.bundles_max,
                 self.agent.limits.store_bytes_max,
@@ -109,6 +109,14 @@ impl Config {
                     longwire_proto::bp::agent::Evict::LowestPriority => {
                         "the least urgent and oldest give way to what is more urgent"
                     }
+                },
+                match self.storage.scrub_every.is_zero() {
+                    true => "It is not looked through for damage.".to_owned(),
+                    false => format!(
+                        "All of it is read again after {} s each, at {} bytes a second, to find damage early.",
+                        self.storage.scrub_every.as_secs(),
+                        self.storage.scrub_bytes_per_s
+                    ),
                 }
             )),
             StorageKind::Memory => line(format!(

@@ -5,6 +5,7 @@ use super::{Gone, Line, Talk};
 use crate::config::DropFolder;
 use crate::envelope;
 use crate::message::{Message, Options, Reply, Request};
+use crate::private;
 use crate::setup::WallClock;
 use crate::storage::random_u64;
 use bytes::{Bytes, BytesMut};
@@ -72,7 +73,7 @@ pub(super) async fn serve(drop: DropFolder, clock: WallClock, mut talk: Talk, li
 }
 
 async fn serve_on(drop: &DropFolder, clock: &WallClock, talk: &mut Talk, line: &Line) -> Result<(), Gone> {
-    while let Err(error) = fs::create_dir_all(parts(&drop.folder)) {
+    while let Err(error) = private::make_folder(&parts(&drop.folder)) {
         line.trouble(format!("cannot use {}: {error}", drop.folder.display()));
         rest(talk, AGAIN_AFTER).await?;
     }
@@ -174,7 +175,7 @@ fn parts(folder: &Path) -> PathBuf {
 /// Gives a file its bundle's name. From here on it is sent as that bundle and no other, whatever happens.
 fn claim(folder: &Path, name: &OsStr, created: (u64, u64)) -> io::Result<Claim> {
     let place = parts(folder).join(format!("{}-{}", created.0, created.1));
-    fs::create_dir(&place)?;
+    private::make_new_folder(&place)?;
     if let Err(error) = fs::rename(folder.join(name), place.join(name)) {
         let _ = fs::remove_dir(&place);
         return Err(error);
@@ -352,7 +353,7 @@ fn put_back(drop: &DropFolder, claim: &Claim) -> Result<(), Reason> {
 
 fn keep(folder: &Path, claim: &Claim) -> io::Result<()> {
     let sent = folder.join("sent");
-    fs::create_dir_all(&sent)?;
+    private::make_folder(&sent)?;
     place(&sent, claim)
 }
 

@@ -60,8 +60,8 @@ async fn take(
     line: &Line,
     delivery: &Delivery,
 ) -> Result<io::Result<()>, Gone> {
-    let begun = std::fs::create_dir_all(&receive.folder)
-        .and_then(|()| inbox::begin(&receive.folder, delivery.origin.clone()));
+    let begun =
+        inbox::make(&receive.folder).and_then(|()| inbox::begin(&receive.folder, delivery.origin.clone()));
     let mut file = match begun {
         Ok(Begun::Arriving(file)) => file,
         Ok(Begun::Placed) => return Ok(Ok(taken(receive, talk, delivery).await?)),

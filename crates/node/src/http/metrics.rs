@@ -137,6 +137,12 @@ fn node(out: &mut Out<'_>, status: &Status) -> fmt::Result {
     )?;
     let help = "Places of the store that were found damaged; what was there is set aside";
     out.counter("longwire_store_damaged_places", help, status.store.damaged)?;
+    let help = "Records of which opening the store found something damaged or missing";
+    out.gauge("longwire_store_harmed_records", help, status.store.harmed as f64)?;
+    let help = "Records that were missing when the store was opened, and nothing says whose they were";
+    out.gauge("longwire_store_unnamed_records", help, status.store.unnamed as f64)?;
+    let help = "Times that all of the store was read to find damage early";
+    out.counter("longwire_store_scrubs", help, status.store.scrubs)?;
     out.bytes("longwire_received", "Received and not yet safe, over all connections", status.received_bytes)?;
     let help = "Handed over to connections and not yet with the kernel";
     out.bytes("longwire_queued", help, status.queued_bytes)?;

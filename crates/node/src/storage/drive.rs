@@ -163,6 +163,14 @@ impl Drive {
         }
     }
 
+    /// True once a thread has failed: nothing that waits for it is ever answered.
+    pub(crate) fn has_failed(&self) -> bool {
+        match &self.store {
+            Store::Memory(_) => false,
+            Store::Disk(disk) => disk.threads.iter().any(JoinHandle::is_finished),
+        }
+    }
+
     /// Hands everything that was asked to the threads.
     pub(crate) fn flush(&mut self) {
         if let Store::Disk(disk) = &mut self.store {

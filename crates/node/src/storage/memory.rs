@@ -30,6 +30,7 @@ struct State {
     held: bool,
     syncs: u64,
     bytes_max: Option<u64>,
+    fails: bool,
 }
 
 impl Forgetful {
@@ -50,6 +51,11 @@ impl Forgetful {
     /// The disk is so large from now on; none: without limit.
     pub fn set_size(&self, bytes_max: Option<u64>) {
         self.lock().bytes_max = bytes_max;
+    }
+
+    /// The thread that writes panics at its next batch, as by a fault of the program.
+    pub fn fail(&self) {
+        self.lock().fails = true;
     }
 
     /// How many batches were made durable.
@@ -75,6 +81,10 @@ impl Backend for Forgetful {
     }
 
     fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
+        let state = self.lock();
+        let fails = state.fails;
+        drop(state);
+        assert!(!fails, "the store fails, as a test has asked for");
         let state = self.lock();
         let age = self.age;
         let waits = |state: &mut State| state.held && state.age == age;

@@ -27,8 +27,10 @@ mod resident;
 
 pub use backend::{Backend, Reader, Refusal, Write};
 pub(crate) use drive::Drive;
-pub(crate) use log::SEGMENT_BYTES;
-pub use log::{Damage, Harm, Log, Opened, Quarantine};
+pub use log::{
+    Checked, Damage, FORMAT, Harm, Log, OpenError, Opened, Progress, Quarantine, Repaired, check, repair,
+};
+pub(crate) use log::{Pace, SEGMENT_BYTES, Scrub};
 pub use memory::Forgetful;
 
 /// A number that nobody can guess, for what is not a key: the standard library seeds its hashers with one.

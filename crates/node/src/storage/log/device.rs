@@ -1,8 +1,9 @@
 //! The device under a store: what is free on it, and everything that takes some of it.
 
+use crate::private;
 use rustix::io::Errno;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, IoSlice, Seek as _, SeekFrom, Write as _};
+use std::fs::{self, File};
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
 /// Pieces of memory that one call writes; the kernel takes 1,024.
@@ -42,19 +43,30 @@ impl Device {
         files.flat_map(|file| file.metadata()).map(|about| in_blocks(about.len())).sum()
     }
 
+    /// Bytes of the segments and their listings.
+    pub(super) fn of_segments(&self) -> u64 {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let is_one =
+            |path: &Path| path.extension().is_some_and(|ending| ending == "log" || ending == "listing");
+        let lengths = files.filter(|file| is_one(&file.path())).flat_map(|file| file.metadata());
+        lengths.map(|about| about.len()).sum()
+    }
+
     /// Writes at the end of a file.
-    pub(super) fn append(&self, mut file: &File, start: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+    pub(super) fn append(&self, file: &File, start: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
         #[cfg(test)]
         self.check(file, start + slices.iter().map(|slice| slice.len() as u64).sum::<u64>())?;
-        let mut left = slices;
-        file.seek(SeekFrom::Start(start))?;
+        let (mut left, mut at) = (slices, start);
         while !left.is_empty() {
             let some = left.len().min(SLICES_MAX);
-            match file.write_vectored(&left[..some]) {
+            match rustix::io::pwritev(file, &left[..some], at) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => IoSlice::advance_slices(&mut left, written),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Ok(written) => {
+                    IoSlice::advance_slices(&mut left, written);
+                    at += written as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
@@ -62,7 +74,7 @@ impl Device {
 
     /// Takes so much for a file that nobody reads.
     pub(super) fn put_aside(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let mut file = private::file().create(true).truncate(false).write(true).open(path)?;
         #[cfg(test)]
         self.check(&file, bytes)?;
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {

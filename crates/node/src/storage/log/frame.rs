@@ -8,6 +8,9 @@
 //! to header, and damage within data loses no header behind it. A store has a number that nobody
 //! outside knows; it goes into the checksum of every header, so that payload bytes cannot pass for an entry. Every segment
 //! begins with it.
+//!
+//! A mark of a batch says three things more: the offset is the batch's number, the record is one more than the count of
+//! records there are (zero: an earlier version, which did not say), and the data crc is the segment's number (zero likewise).
 
 use bytes::{Buf, BufMut};
 use longwire_proto::codec::crc::crc32c;
@@ -19,10 +22,58 @@ pub(super) const HEADER_BYTES: usize = 36;
 pub(super) const DATA_BYTES_MAX: usize = 128 * 1024;
 
 const MAGIC: &[u8; 4] = b"LWE1";
-const SEGMENT_MAGIC: &[u8; 8] = b"LWSEG001";
 
-/// Bytes at the beginning of a segment.
+/// The format of the store that this version writes, and the only one that it reads: it stands in the marker of each file.
+pub const FORMAT: u32 = 1;
+
+/// Bytes at the beginning of a segment, of a listing and of the lock file.
 pub(super) const PREAMBLE_BYTES: usize = 20;
+
+/// The two kinds of files that begin with a marker, the format and the store's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    /// A segment, or the lock file.
+    Segment,
+    /// The listing of a segment.
+    Listing,
+}
+
+impl Made {
+    fn marker(self) -> &'static [u8; 5] {
+        match self {
+            Made::Segment => b"LWSEG",
+            Made::Listing => b"LWLST",
+        }
+    }
+}
+
+/// How a file begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// As those of a store of this format do.
+    Ours(Made, Secret),
+    /// With the marker of another format.
+    OtherFormat(u32),
+    /// In no way that is known, or it is too short.
+    Unknown,
+}
+
+impl Beginning {
+    /// A file that begins with these bytes.
+    pub(super) fn of(input: &[u8]) -> Self {
+        let number =
+            input.get(5..8).and_then(|digits| core::str::from_utf8(digits).ok()?.parse::<u32>().ok());
+        let known = [Made::Segment, Made::Listing].map(Made::marker);
+        if let Some(number) = number
+            && known.iter().any(|marker| input.starts_with(*marker))
+            && number != FORMAT
+        {
+            return Beginning::OtherFormat(number);
+        }
+        let of = |made| Some(Beginning::Ours(made, Secret::of_preamble(made, input)?));
+        [Made::Segment, Made::Listing].into_iter().find_map(of).unwrap_or(Beginning::Unknown)
+    }
+}
 
 /// What a store's headers are sealed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,37 +87,35 @@ impl Secret {
         crc32c(&all)
     }
 
-    /// The beginning of a segment.
-    pub(super) fn preamble(self) -> Vec<u8> {
-        let mut out = SEGMENT_MAGIC.to_vec();
+    /// The beginning of a file.
+    pub(super) fn preamble(self, made: Made) -> Vec<u8> {
+        let mut out = made.marker().to_vec();
+        out.extend_from_slice(format!("{FORMAT:03}").as_bytes());
         out.put_u64(self.0);
         let crc = crc32c(&out);
         out.put_u32(crc);
         out
     }
 
-    /// The secret of the segment that begins with `input`; none if that is not one.
-    pub(super) fn of_preamble(input: &[u8]) -> Option<Self> {
-        let mut input = input.get(..PREAMBLE_BYTES)?;
-        let crc = crc32c(&input[..16]);
-        if input[..8] != SEGMENT_MAGIC[..] {
-            return None;
-        }
-        input.advance(8);
-        let secret = Secret(input.get_u64());
-        (input.get_u32() == crc).then_some(secret)
+    /// The secret of the file that begins with `input`; none if it is not one of these.
+    pub(super) fn of_preamble(made: Made, input: &[u8]) -> Option<Self> {
+        let input = input.get(..PREAMBLE_BYTES)?;
+        let secret = Secret((&input[8..]).get_u64());
+        (input == secret.preamble(made)).then_some(secret)
     }
 }
 
 /// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A batch begins here: everything before it is known to be durable. The offset is the batch's number.
+    /// A batch begins here: everything before it is known to be durable.
     Batch,
     /// Data of a record, for the first time or moved from a segment that goes.
     Data,
     /// The record is gone.
     Remove,
+    /// Data of a record were damaged or missing when they were to be moved. How many bytes is where others have the crc.
+    Lost,
 }
 
 /// The header of an entry.
@@ -82,8 +131,24 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub(super) fn batch(number: u64) -> Self {
-        Header { kind: Kind::Batch, record: RecordId(0), offset: number, length: 0, data_crc: 0 }
+    /// The mark of a batch: its number, that of its segment, and how many records there are.
+    pub(super) fn batch(number: u64, segment: u32, records: u64) -> Self {
+        let record = RecordId(records + 1);
+        Header { kind: Kind::Batch, record, offset: number, length: 0, data_crc: segment }
+    }
+
+    /// Of a mark: the number of its segment, if it says that.
+    pub(super) fn segment(&self) -> Option<u32> {
+        (self.kind == Kind::Batch && self.data_crc != 0).then_some(self.data_crc)
+    }
+
+    /// Of a mark: how many records there were, if it says that.
+    pub(super) fn records(&self) -> Option<u64> {
+        self.record.0.checked_sub(1).filter(|_| self.kind == Kind::Batch)
+    }
+
+    pub(super) fn lost(record: RecordId, offset: u64, bytes: u32) -> Self {
+        Header { kind: Kind::Lost, record, offset, length: 0, data_crc: bytes }
     }
 
     pub(super) fn remove(record: RecordId) -> Self {
@@ -102,6 +167,7 @@ impl Header {
             Kind::Batch => 1,
             Kind::Data => 2,
             Kind::Remove => 3,
+            Kind::Lost => 4,
         });
         out.put_slice(&[0; 3]);
         out.put_u64(self.record.0);
@@ -122,6 +188,7 @@ impl Header {
             1 => Kind::Batch,
             2 => Kind::Data,
             3 => Kind::Remove,
+            4 => Kind::Lost,
             _ => return None,
         };
         input.advance(8);
@@ -132,7 +199,13 @@ impl Header {
             length: input.get_u32(),
             data_crc: input.get_u32(),
         };
-        (header.length as usize <= DATA_BYTES_MAX).then_some(header)
+        // In a listing the length of a mark is its place.
+        (kind == Kind::Batch || header.length as usize <= DATA_BYTES_MAX).then_some(header)
+    }
+
+    /// Bytes of the entry in its segment.
+    pub(super) fn entry_bytes(&self) -> u64 {
+        HEADER_BYTES as u64 + if self.kind == Kind::Data { u64::from(self.length) } else { 0 }
     }
 
     /// Where the next header may begin in `input`, from its second byte on.
@@ -148,9 +221,12 @@ mod tests {
 
     #[test]
     fn a_header_survives_and_every_flipped_bit_is_noticed() {
-        for header in
-            [Header::batch(7), Header::remove(RecordId(9)), Header::data(RecordId(1 << 40), 12, b"hello")]
-        {
+        for header in [
+            Header::batch(7, 2, 900),
+            Header::remove(RecordId(9)),
+            Header::lost(RecordId(9), 5, 128),
+            Header::data(RecordId(1 << 40), 12, b"hello"),
+        ] {
             let mut bytes = Vec::new();
             header.encode(Secret(5), &mut bytes);
             assert_eq!(bytes.len(), HEADER_BYTES);

@@ -1,11 +1,15 @@
 //! Where everything lies: records, their chunks, and the segments that hold them.
 
 use super::device::in_blocks;
-use super::frame::{HEADER_BYTES, Header, PREAMBLE_BYTES};
+use super::frame::{HEADER_BYTES, Header, Kind, PREAMBLE_BYTES};
 use longwire_proto::service::RecordId;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Where a chunk is whose data were lost when they were to be moved: no data are where a segment begins.
+const NOWHERE: u32 = 0;
 
 /// A part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +28,15 @@ impl Chunk {
         self.offset + u64::from(self.length)
     }
 
-    /// Bytes that it takes in its segment.
+    /// Nothing is left of it but that it was there.
+    pub(super) fn is_lost(&self) -> bool {
+        self.at == NOWHERE
+    }
+
+    /// Bytes that it takes in its segment, and its header in the listing.
     fn bytes(&self) -> u64 {
-        u64::from(self.length) + HEADER_BYTES as u64
+        let data = if self.is_lost() { 0 } else { u64::from(self.length) };
+        data + 2 * HEADER_BYTES as u64
     }
 }
 
@@ -48,8 +58,11 @@ impl Record {
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) file: Arc<File>,
+    pub(super) path: PathBuf,
     /// Its length in bytes.
     pub(super) bytes: u64,
+    /// Its entries, marks included.
+    pub(super) entries: u64,
     /// Bytes of entries that still count.
     pub(super) live: u64,
 }
@@ -62,8 +75,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    pub(super) fn add_segment(&mut self, number: u32, file: Arc<File>) {
-        let segment = Segment { file, bytes: PREAMBLE_BYTES as u64, live: 0 };
+    pub(super) fn add_segment(&mut self, number: u32, path: PathBuf, file: Arc<File>) {
+        let segment = Segment { file, path, bytes: PREAMBLE_BYTES as u64, entries: 0, live: 0 };
         self.segments.insert(number, segment);
     }
 
@@ -87,6 +100,22 @@ impl Index {
         }
     }
 
+    /// A chunk that was durable is damaged or missing: it is known, unless there is a copy of it.
+    pub(super) fn add_harmed(&mut self, record: RecordId, chunk: Chunk) -> bool {
+        let there = self.records.get(&record).is_some_and(|found| {
+            found.chunks.binary_search_by_key(&chunk.offset, |other| other.offset).is_ok()
+        });
+        if !there {
+            self.add(record, chunk);
+        }
+        !there
+    }
+
+    /// True if this chunk counts.
+    pub(super) fn has(&self, record: RecordId, chunk: &Chunk) -> bool {
+        self.records.get(&record).is_some_and(|found| found.chunks.contains(chunk))
+    }
+
     /// A record is gone; false: there was none.
     pub(super) fn remove(&mut self, record: RecordId) -> bool {
         let Some(gone) = self.records.remove(&record) else { return false };
@@ -94,14 +123,6 @@ impl Index {
             self.kill(chunk);
         }
         true
-    }
-
-    /// A chunk is given up: its record has a gap from now on.
-    pub(super) fn give_up(&mut self, record: RecordId, chunk: &Chunk) {
-        if let Some(found) = self.records.get_mut(&record) {
-            found.chunks.retain(|other| other != chunk);
-            self.kill(chunk);
-        }
     }
 
     fn kill(&mut self, chunk: &Chunk) {
@@ -116,10 +137,12 @@ impl Index {
         (self.segments.len() > 1).then_some((*number, segment))
     }
 
-    /// Bytes of all segments in whole blocks, and bytes in them that still count.
+    /// Bytes of all segments in whole blocks and of their listings, and bytes in them that still count. A listing is so short
+    /// that what is left of its last block is as much as all of it: no moving brings that back.
     pub(super) fn totals(&self) -> (u64, u64) {
         let sum = |total: (u64, u64), segment: &Segment| {
-            (total.0 + in_blocks(segment.bytes), total.1 + segment.live)
+            let listing = PREAMBLE_BYTES as u64 + segment.entries * HEADER_BYTES as u64;
+            (total.0 + in_blocks(segment.bytes) + listing, total.1 + segment.live)
         };
         self.segments.values().fold((0, 0), sum)
     }
@@ -143,5 +166,10 @@ impl Index {
 
 /// The entry with this header whose data begin at `at`.
 pub(super) fn chunk_of(header: &Header, segment: u32, at: u32) -> Chunk {
-    Chunk { offset: header.offset, length: header.length, data_crc: header.data_crc, segment, at }
+    match header.kind {
+        Kind::Lost => {
+            Chunk { offset: header.offset, length: header.data_crc, data_crc: 0, segment, at: NOWHERE }
+        }
+        _ => Chunk { offset: header.offset, length: header.length, data_crc: header.data_crc, segment, at },
+    }
 }

@@ -1,8 +1,9 @@
 //! The durable store: a log of records in segment files, with an index in memory.
 //!
 //! ```text
-//!   00000007.log   preamble | batch | data | data | remove | batch | data ..
-//!   00000008.log   preamble | batch | ..                            <- written at its end, one sync a batch
+//!   00000007.log       preamble | batch | data | data | remove | batch | data ..
+//!   00000008.log       preamble | batch | ..                    <- written at its end, one sync a batch
+//!   00000008.listing   the headers of it once more              <- written when they are durable (see [`listing`])
 //! ```
 //!
 //! A batch is written with one call and made durable with one sync. Once it is, the mark of the next follows without a
@@ -11,8 +12,9 @@
 //! old one is moved when more than half of all is waste. Because they go in order, a removal is never forgotten before
 //! what it removes.
 //!
-//! Opening reads headers only (see [`scan`]). Each entry stands for itself: one that is damaged takes no other with it;
-//! it is set aside and told (see [`quarantine`]).
+//! Opening reads headers only (see [`scan`]), and changes no byte of what is there; what is not understood is refused (see
+//! [`opening`]). Each entry stands for itself: one that is damaged takes no other with it; it is set aside and told (see
+//! [`quarantine`]). What is missing is known to be: by the listing of its segment, whose; by the count in each mark, how many.
 //!
 //! **A full device.** A reserve file is put aside while there is room. It is more than a segment is long, and is let go
 //! for three things: to move what counts out of the oldest segment, which frees at least as much again; to remove; and for
@@ -22,25 +24,37 @@
 //! Units: bytes. Limits: a segment is 64 MiB, or a 32nd of the room that a small device has for the store; the reserve is
 //! a segment and a half; 128 KiB an entry, about 100 bytes of memory a record and 24 a chunk.
 
+mod check;
 mod device;
 mod frame;
 mod index;
+mod listing;
+mod opening;
 mod quarantine;
 mod scan;
+mod scrub;
 
+pub use check::{Checked, Progress, Repaired, check, repair};
+pub use frame::FORMAT;
+pub use opening::OpenError;
 pub use quarantine::{Damage, Harm, Quarantine};
+pub(crate) use scrub::{Pace, Scrub};
 
 use super::backend::{Backend, Reader, Refusal, Write};
+use crate::private;
 use bytes::{Bytes, BytesMut};
 use device::Device;
-use frame::{DATA_BYTES_MAX, HEADER_BYTES, Header, Kind, PREAMBLE_BYTES, Secret};
+use frame::{DATA_BYTES_MAX, HEADER_BYTES, Header, Kind, Made, PREAMBLE_BYTES, Secret};
 use index::{Chunk, Index, chunk_of};
+use listing::Listing;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::{RecordId, StorageFailure};
+use rustix::fs::Advice;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, IoSlice};
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -60,15 +74,24 @@ const COPY_BYTES_MAX: usize = 4096;
 /// A segment without entries: its beginning and a mark.
 const SEGMENT_EMPTY_BYTES: u64 = (PREAMBLE_BYTES + HEADER_BYTES) as u64;
 
+/// How the names of segments end.
+const SEGMENT_ENDING: &str = "log";
+
 /// What opening met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
-    /// Records found.
+    /// Records found, those that are damaged or missing included, as far as they are known.
     pub records: usize,
     /// Bytes behind the last whole entry: what a crash tore; never acknowledged.
     pub torn_bytes: u64,
-    /// Places that were damaged. What is behind them was found.
+    /// Places that were damaged, and files that have no place. What is behind them was found.
     pub damaged: u64,
+    /// Records of which something is known to be damaged or missing; each is told.
+    pub harmed: u64,
+    /// Records that are missing, and nothing says whose they were.
+    pub unnamed: u64,
+    /// Places that were damaged and are told in no words any more: there were too many.
+    pub untold: u64,
 }
 
 /// The store.
@@ -85,6 +108,10 @@ pub struct Log {
     batch: u64,
     /// The active segment ends with the mark of the next batch.
     marked: bool,
+    /// The listing of the active segment; none: it could not be written.
+    listing: Option<Listing>,
+    /// Records that are missing, and nothing says whose they were: marks count them, too.
+    unnamed: u64,
     /// The active segment may have bytes of a write that failed.
     spoilt: bool,
     /// Bytes of the reserve that are there: an opening on a device that seemed smaller or larger has put aside less or more
@@ -96,7 +123,15 @@ pub struct Log {
     segment_bytes: u64,
 }
 
-fn lock(index: &Mutex<Index>) -> MutexGuard<'_, Index> {
+/// Takes the lock of a store, which no other process may have.
+fn lock_file(file: &File) -> Result<(), OpenError> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => OpenError::InUse,
+        TryLockError::Error(error) => error.into(),
+    })
+}
+
+fn lock_index(index: &Mutex<Index>) -> MutexGuard<'_, Index> {
     index.lock().expect("no thread panics while it has the index")
 }
 
@@ -104,34 +139,50 @@ impl Log {
     /// Opens a store, or makes one in a folder that is missing or empty.
     ///
     /// # Errors
-    /// The folder cannot be made or read, or another process has it.
-    pub fn open(folder: &Path) -> io::Result<(Self, Opened)> {
-        fs::create_dir_all(folder)?;
+    /// It is not a store of this format, the folder cannot be made or read, or another process has it. No byte of it was
+    /// changed.
+    pub fn open(folder: &Path) -> Result<(Self, Opened), OpenError> {
+        private::make_folder(folder)?;
         Log::open_on(folder, Device::new(folder))
     }
 
-    fn open_on(folder: &Path, device: Device) -> io::Result<(Self, Opened)> {
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(folder.join("lock"))?;
-        lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "another node has it open"))?;
-        let mut index = Index::default();
-        let mut met = scan::Met::default();
-        let files = segments(folder)?;
-        let secret = scan::secret(&lock, &files).unwrap_or_else(|| Secret(super::random_u64()));
-        lock.write_all_at(&secret.preamble(), 0)?;
-        lock.sync_all()?;
-        let quarantine = Arc::new(Quarantine::new(folder));
-        for (number, file) in &files {
-            let is_last = Some(number) == files.last().map(|(last, _)| last);
-            let segment = scan::Segment { number: *number, file, is_last };
-            scan::scan(&mut index, segment, secret, &quarantine, &mut met)?;
+    fn open_on(folder: &Path, device: Device) -> Result<(Self, Opened), OpenError> {
+        // Before anything is made.
+        opening::look(folder)?;
+        let lock =
+            private::file().create(true).truncate(false).read(true).write(true).open(folder.join("lock"))?;
+        lock_file(&lock)?;
+        let (names, known) = opening::look(folder)?;
+        // An earlier version let everybody read it.
+        private::close(folder)?;
+        private::close(&folder.join("lock"))?;
+        names.close()?;
+        let secret = known.unwrap_or_else(|| Secret(super::random_u64()));
+        let (preamble, mut there) = (secret.preamble(Made::Segment), [0; PREAMBLE_BYTES]);
+        if lock.read_exact_at(&mut there, 0).is_err() || there != preamble[..] {
+            lock.write_all_at(&preamble, 0)?;
+            lock.sync_all()?;
         }
-        let opened =
-            Opened { records: index.records.len(), torn_bytes: met.torn_bytes, damaged: met.damaged };
+        let quarantine = Arc::new(Quarantine::new(folder));
+        let mut parts = opening::parts(&names, secret)?;
+        let strays = parts.strays.len() as u64;
+        parts.put_away(&quarantine)?;
+        let mut last = names.last();
+        parts.rename(folder, &mut last)?;
+        // A listing that cannot be written is missed only if its segment is damaged before the next opening.
+        let mend = |number, entries: &[listing::Placed]| {
+            drop(listing::write(&device, folder, number, secret, entries))
+        };
+        let opening::Found { index, met, empty } = opening::read(parts, secret, &quarantine, mend)?;
+        let harmed = met.harmed.len() as u64;
+        let opened = Opened {
+            records: index.records.len(),
+            torn_bytes: met.torn_bytes,
+            damaged: met.damaged + harmed + strays,
+            harmed,
+            unnamed: met.unnamed,
+            untold: 0,
+        };
         let room = device.free().saturating_add(device.own());
         let mut log = Log {
             folder: folder.to_owned(),
@@ -140,19 +191,29 @@ impl Log {
             index: Arc::new(Mutex::new(index)),
             quarantine,
             secret,
-            active: files.last().map_or(0, |(number, _)| *number),
+            active: last,
             batch: met.batch,
             marked: false,
+            listing: None,
+            unnamed: met.unnamed,
             spoilt: false,
             aside: 0,
             short: false,
             segment_bytes: (room / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES),
         };
+        for (record, _) in met.harmed {
+            log.quarantine.record(&log.index, record);
+        }
+        for number in empty {
+            let segment = lock_index(&log.index).segments.remove(&number);
+            segment.into_iter().for_each(|segment| drop(log.remove_segment(number, &segment.path)));
+        }
+        names.parts.iter().for_each(|part| drop(fs::remove_file(part)));
         log.aside = fs::metadata(log.reserve_path()).map_or(0, |about| about.len());
         if let Err(error) = log.begin_segment() {
             // A full device: what was put aside is enough to open it and to remove.
             if !is_full(&error) || log.aside == 0 {
-                return Err(error);
+                return Err(error.into());
             }
             log.release_reserve();
             log.begin_segment()?;
@@ -167,52 +228,79 @@ impl Log {
         &self.quarantine
     }
 
+    /// Reads all that is stored, over and over, slowly.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn scrub(&self, pace: Pace) -> io::Result<Scrub> {
+        Scrub::start(self.log_reader(), pace)
+    }
+
     fn log_reader(&self) -> LogReader {
         LogReader { index: self.index.clone(), quarantine: self.quarantine.clone() }
     }
 
     /// Bytes of all files, and bytes in them that still count.
     pub fn totals(&self) -> (u64, u64) {
-        lock(&self.index).totals()
+        lock_index(&self.index).totals()
     }
 
     fn begin_segment(&mut self) -> io::Result<()> {
         let number = self.active + 1;
         let path = segment_path(&self.folder, number);
-        let file = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(&path)?;
+        let file = private::file().create_new(true).read(true).write(true).open(&path)?;
         let made = self
             .device
-            .append(&file, 0, &mut [IoSlice::new(&self.secret.preamble())])
-            .and_then(|()| file.sync_all())
-            .and_then(|()| File::open(&self.folder)?.sync_all());
+            .append(&file, 0, &mut [IoSlice::new(&self.secret.preamble(Made::Segment))])
+            .and_then(|()| file.sync_all());
         if let Err(error) = made {
             let _ = fs::remove_file(&path);
             return Err(error);
         }
-        lock(&self.index).add_segment(number, Arc::new(file));
+        self.listing = Listing::begin(&self.device, &self.folder, number, self.secret).ok();
+        if let Err(error) = File::open(&self.folder).and_then(|folder| folder.sync_all()) {
+            let _ = self.remove_segment(number, &path);
+            return Err(error);
+        }
+        lock_index(&self.index).add_segment(number, path, Arc::new(file));
         self.active = number;
         self.spoilt = false;
-        self.mark();
+        self.mark(&[]);
         Ok(())
     }
 
-    /// Begins the next batch: everything before it is durable. That the mark itself is not does no harm.
-    fn mark(&mut self) {
-        let (file, at) = self.end();
-        let mut mark = Vec::with_capacity(HEADER_BYTES);
-        Header::batch(self.batch + 1).encode(self.secret, &mut mark);
-        self.marked = self.device.append(&file, at, &mut [IoSlice::new(&mark)]).is_ok();
+    /// Begins the next batch: everything before it is durable. That the mark itself is not does no harm. The headers of what
+    /// is durable now are listed before it.
+    fn mark(&mut self, headers: &[u8]) {
+        let (file, at, records) = {
+            let index = lock_index(&self.index);
+            let segment = &index.segments[&self.active];
+            (segment.file.clone(), segment.bytes, index.records.len() as u64 + self.unnamed)
+        };
+        let mark = Header::batch(self.batch + 1, self.active, records);
+        let mut listed = Vec::with_capacity(headers.len() + HEADER_BYTES);
+        listed.extend_from_slice(headers);
+        let mut out = Vec::with_capacity(HEADER_BYTES);
+        mark.encode(self.secret, &mut out);
+        self.marked = self.device.append(&file, at, &mut [IoSlice::new(&out)]).is_ok();
         if self.marked {
             self.batch += 1;
-            let mut index = lock(&self.index);
-            index.segments.get_mut(&self.active).expect("the active segment is there").bytes +=
-                mark.len() as u64;
+            let mut index = lock_index(&self.index);
+            let segment = index.segments.get_mut(&self.active).expect("the active segment is there");
+            segment.bytes += out.len() as u64;
+            segment.entries += 1;
+            listing::placed(mark, at).encode(self.secret, &mut listed);
+        }
+        if let Some(listing) = &mut self.listing
+            && listing.add(&self.device, &listed).is_err()
+        {
+            self.listing = None;
         }
     }
 
     /// The active segment's file, and where it ends.
     fn end(&self) -> (Arc<File>, u64) {
-        let index = lock(&self.index);
+        let index = lock_index(&self.index);
         let segment = &index.segments[&self.active];
         (segment.file.clone(), segment.bytes)
     }
@@ -259,35 +347,46 @@ impl Log {
 
     /// Removes the oldest segments as long as nothing in them counts.
     fn drop_dead(&mut self) {
-        let mut index = lock(&self.index);
+        let mut index = lock_index(&self.index);
         while let Some((number, segment)) = index.oldest()
             && segment.live == 0
             && number != self.active
         {
-            if fs::remove_file(segment_path(&self.folder, number)).is_err() {
+            if self.remove_segment(number, &segment.path).is_err() {
                 return;
             }
             index.segments.remove(&number);
         }
     }
 
-    /// Writes a batch at the end of the active segment and syncs it.
-    fn commit(&mut self, batch: &[Write]) -> io::Result<()> {
+    /// Removes a segment and its listing.
+    fn remove_segment(&self, number: u32, path: &Path) -> io::Result<()> {
+        self.quarantine.remove_segment(number, path)?;
+        match fs::remove_file(listing::path(&self.folder, number)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// Writes a batch at the end of the active segment and syncs it, with what is known to be lost.
+    fn commit(&mut self, batch: &[Write], lost: &[Header]) -> io::Result<()> {
         if !self.marked {
-            self.mark();
+            self.mark(&[]);
         }
         let (file, start) = self.end();
-        let composed = Composed::new(batch, self.secret, start);
+        let composed = Composed::new(batch, lost, self.secret, start);
         let written = composed.write(&self.device, &file, start).and_then(|()| file.sync_data());
         if let Err(error) = written {
             // Nothing of it may come back at the next start.
             self.spoilt = file.set_len(start).is_err() || file.sync_all().is_err();
             return Err(error);
         }
-        let mut index = lock(&self.index);
+        let mut index = lock_index(&self.index);
         for (header, at) in &composed.entries {
             match header.kind {
-                Kind::Data => index.add(header.record, chunk_of(header, self.active, *at as u32)),
+                Kind::Data | Kind::Lost => {
+                    index.add(header.record, chunk_of(header, self.active, *at as u32));
+                }
                 Kind::Remove => {
                     index.remove(header.record);
                     self.quarantine.forget(header.record);
@@ -297,27 +396,28 @@ impl Log {
         }
         let segment = index.segments.get_mut(&self.active).expect("the active segment is there");
         segment.bytes = start + composed.bytes;
+        segment.entries += composed.entries.len() as u64;
         drop(index);
-        self.mark();
+        self.mark(&composed.headers);
         Ok(())
     }
 
-    fn commit_in_place(&mut self, batch: &[Write]) -> io::Result<()> {
-        let bytes = lock(&self.index).segments[&self.active].bytes;
+    fn commit_in_place(&mut self, batch: &[Write], lost: &[Header]) -> io::Result<()> {
+        let bytes = lock_index(&self.index).segments[&self.active].bytes;
         let full = bytes > SEGMENT_EMPTY_BYTES && bytes + entries_bytes(batch) > self.segment_bytes;
         if full || self.spoilt {
             self.begin_segment()?;
         }
-        self.commit(batch)
+        self.commit(batch, lost)
     }
 
     /// Commits; where there is no space, from the reserve.
-    fn commit_in_need(&mut self, batch: &[Write]) -> io::Result<()> {
-        match self.commit_in_place(batch) {
+    fn commit_in_need(&mut self, batch: &[Write], lost: &[Header]) -> io::Result<()> {
+        match self.commit_in_place(batch, lost) {
             Err(error) if is_full(&error) && self.aside > 0 => {
                 self.short = true;
                 self.release_reserve();
-                self.commit_in_place(batch)
+                self.commit_in_place(batch, lost)
             }
             done => done,
         }
@@ -328,12 +428,12 @@ impl Log {
         self.short = true;
         let is_note =
             |write: &Write| !matches!(write, Write::Append { data, .. } if data.len() > NOTE_BYTES_MAX);
-        let left = self.segment_bytes + self.spare_bytes() / 4 * 3 + entries_bytes(batch);
+        let left = self.segment_bytes + self.spare_bytes() / 8 * 5 + entries_bytes(batch);
         let all = batch.iter().all(is_note) && self.free_in_need() >= left;
         let kept: Vec<Write> =
             batch.iter().filter(|write| all || matches!(write, Write::Remove { .. })).cloned().collect();
         if !kept.is_empty() {
-            self.commit_in_need(&kept).map_err(|_| Refusal::Device)?;
+            self.commit_in_need(&kept, &[]).map_err(|_| Refusal::Device)?;
             self.drop_dead();
         }
         if all { Ok(()) } else { Err(Refusal::Full) }
@@ -341,12 +441,12 @@ impl Log {
 
     /// What is to be moved next: the oldest segment, if there is too much waste.
     fn wasteful(&self) -> Option<u32> {
-        let index = lock(&self.index);
+        let index = lock_index(&self.index);
         let (total, live) = index.totals();
         let tolerated =
             if self.short { self.segment_bytes.max(total / SEGMENTS) } else { live + 2 * self.segment_bytes };
         let (number, oldest) = index.oldest()?;
-        let too_much = number != self.active && total - live > tolerated;
+        let too_much = number != self.active && total.saturating_sub(live) > tolerated;
         // All of it or nothing: a part that was moved frees nothing, and has taken what removals need. With one step it is
         // either, by itself.
         let at_once = oldest.live <= self.step_bytes();
@@ -362,22 +462,23 @@ impl Log {
     /// Moves some of what counts out of the oldest segment, if there is too much waste.
     fn move_some(&mut self) -> bool {
         let Some(number) = self.wasteful() else { return false };
-        let moved = lock(&self.index).chunks_in(number, self.step_bytes());
+        let moved = lock_index(&self.index).chunks_in(number, self.step_bytes());
         let reader = self.log_reader();
-        let mut copies = Vec::new();
+        let (mut copies, mut lost) = (Vec::new(), Vec::new());
         for (record, chunk) in moved {
             match reader.chunk(&chunk) {
                 Ok(data) => copies.push(Write::Append { record, offset: chunk.offset, data }),
                 Err(StorageFailure::Damaged) => {
                     // Its segment can go; whoever reads the record will miss the chunk.
                     self.quarantine.record(&self.index, record);
-                    lock(&self.index).give_up(record, &chunk);
+                    lost.push(Header::lost(record, chunk.offset, chunk.length));
                 }
                 // Gone meanwhile, or perhaps readable another time.
                 Err(StorageFailure::Missing | StorageFailure::Device) => {}
             }
         }
-        let moved = !copies.is_empty() && self.commit_in_need(&copies).is_ok();
+        let some = !copies.is_empty() || !lost.is_empty();
+        let moved = some && self.commit_in_need(&copies, &lost).is_ok();
         self.drop_dead();
         moved
     }
@@ -385,11 +486,11 @@ impl Log {
 
 impl Backend for Log {
     fn list(&mut self) -> Vec<(RecordId, u64)> {
-        lock(&self.index).records.iter().map(|(id, record)| (*id, record.length())).collect()
+        lock_index(&self.index).records.iter().map(|(id, record)| (*id, record.length())).collect()
     }
 
     fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
-        let needed = if self.short { without_vain(&lock(&self.index), batch) } else { batch.into() };
+        let needed = if self.short { without_vain(&lock_index(&self.index), batch) } else { batch.into() };
         let batch = &needed[..];
         if self.short && batch.is_empty() {
             return Ok(());
@@ -398,7 +499,7 @@ impl Backend for Log {
         if brings && !self.reserve() {
             return self.write_on_full(batch);
         }
-        match self.commit_in_place(batch) {
+        match self.commit_in_place(batch, &[]) {
             Ok(()) => {
                 self.drop_dead();
                 Ok(())
@@ -432,22 +533,7 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 fn segment_path(folder: &Path, number: u32) -> PathBuf {
-    folder.join(format!("{number:08}.log"))
-}
-
-/// All segments, oldest first.
-fn segments(folder: &Path) -> io::Result<Vec<(u32, Arc<File>)>> {
-    let mut numbers = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let name = entry?.file_name();
-        numbers.extend(name.to_str().and_then(|name| name.strip_suffix(".log")?.parse::<u32>().ok()));
-    }
-    numbers.sort_unstable();
-    let open = |number: u32| {
-        let file = OpenOptions::new().read(true).write(true).open(segment_path(folder, number))?;
-        Ok((number, Arc::new(file)))
-    };
-    numbers.into_iter().map(open).collect()
+    folder.join(format!("{number:08}.{SEGMENT_ENDING}"))
 }
 
 /// A batch without the removals of what is not there: whoever is refused has none of it removed at the cost of the reserve.
@@ -477,6 +563,8 @@ fn entries_bytes(batch: &[Write]) -> u64 {
 struct Composed<'a> {
     /// Headers and short data.
     small: Vec<u8>,
+    /// The headers alone.
+    headers: Vec<u8>,
     /// What is written one after the other: a range of `small`, or data where they are.
     parts: Vec<Part<'a>>,
     entries: Vec<(Header, u64)>,
@@ -489,8 +577,17 @@ enum Part<'a> {
 }
 
 impl<'a> Composed<'a> {
-    fn new(batch: &'a [Write], secret: Secret, start: u64) -> Self {
-        let mut composed = Composed { small: Vec::new(), parts: Vec::new(), entries: Vec::new(), bytes: 0 };
+    fn new(batch: &'a [Write], lost: &[Header], secret: Secret, start: u64) -> Self {
+        let mut composed = Composed {
+            small: Vec::new(),
+            headers: Vec::with_capacity(batch.len() * HEADER_BYTES),
+            parts: Vec::new(),
+            entries: Vec::with_capacity(batch.len()),
+            bytes: 0,
+        };
+        for header in lost {
+            composed.put(*header, secret, &[], start);
+        }
         for write in batch {
             match write {
                 Write::Remove { record } => composed.put(Header::remove(*record), secret, &[], start),
@@ -509,6 +606,7 @@ impl<'a> Composed<'a> {
     fn put(&mut self, header: Header, secret: Secret, data: &'a [u8], start: u64) {
         let from = self.small.len();
         header.encode(secret, &mut self.small);
+        self.headers.extend_from_slice(&self.small[from..]);
         self.bytes += HEADER_BYTES as u64;
         self.entries.push((header, start + self.bytes));
         self.bytes += data.len() as u64;
@@ -542,10 +640,23 @@ struct LogReader {
 }
 
 impl LogReader {
+    /// Lets the system read a chunk from the device, and not from memory, as far as it can.
+    fn forget(&self, chunk: &Chunk) {
+        let file = lock_index(&self.index).segments.get(&chunk.segment).map(|segment| segment.file.clone());
+        if let Some(file) = file
+            && let Some(length) = NonZeroU64::new(u64::from(chunk.length))
+        {
+            let _ = rustix::fs::fadvise(&file, u64::from(chunk.at), Some(length), Advice::DontNeed);
+        }
+    }
+
     /// The data of a chunk, checked.
     fn chunk(&self, chunk: &Chunk) -> Result<Bytes, StorageFailure> {
+        if chunk.is_lost() {
+            return Err(StorageFailure::Damaged);
+        }
         let file = {
-            let index = lock(&self.index);
+            let index = lock_index(&self.index);
             index.segments.get(&chunk.segment).map(|segment| segment.file.clone())
         };
         // The chunk has moved, or its record is gone.
@@ -566,7 +677,7 @@ impl LogReader {
         offset: u64,
         length: u32,
     ) -> Result<(Vec<Chunk>, u64), StorageFailure> {
-        let index = lock(&self.index);
+        let index = lock_index(&self.index);
         let found = index.records.get(&record).ok_or(StorageFailure::Missing)?;
         let end = offset.saturating_add(u64::from(length)).min(found.length());
         let first = found.chunks.partition_point(|chunk| chunk.end() <= offset);
@@ -598,7 +709,7 @@ impl LogReader {
 
 impl Reader for LogReader {
     fn length(&self, record: RecordId) -> Option<u64> {
-        lock(&self.index).records.get(&record).map(index::Record::length)
+        lock_index(&self.index).records.get(&record).map(index::Record::length)
     }
 
     fn read(&self, record: RecordId, offset: u64, length: u32) -> Result<Bytes, StorageFailure> {

@@ -3,18 +3,22 @@
 //! ```text
 //!   damaged/00000007-record-10000000002a     the entries of a record, as they lie in their segments
 //!   damaged/00000007-bytes-1048576           what stands where an entry's header should be
+//!   damaged/00000007.log                     a whole file: one of a name or number too many, or a segment at its end
+//!                                            of which something damaged had no space here
 //!   damaged/list.jsonl                       one line each: where, why, and what was kept
 //! ```
 //!
-//! Units: bytes. Limits: 64 MiB and 1,024 files are kept, and 1 MiB of lines; damage beyond that is told and not kept.
+//! Units: bytes. Limits: copies take 64 MiB in 1,024 files, and lines 16 MiB; damage beyond that is told and not copied. A
+//! segment with such damage comes here as it is, when it would have gone: it takes no more space than before.
 
 use super::frame::{HEADER_BYTES, PREAMBLE_BYTES};
 use super::index::{Chunk, Index};
+use crate::private;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::RecordId;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -22,9 +26,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 const KEPT_BYTES_MAX: u64 = 64 << 20;
 const KEPT_FILES_MAX: usize = 1024;
-const LINES_BYTES_MAX: u64 = 1 << 20;
+const LINES_BYTES_MAX: u64 = 16 << 20;
 /// Damage that is remembered until somebody listens.
-const WAITING_MAX: usize = 1024;
+const WAITING_MAX: usize = 4096;
+/// Files of one name that get a number.
+const NUMBERS_MAX: u32 = 1000;
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -36,8 +42,14 @@ pub enum Harm {
     Header,
     /// The checksum of an entry's data does not fit.
     Data,
-    /// The device cannot read an entry, or its file is too short.
+    /// The device cannot read an entry.
     Unreadable,
+    /// Bytes that were durable are not there: the file is gone, or too short.
+    Missing,
+    /// Records are not there, and nothing says whose they were: so many, by the count that each batch has.
+    Unnamed,
+    /// A file that is there twice, or under the name of another.
+    Stray,
     /// An entry in the middle of a record is missing.
     Gap,
 }
@@ -53,7 +65,7 @@ pub struct Damage {
     pub file: String,
     /// Where in the file, bytes.
     pub at: u64,
-    /// How much, bytes.
+    /// How much, bytes; of what is unnamed, how many records.
     pub bytes: u64,
     /// Where it is kept now; none: there was no space, or it cannot be read at all.
     pub kept: Option<PathBuf>,
@@ -66,7 +78,12 @@ impl core::fmt::Display for Damage {
             Harm::Header => "the header of an entry is damaged",
             Harm::Data => "data do not fit their checksum",
             Harm::Unreadable => "data cannot be read",
+            Harm::Missing => "what was stored is missing",
             Harm::Gap => "data are missing in the middle of a record",
+            Harm::Stray => "a file that is there twice, or under the name of another",
+            Harm::Unnamed => {
+                return write!(f, "{} records are missing, and nothing says whose they were", self.bytes);
+            }
         };
         write!(f, "{what}: {} bytes at {} of {}", self.bytes, self.at, self.file)?;
         if let Some(record) = self.record {
@@ -85,6 +102,8 @@ type Listener = Box<dyn Fn(Damage) + Send>;
 /// The place for what is damaged.
 pub struct Quarantine {
     folder: PathBuf,
+    /// Nothing is changed: damage is told, and that is all.
+    only_tells: bool,
     state: Mutex<State>,
 }
 
@@ -95,6 +114,10 @@ struct State {
     kept_bytes: u64,
     kept_files: usize,
     waiting: Vec<Damage>,
+    /// Damage that was too much to be remembered until somebody listens.
+    forgotten: u64,
+    /// Segments with damage that is not kept anywhere else.
+    unkept: BTreeSet<u32>,
     listener: Option<Listener>,
 }
 
@@ -114,62 +137,138 @@ impl Quarantine {
             state.kept_bytes += about.len();
             state.kept_files += 1;
         }
-        Quarantine { folder, state: Mutex::new(state) }
+        Quarantine { folder, only_tells: false, state: Mutex::new(state) }
     }
 
-    /// Tells of all damage from now on, and of what was met so far.
-    pub fn listen(&self, listener: impl Fn(Damage) + Send + 'static) {
+    /// One that makes nothing, and only tells.
+    pub(super) fn that_only_tells(store: &Path) -> Self {
+        Quarantine { only_tells: true, ..Quarantine::new(store) }
+    }
+
+    /// Tells of all damage from now on, and of what was met so far; of how much of that it can tell no more.
+    pub fn listen(&self, listener: impl Fn(Damage) + Send + 'static) -> u64 {
         let mut state = self.lock();
         state.waiting.drain(..).for_each(&listener);
         state.listener = Some(Box::new(listener));
+        state.forgotten
     }
 
-    /// A stretch of a segment holds nothing that makes sense.
+    /// A stretch of a segment holds nothing that makes sense, or is not there.
     pub(super) fn stretch(&self, harm: Harm, segment: u32, file: &File, from: u64, to: u64) {
         let mut state = self.lock();
-        let kept = state.room(to - from).then(|| {
-            let path = self.folder.join(format!("{segment:08}-bytes-{from}"));
-            self.keep(&mut state, &path, |out| copy(file, from, to, out)).map(|()| path)
-        });
-        let kept = kept.and_then(Result::ok);
+        let name = format!("{segment:08}-bytes-{from}");
+        let kept = match harm {
+            Harm::Missing => Kept::default(),
+            _ => self.keep(&mut state, &name, to - from, |out| copy(file, from, to, out)),
+        };
+        if kept.path.is_none() && harm != Harm::Missing {
+            state.unkept.insert(segment);
+        }
         let file = segment_name(segment);
-        self.tell(&mut state, Damage { harm, record: None, file, at: from, bytes: to - from, kept });
+        self.tell(
+            &mut state,
+            Damage { harm, record: None, file, at: from, bytes: to - from, kept: kept.path },
+            kept.before,
+        );
+    }
+
+    /// So many records are missing, and nothing says which.
+    pub(super) fn unnamed(&self, records: u64) {
+        let mut state = self.lock();
+        let damage = Damage {
+            harm: Harm::Unnamed,
+            record: None,
+            file: String::new(),
+            at: 0,
+            bytes: records,
+            kept: None,
+        };
+        self.tell(&mut state, damage, false);
+    }
+
+    /// A file that has no place in the store is put away, as it is; where it is then.
+    pub(super) fn stray(&self, path: &Path) -> io::Result<Option<PathBuf>> {
+        let bytes = fs::metadata(path)?.len();
+        let kept = if self.only_tells { None } else { Some(self.put_away(path)?) };
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let damage = Damage { harm: Harm::Stray, record: None, file, at: 0, bytes, kept: kept.clone() };
+        self.tell(&mut self.lock(), damage, false);
+        Ok(kept)
+    }
+
+    /// Removes a segment that is no longer needed, or puts it away: damage of it may be kept nowhere else.
+    pub(super) fn remove_segment(&self, segment: u32, path: &Path) -> io::Result<()> {
+        let removed = match self.lock().unkept.contains(&segment) {
+            true => self.put_away(path).map(drop),
+            false => fs::remove_file(path),
+        };
+        match removed {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn put_away(&self, path: &Path) -> io::Result<PathBuf> {
+        private::make_folder(&self.folder)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        for number in 1..NUMBERS_MAX {
+            let to = self.folder.join(numbered(&name, number));
+            match fs::hard_link(path, &to) {
+                Ok(()) => {
+                    fs::remove_file(path)?;
+                    return Ok(to);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // A file system without links.
+                Err(_) if !to.exists() && path.exists() => return fs::rename(path, &to).map(|()| to),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     /// A part of a record is damaged. All of the record is set aside, once; or as much as there is space for.
     pub(super) fn record(&self, index: &Mutex<Index>, record: RecordId) {
-        let chunks = chunks(&super::lock(index), record);
+        let chunks = chunks(&super::lock_index(index), record);
         let mut state = self.lock();
         let Some((first, _)) = chunks.first() else { return };
-        if !state.told.insert(record) {
+        if state.told.contains(&record) {
             return;
         }
-        let all: u64 = chunks.iter().map(|(chunk, _)| entry_bytes(chunk)).sum();
         let harmed = harmed(&chunks);
-        let wanted = |chunk: &Chunk, whole: bool| whole || harmed.iter().any(|(_, at)| at == chunk);
-        let whole = state.room(all);
-        let path = self.folder.join(format!("{:08}-record-{:x}", first.segment, record.0));
-        let some: u64 = chunks
-            .iter()
-            .filter(|(chunk, _)| wanted(chunk, whole))
-            .map(|(chunk, _)| entry_bytes(chunk))
-            .sum();
-        let kept = state.room(some).then(|| {
-            self.keep(&mut state, &path, |out| {
-                for (chunk, file) in chunks.iter().filter(|(chunk, _)| wanted(chunk, whole)) {
+        if harmed.is_empty() {
+            return;
+        }
+        state.told.insert(record);
+        let is_harmed = |chunk: &Chunk| harmed.iter().any(|(_, other)| other == chunk);
+        let wanted = |whole: bool| {
+            let some = chunks.iter().filter(move |(chunk, _)| whole || is_harmed(chunk));
+            some.map(|(chunk, file)| (chunk, file, there(chunk, file))).filter(|(_, _, bytes)| *bytes > 0)
+        };
+        let bytes = |whole| wanted(whole).map(|(_, _, bytes)| bytes).sum::<u64>();
+        let whole = state.room(bytes(true));
+        let name = format!("{:08}-record-{:x}", first.segment, record.0);
+        let kept = match bytes(whole) {
+            // Of what is not there nothing can be kept.
+            0 => Kept::default(),
+            bytes => self.keep(&mut state, &name, bytes, |out| {
+                for (chunk, file, bytes) in wanted(whole) {
                     let from = u64::from(chunk.at) - HEADER_BYTES as u64;
                     // What cannot be read is missing in the copy, and nothing else.
-                    let _ = copy(file, from, from + entry_bytes(chunk), out);
+                    let _ = copy(file, from, from + bytes, out);
                 }
                 Ok(())
-            })
-        });
-        let kept = kept.and_then(Result::ok).map(|()| path);
+            }),
+        };
         for (harm, chunk) in harmed {
+            if kept.path.is_none() {
+                state.unkept.insert(chunk.segment);
+            }
             let (file, bytes) = (segment_name(chunk.segment), u64::from(chunk.length));
             let at = u64::from(chunk.at);
-            let damage = Damage { harm, record: Some(record), file, at, bytes, kept: kept.clone() };
-            self.tell(&mut state, damage);
+            let kept_at = kept.path.clone();
+            let damage = Damage { harm, record: Some(record), file, at, bytes, kept: kept_at };
+            self.tell(&mut state, damage, kept.before);
         }
     }
 
@@ -182,14 +281,40 @@ impl Quarantine {
         self.state.lock().expect("no thread panics while it has the quarantine")
     }
 
+    /// Keeps a copy, if there is space and it is not there yet.
     fn keep(
         &self,
         state: &mut State,
+        name: &str,
+        bytes: u64,
+        fill: impl Fn(&mut File) -> io::Result<()>,
+    ) -> Kept {
+        if self.only_tells {
+            return Kept::default();
+        }
+        let kept = (1..NUMBERS_MAX).find_map(|number| {
+            let path = self.folder.join(numbered(name, number));
+            match fs::metadata(&path) {
+                Ok(about) if about.len() == bytes => Some(Kept { path: Some(path), before: true }),
+                // Other damage had this name: it stays.
+                Ok(_) => None,
+                Err(_) if !state.room(bytes) => Some(Kept::default()),
+                Err(_) => {
+                    Some(Kept { path: self.make(state, &path, &fill).ok().map(|()| path), before: false })
+                }
+            }
+        });
+        kept.unwrap_or_default()
+    }
+
+    fn make(
+        &self,
+        state: &mut State,
         path: &Path,
-        fill: impl FnOnce(&mut File) -> io::Result<()>,
+        fill: &impl Fn(&mut File) -> io::Result<()>,
     ) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let made = File::create(path).and_then(|mut out| {
+        private::make_folder(&self.folder)?;
+        let made = private::file().create_new(true).write(true).open(path).and_then(|mut out| {
             fill(&mut out)?;
             out.sync_all()?;
             out.metadata()
@@ -207,26 +332,43 @@ impl Quarantine {
         }
     }
 
-    fn tell(&self, state: &mut State, damage: Damage) {
-        if let Ok(line) = serde_json::to_string(&damage) {
+    /// Tells of damage; what was kept before has its line, too.
+    fn tell(&self, state: &mut State, damage: Damage, before: bool) {
+        if !before
+            && !self.only_tells
+            && let Ok(line) = serde_json::to_string(&damage)
+        {
             // Told it is in any case.
             let _ = self.note(&line);
         }
         match &state.listener {
             Some(listener) => listener(damage),
             None if state.waiting.len() < WAITING_MAX => state.waiting.push(damage),
-            None => {}
+            None => state.forgotten += 1,
         }
     }
 
     fn note(&self, line: &str) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let mut list = OpenOptions::new().create(true).append(true).open(self.folder.join("list.jsonl"))?;
+        private::make_folder(&self.folder)?;
+        let mut list = private::file().create(true).append(true).open(self.folder.join("list.jsonl"))?;
         if list.metadata()?.len() < LINES_BYTES_MAX {
             writeln!(list, "{line}")?;
         }
         Ok(())
     }
+}
+
+/// Where a copy is.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    path: Option<PathBuf>,
+    /// It was there already.
+    before: bool,
+}
+
+/// The first of a name is plain.
+fn numbered(name: &str, number: u32) -> String {
+    if number == 1 { name.to_owned() } else { format!("{name}-{number}") }
 }
 
 impl State {
@@ -239,14 +381,26 @@ fn segment_name(segment: u32) -> String {
     format!("{segment:08}.log")
 }
 
-/// Bytes of an entry with its header.
-fn entry_bytes(chunk: &Chunk) -> u64 {
-    HEADER_BYTES as u64 + u64::from(chunk.length)
+/// Bytes of an entry with its header, as far as its file has them.
+fn there(chunk: &Chunk, file: &File) -> u64 {
+    if chunk.is_lost() {
+        return 0;
+    }
+    let left = file.metadata().map_or(0, |about| about.len().saturating_sub(u64::from(chunk.at)));
+    match left.min(u64::from(chunk.length)) {
+        0 => 0,
+        data => data + HEADER_BYTES as u64,
+    }
 }
 
 fn chunks(index: &Index, record: RecordId) -> Vec<(Chunk, Arc<File>)> {
     let found = index.records.get(&record).into_iter().flat_map(|record| &record.chunks);
     found.filter_map(|chunk| Some((*chunk, index.segments.get(&chunk.segment)?.file.clone()))).collect()
+}
+
+/// Nothing of a record is left.
+pub(super) fn is_gone(index: &Index, record: RecordId) -> bool {
+    chunks(index, record).iter().all(|(chunk, file)| there(chunk, file) == 0)
 }
 
 /// What is wrong with which chunks.
@@ -258,10 +412,17 @@ fn harmed(chunks: &[(Chunk, Arc<File>)]) -> Vec<(Harm, Chunk)> {
             harmed.push((Harm::Gap, *chunk));
         }
         follows = chunk.end();
+        if chunk.is_lost() {
+            harmed.push((Harm::Missing, *chunk));
+            continue;
+        }
         let mut data = vec![0; chunk.length as usize];
         match file.read_exact_at(&mut data, u64::from(chunk.at)) {
             Ok(()) if crc32c(&data) == chunk.data_crc => {}
             Ok(()) => harmed.push((Harm::Data, *chunk)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                harmed.push((Harm::Missing, *chunk))
+            }
             Err(_) => harmed.push((Harm::Unreadable, *chunk)),
         }
     }

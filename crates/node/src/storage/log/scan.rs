@@ -1,49 +1,74 @@
-//! Opening a store: its segments are read, oldest first.
+//! Reading a segment, with its listing beside it.
 //!
 //! Only headers are read, but for what follows the last mark of a batch: a crash may have torn that. None of what follows
-//! the first entry of it that is not whole was ever acknowledged, and it is cut off. Damage anywhere else is not a crash's
-//! doing: what is behind it is searched for, and nothing but the damaged entry is missed.
+//! the first entry of it that is not whole was ever acknowledged, and it does not count; it stays where it is. Damage
+//! anywhere else is not a crash's doing: what is behind it is searched for, and nothing but the damaged entry is missed. The
+//! listing has all headers once more: by it an entry whose header is damaged is read all the same, and one that is missing is
+//! known to be.
 
-use super::frame::{HEADER_BYTES, Header, Kind, PREAMBLE_BYTES, Secret};
-use super::index::{Index, chunk_of};
+use super::frame::{HEADER_BYTES, Header, Kind, Made, PREAMBLE_BYTES, Secret};
+use super::index::{Chunk, Index, chunk_of};
+use super::listing::{Listed, Placed};
 use super::quarantine::{self, Harm, Quarantine};
 use longwire_proto::codec::crc::crc32c;
+use longwire_proto::service::RecordId;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// How much is read at a time.
 const WINDOW_BYTES: usize = 64 * 1024;
 
 /// What was met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Met {
-    /// Bytes cut off behind the last whole entry.
+    /// Bytes behind the last whole entry.
     pub(super) torn_bytes: u64,
     /// Times that something was damaged, and what is behind it had to be searched for.
     pub(super) damaged: u64,
     /// The highest number of a batch.
     pub(super) batch: u64,
-}
-
-/// The secret of a store: its lock file has it, and so has each segment; none if none of them is readable.
-pub(super) fn secret(lock: &File, segments: &[(u32, Arc<File>)]) -> Option<Secret> {
-    let files = core::iter::once(lock).chain(segments.iter().map(|(_, file)| &**file));
-    files.into_iter().find_map(|file| {
-        let mut preamble = [0; PREAMBLE_BYTES];
-        file.read_exact_at(&mut preamble, 0).ok()?;
-        Secret::of_preamble(&preamble)
-    })
+    /// Records that were there when the last batch began, and nothing that was read tells of them.
+    pub(super) unnamed: u64,
+    /// Chunks that are damaged or missing.
+    pub(super) harmed: Vec<(RecordId, Chunk)>,
 }
 
 /// A segment to be read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Segment<'a> {
     pub(super) number: u32,
+    pub(super) path: PathBuf,
     pub(super) file: &'a Arc<File>,
+    pub(super) listed: Option<&'a Listed>,
     /// No later segment proves that it is whole.
     pub(super) is_last: bool,
+    /// It is not gone.
+    pub(super) is_there: bool,
+}
+
+/// What a segment and its listing say together.
+#[derive(Debug)]
+pub(super) struct Scanned {
+    pub(super) entries: Vec<Placed>,
+    /// The listing does not say all of it.
+    pub(super) differ: bool,
+    /// There is nothing else in it.
+    pub(super) is_all: bool,
+}
+
+/// The first mark that is found in a file.
+pub(super) fn first_mark(file: &File, secret: Secret) -> io::Result<Option<Header>> {
+    let length = file.metadata()?.len();
+    let mut headers = Headers::new(file, secret, length);
+    while let Some((_, header)) = headers.next()? {
+        if header.kind == Kind::Batch {
+            return Ok(Some(header));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads one segment into the index.
@@ -53,95 +78,207 @@ pub(super) fn scan(
     secret: Secret,
     quarantine: &Quarantine,
     met: &mut Met,
-) -> io::Result<()> {
-    let Segment { number, file, is_last } = segment;
+) -> io::Result<Scanned> {
+    let Segment { number, path, file, listed, is_last, is_there } = segment;
     let length = file.metadata()?.len();
-    let mut window = Window { file, from: 0, bytes: Vec::new() };
-    index.add_segment(number, file.clone());
-    if Secret::of_preamble(window.at(0, PREAMBLE_BYTES)?) != Some(secret) {
-        // Unless it was torn while it was made, that is damage; the other segments have the secret, too.
-        if length > PREAMBLE_BYTES as u64 {
-            met.damaged += 1;
-            quarantine::preamble(quarantine, number, file);
-        }
-    }
-    let (headers, lost) = headers(&mut window, secret, length)?;
-    for (from, to) in lost {
+    index.add_segment(number, path, file.clone());
+    let mut headers = Headers::new(file, secret, length);
+    // Unless it was torn while it was made, that is damage; the other files have the number, too.
+    if length > PREAMBLE_BYTES as u64 && headers.secret()? != Some(secret) {
         met.damaged += 1;
-        quarantine.stretch(Harm::Header, number, file, from, to);
+        quarantine::preamble(quarantine, number, file);
     }
-    let doubtful = if is_last {
-        headers.iter().rposition(|(_, header)| header.kind == Kind::Batch).unwrap_or(0)
-    } else {
-        headers.len()
+    let mut found = Vec::new();
+    while let Some(entry) = headers.next()? {
+        found.push(entry);
+    }
+    let lost = headers.lost();
+    let all = Union::of(found, listed);
+    // Everything before this is known to have been durable.
+    let known =
+        all.entries.iter().rev().find(|(entry, _)| entry.1.kind == Kind::Batch).map(|(entry, _)| entry.0);
+    let vouched = match listed {
+        Some(listed) => known.unwrap_or(0).max(listed.end()),
+        None if is_last => known.unwrap_or(0),
+        None => length,
     };
-    let mut end = length;
-    let mut follows = headers.get(doubtful).map(|(at, _)| *at);
-    for (place, (at, header)) in headers.iter().enumerate() {
-        let data_at = at + HEADER_BYTES as u64;
-        let data_end = data_at + u64::from(header.length);
-        if place >= doubtful {
-            if follows != Some(*at) || !is_whole(file, header, data_at, length)? {
-                end = follows.unwrap_or(*at);
-                break;
+    for (from, to) in lost {
+        if from < vouched {
+            met.damaged += 1;
+            quarantine.stretch(Harm::Header, number, file, from, to.min(vouched));
+        }
+    }
+    if length < vouched && is_there {
+        met.damaged += 1;
+        quarantine.stretch(Harm::Missing, number, file, length, vouched);
+    }
+    let mut reading = Reading { index, met, number, file, length, end: vouched };
+    let mut entries = Vec::with_capacity(all.entries.len());
+    for (entry, from) in all.entries {
+        // A mark that is listed may have come to the segment no more, when the power was cut.
+        if entry.0 >= vouched && from == From::Segment && !reading.is_next(&entry)? {
+            break;
+        }
+        reading.enter(&entry, from)?;
+        entries.push(entry);
+    }
+    let end = reading.end;
+    if is_last && end < length {
+        met.torn_bytes += length - end.max(PREAMBLE_BYTES as u64).min(length);
+    }
+    let differ = all.differ || listed.is_none_or(|listed| entries.len() != listed.entries.len());
+    let segment = index.segments.get_mut(&number).expect("it was just added");
+    segment.bytes = length;
+    segment.entries = entries.len() as u64;
+    Ok(Scanned { entries, differ, is_all: length <= end.max(PREAMBLE_BYTES as u64) })
+}
+
+/// Where an entry was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    /// In the segment.
+    Segment,
+    /// In the listing alone.
+    Listing,
+}
+
+/// The entries of a segment and its listing, in order.
+struct Union {
+    entries: Vec<(Placed, From)>,
+    /// The listing lacks some, or does not make sense everywhere.
+    differ: bool,
+}
+
+impl Union {
+    fn of(found: Vec<Placed>, listed: Option<&Listed>) -> Self {
+        let listed_entries = listed.map_or(&[][..], |listed| &listed.entries);
+        let mut union = Union {
+            entries: Vec::with_capacity(found.len()),
+            differ: listed.is_none_or(|listed| !listed.is_sound),
+        };
+        let mut listed = listed_entries.iter().peekable();
+        // What the listed entries take up to here: what looks like an entry within them is none.
+        let mut taken = 0;
+        for entry in found {
+            while let Some(next) = listed.next_if(|next| next.0 < entry.0) {
+                union.entries.push((*next, From::Listing));
+                taken = next.0 + next.1.entry_bytes();
             }
-            follows = Some(data_end);
+            if let Some(next) = listed.next_if(|next| next.0 == entry.0) {
+                taken = next.0 + next.1.entry_bytes();
+                union.differ |= *next != entry;
+                union.entries.push((entry, From::Segment));
+            } else if entry.0 >= taken {
+                union.differ = true;
+                union.entries.push((entry, From::Segment));
+            }
         }
+        union.entries.extend(listed.map(|next| (*next, From::Listing)));
+        union
+    }
+}
+
+/// A segment on its way into the index.
+struct Reading<'a> {
+    index: &'a mut Index,
+    met: &'a mut Met,
+    number: u32,
+    file: &'a Arc<File>,
+    length: u64,
+    /// Where what counts ends.
+    end: u64,
+}
+
+impl Reading<'_> {
+    /// True for an entry that nothing vouches for if it is whole and follows what counts.
+    fn is_next(&self, (at, header): &Placed) -> io::Result<bool> {
+        Ok(*at == self.end.max(PREAMBLE_BYTES as u64) && self.is_whole(*at, header)?)
+    }
+
+    fn is_whole(&self, at: u64, header: &Header) -> io::Result<bool> {
+        if at + header.entry_bytes() > self.length {
+            return Ok(false);
+        }
+        if header.kind != Kind::Data {
+            return Ok(true);
+        }
+        let mut data = vec![0; header.length as usize];
+        // What the device cannot read is not whole, and is told as what it is when it is looked at.
+        let read = self.file.read_exact_at(&mut data, at + HEADER_BYTES as u64);
+        Ok(read.is_ok() && crc32c(&data) == header.data_crc)
+    }
+
+    fn enter(&mut self, (at, header): &Placed, from: From) -> io::Result<()> {
+        let ends = at + header.entry_bytes();
+        self.end = self.end.max(ends);
+        let chunk = || chunk_of(header, self.number, (at + HEADER_BYTES as u64) as u32);
         match header.kind {
-            Kind::Batch => met.batch = met.batch.max(header.offset),
-            Kind::Remove => drop(index.remove(header.record)),
-            Kind::Data => index.add(header.record, chunk_of(header, number, data_at as u32)),
+            Kind::Batch => {
+                self.met.batch = self.met.batch.max(header.offset);
+                let there = self.index.records.len() as u64;
+                self.met.unnamed = header.records().map_or(0, |records| records.saturating_sub(there));
+            }
+            Kind::Remove => drop(self.index.remove(header.record)),
+            Kind::Lost => self.harmed(header.record, chunk()),
+            Kind::Data if ends > self.length || (from == From::Listing && !self.is_whole(*at, header)?) => {
+                self.harmed(header.record, chunk());
+            }
+            Kind::Data => self.index.add(header.record, chunk()),
         }
-        if place + 1 == headers.len() && is_last {
-            end = data_end;
+        Ok(())
+    }
+
+    fn harmed(&mut self, record: RecordId, chunk: Chunk) {
+        if self.index.add_harmed(record, chunk) {
+            self.met.harmed.push((record, chunk));
         }
     }
-    if is_last && headers.is_empty() {
-        end = PREAMBLE_BYTES as u64;
-    }
-    if end < length {
-        met.torn_bytes += length - end;
-        file.set_len(end)?;
-        file.sync_all()?;
-    }
-    index.segments.get_mut(&number).expect("it was just added").bytes = end.min(length);
-    Ok(())
 }
 
 /// All headers of a segment with their places, and the stretches between them that hold none where one should be.
-#[expect(clippy::type_complexity, reason = "two lists of places")]
-fn headers(
-    window: &mut Window,
+struct Headers<'a> {
+    window: Window<'a>,
     secret: Secret,
     length: u64,
-) -> io::Result<(Vec<(u64, Header)>, Vec<(u64, u64)>)> {
-    let (mut found, mut lost) = (Vec::new(), Vec::new());
-    let mut at = PREAMBLE_BYTES as u64;
-    let mut lost_from = None;
-    while at < length {
-        let bytes = window.at(at, HEADER_BYTES)?;
-        if let Some(header) = Header::decode(secret, bytes) {
-            // A torn end is no damage: only what is found behind it makes it one.
-            lost.extend(lost_from.take().map(|from| (from, at)));
-            found.push((at, header));
-            at += HEADER_BYTES as u64 + u64::from(header.length);
-        } else {
-            lost_from.get_or_insert(at);
-            let bytes = window.at(at, WINDOW_BYTES)?;
-            let skip = Header::search(bytes).unwrap_or_else(|| bytes.len().saturating_sub(3).max(1));
-            at += skip as u64;
-        }
-    }
-    Ok((found, lost))
+    at: u64,
+    lost_from: Option<u64>,
+    lost: Vec<(u64, u64)>,
 }
 
-fn is_whole(file: &File, header: &Header, data_at: u64, length: u64) -> io::Result<bool> {
-    if data_at + u64::from(header.length) > length {
-        return Ok(false);
+impl<'a> Headers<'a> {
+    fn new(file: &'a File, secret: Secret, length: u64) -> Self {
+        let window = Window { file, from: 0, bytes: Vec::new() };
+        Headers { window, secret, length, at: PREAMBLE_BYTES as u64, lost_from: None, lost: Vec::new() }
     }
-    let mut data = vec![0; header.length as usize];
-    file.read_exact_at(&mut data, data_at)?;
-    Ok(header.kind != Kind::Data || crc32c(&data) == header.data_crc)
+
+    /// The number in the file's beginning.
+    fn secret(&mut self) -> io::Result<Option<Secret>> {
+        Ok(Secret::of_preamble(Made::Segment, self.window.at(0, PREAMBLE_BYTES)?))
+    }
+
+    fn next(&mut self) -> io::Result<Option<Placed>> {
+        while self.at < self.length {
+            let bytes = self.window.at(self.at, HEADER_BYTES)?;
+            if let Some(header) = Header::decode(self.secret, bytes) {
+                self.lost.extend(self.lost_from.take().map(|from| (from, self.at)));
+                let found = (self.at, header);
+                self.at += header.entry_bytes();
+                return Ok(Some(found));
+            }
+            self.lost_from.get_or_insert(self.at);
+            let bytes = self.window.at(self.at, WINDOW_BYTES)?;
+            let skip = Header::search(bytes).unwrap_or_else(|| bytes.len().saturating_sub(3).max(1));
+            self.at += skip as u64;
+        }
+        Ok(None)
+    }
+
+    /// The stretches, once all headers were read.
+    fn lost(self) -> Vec<(u64, u64)> {
+        let mut lost = self.lost;
+        lost.extend(self.lost_from.map(|from| (from, self.length)));
+        lost
+    }
 }
 
 /// A part of the file in memory.

@@ -1,18 +1,30 @@
+mod damaged;
 mod full;
 
 use super::*;
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A folder of its own, gone at the end.
 struct Place(PathBuf);
 
 impl Place {
-    /// A folder of its own, whatever other tests call theirs at the same time.
     fn new(name: &str) -> Self {
+        Place::below(&std::env::temp_dir(), name)
+    }
+
+    /// In memory, where the system has a place for that: for many small stores, of which none asks what a disk does with a sync.
+    fn in_memory(name: &str) -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Place::below(memory, name) } else { Place::new(name) }
+    }
+
+    /// A folder of its own, whatever other tests call theirs at the same time.
+    fn below(folder: &Path, name: &str) -> Self {
         static PLACES: AtomicU64 = AtomicU64::new(0);
         let (process, number) = (std::process::id(), PLACES.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(format!("longwire-log-{name}-{process}-{number}"));
+        let path = folder.join(format!("longwire-log-{name}-{process}-{number}"));
         let _ = fs::remove_dir_all(&path);
         Place(path)
     }
@@ -22,11 +34,23 @@ impl Place {
     }
 
     fn last_segment(&self) -> PathBuf {
+        self.files("log").pop().expect("there is a segment")
+    }
+
+    /// The files with this ending, in order.
+    fn files(&self, ending: &str) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> =
             fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path()).collect();
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == ending));
         paths.sort();
-        paths.pop().expect("there is a segment")
+        paths
+    }
+
+    /// The segment that the last opening made goes, with its listing.
+    fn remove_last_segment(&self) {
+        let path = self.last_segment();
+        fs::remove_file(path.with_extension("listing")).unwrap();
+        fs::remove_file(path).unwrap();
     }
 }
 
@@ -67,7 +91,7 @@ fn what_was_written_is_found_again_and_what_was_removed_is_not() {
     assert_eq!(log.reader().read(RecordId(2), 0, 3), Err(StorageFailure::Missing));
     drop(log);
     let (mut log, opened) = place.open();
-    assert_eq!(opened, Opened { records: 2, torn_bytes: 0, damaged: 0 });
+    assert_eq!(opened, Opened { records: 2, ..Opened::default() });
     assert_eq!(content(&mut log), before);
 }
 
@@ -75,7 +99,9 @@ fn what_was_written_is_found_again_and_what_was_removed_is_not() {
 fn only_one_at_a_time() {
     let place = Place::new("alone");
     let (_log, _) = place.open();
-    assert_eq!(Log::open(&place.0).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    assert!(matches!(Log::open(&place.0), Err(OpenError::InUse)));
+    assert!(matches!(check(&place.0, &mut |_, _| {}), Err(OpenError::InUse)));
+    assert!(matches!(repair(&place.0, &mut |_, _| {}), Err(OpenError::InUse)));
 }
 
 #[test]
@@ -83,13 +109,17 @@ fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
     let place = Place::new("torn");
     let (mut log, _) = place.open();
     log.write(&[append(1, 0, "kept")]).unwrap();
-    let whole = fs::metadata(place.last_segment()).unwrap().len();
+    let path = place.last_segment();
+    let whole = fs::metadata(&path).unwrap().len();
+    let listing = path.with_extension("listing");
+    let listed = fs::read(&listing).unwrap();
     log.write(&[append(2, 0, "first"), append(2, 5, "second"), append(3, 0, vec![1; 5000])]).unwrap();
     drop(log);
-    let path = place.last_segment();
     let bytes = fs::read(&path).unwrap();
     for cut in (whole as usize..bytes.len()).step_by(43) {
         fs::write(&path, &bytes[..cut]).unwrap();
+        // The crash came before the batch was listed.
+        fs::write(&listing, &listed).unwrap();
         let (mut log, opened) = place.open();
         let found = content(&mut log);
         assert_eq!(found[&1], "kept");
@@ -98,16 +128,22 @@ fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
         assert_eq!(opened.damaged, 0);
         // The segment made by this opening is in the way of the next cut.
         drop(log);
-        fs::remove_file(place.last_segment()).unwrap();
+        place.remove_last_segment();
     }
     for at in (whole as usize..bytes.len()).step_by(211) {
         let mut torn = bytes.clone();
         torn[at..].fill(0);
         fs::write(&path, &torn).unwrap();
+        fs::write(&listing, &listed).unwrap();
         let (mut log, _) = place.open();
         assert_eq!(content(&mut log)[&1], "kept", "zeros from {at}");
         drop(log);
-        fs::remove_file(place.last_segment()).unwrap();
+        // Nothing of what a crash tore is cut off or comes back, whatever follows it.
+        let (mut log, opened) = place.open();
+        assert!(!content(&mut log).contains_key(&3), "zeros from {at}");
+        assert_eq!((opened.damaged, fs::read(&path).unwrap() == torn), (0, true));
+        drop(log);
+        place.remove_last_segment();
     }
 }
 
@@ -138,7 +174,7 @@ fn a_damaged_entry_takes_no_other_with_it() {
         assert!(whole >= 19, "only {whole} of 20 after damage at {at}");
         met += opened.damaged;
         drop(log);
-        fs::remove_file(place.last_segment()).unwrap();
+        place.remove_last_segment();
     }
     // The very last mark is all that tells the last batch from one that a crash tore; it may be damaged, too.
     assert!(met > 0, "damaged headers are noticed");
@@ -155,6 +191,8 @@ fn payload_cannot_pass_for_an_entry() {
     log.write(&[append(3, 0, "kept, too")]).unwrap();
     drop(log);
     let path = place.last_segment();
+    // By it the record would be found all the same.
+    fs::remove_file(path.with_extension("listing")).unwrap();
     let mut bytes = fs::read(&path).unwrap();
     // The header of the second record's entry is damaged: what is behind it is searched.
     let at = bytes.windows(4).enumerate().filter(|(_, window)| window == b"LWE1").nth(3).unwrap().0;
@@ -163,7 +201,8 @@ fn payload_cannot_pass_for_an_entry() {
     let (mut log, opened) = place.open();
     let found = content(&mut log);
     assert_eq!(found.keys().copied().collect::<Vec<_>>(), [1, 3]);
-    assert_eq!(opened.damaged, 1);
+    // The header, and that by the count one is missing.
+    assert_eq!((opened.damaged, opened.unnamed), (2, 1));
 }
 
 #[test]
@@ -236,27 +275,35 @@ fn whatever_is_damaged_is_told_and_kept_and_takes_nothing_else_with_it() {
     let header = |entry: usize| move |places: &[u64]| places[entry] + 9;
     let data = |entry: usize| move |places: &[u64]| places[entry] + HEADER_BYTES as u64 + 1;
     type At = Box<dyn Fn(&[u64]) -> u64>;
-    let cases: Vec<(&str, At, &[u64], Option<Harm>)> = vec![
-        ("nothing", Box::new(|_| 3), &[1, 2, 3], Some(Harm::Preamble)),
-        ("the first mark", Box::new(header(0)), &[1, 2, 3], Some(Harm::Header)),
-        ("a header", Box::new(header(1)), &[2, 3], Some(Harm::Header)),
-        ("data", Box::new(data(1)), &[2, 3], Some(Harm::Data)),
-        ("a header in the middle of a record", Box::new(header(3)), &[1, 3], Some(Harm::Header)),
-        ("the data in the middle of a record", Box::new(data(3)), &[1, 3], Some(Harm::Data)),
-        ("the data before a mark", Box::new(data(6)), &[1, 2, 3], None),
-        ("a mark between batches", Box::new(header(7)), &[1, 2, 3], Some(Harm::Header)),
-        ("a removal", Box::new(header(8)), &[1, 2, 3, 4], Some(Harm::Header)),
-        ("the last mark", Box::new(header(9)), &[1, 2, 3], None),
+    // What is whole with the listing, and without.
+    type Case = (&'static str, At, [&'static [u64]; 2], Option<Harm>);
+    const ALL: &[u64] = &[1, 2, 3];
+    let cases: Vec<Case> = vec![
+        ("nothing", Box::new(|_| 9), [ALL, ALL], Some(Harm::Preamble)),
+        ("the first mark", Box::new(header(0)), [ALL, ALL], Some(Harm::Header)),
+        ("a header", Box::new(header(1)), [ALL, &[2, 3]], Some(Harm::Header)),
+        ("data", Box::new(data(1)), [&[2, 3], &[2, 3]], Some(Harm::Data)),
+        ("a header in the middle of a record", Box::new(header(3)), [ALL, &[1, 3]], Some(Harm::Header)),
+        ("the data in the middle of a record", Box::new(data(3)), [&[1, 3], &[1, 3]], Some(Harm::Data)),
+        ("the data before a mark", Box::new(data(6)), [ALL, ALL], None),
+        ("a mark between batches", Box::new(header(7)), [ALL, ALL], Some(Harm::Header)),
+        ("a removal", Box::new(header(8)), [ALL, &[1, 2, 3, 4]], Some(Harm::Header)),
+        ("the last mark", Box::new(header(9)), [ALL, ALL], None),
     ];
-    for (name, at, whole, harm) in cases {
+    let both = cases.iter().flat_map(|case| [(case, true), (case, false)]);
+    for ((name, at, whole, harm), listed) in both {
+        let (whole, harm) = (whole[usize::from(!listed)], *harm);
         let place = Place::new("kinds");
         let (path, places) = sample(&place);
+        if !listed {
+            fs::remove_file(path.with_extension("listing")).unwrap();
+        }
         let before = fs::read(&path).unwrap();
         flip(&path, at(&places));
         let (found, told) = look(&place);
-        assert_eq!(found, whole, "{name}");
+        assert_eq!(found, whole, "{name}, {listed}");
         assert_eq!(told.first().map(|damage| damage.harm), harm, "{name}: {told:?}");
-        for damage in &told {
+        for damage in told.iter().filter(|damage| damage.harm != Harm::Unnamed) {
             let kept = fs::read(damage.kept.as_ref().expect("there is space")).unwrap();
             let from = damage.at as usize;
             let original = &before[from..from + damage.bytes as usize];
@@ -305,4 +352,20 @@ fn damage_beyond_the_limit_is_told_and_not_kept() {
     let (whole, told) = look(&place);
     assert_eq!(whole, [2, 3]);
     assert_eq!((told.len(), told[0].kept.as_deref()), (1, None));
+}
+
+/// There is no space for a copy: the segment itself is kept when it would have gone.
+#[test]
+fn a_segment_with_damage_that_is_kept_nowhere_else_is_put_away() {
+    let place = Place::new("put-away");
+    let (path, places) = sample(&place);
+    fs::create_dir_all(place.0.join("damaged")).unwrap();
+    File::create(place.0.join("damaged/old")).unwrap().set_len(64 << 20).unwrap();
+    flip(&path, places[1] + HEADER_BYTES as u64 + 1);
+    let damaged = fs::read(&path).unwrap();
+    let (mut log, _) = place.open();
+    assert_eq!(log.reader().read(RecordId(1), 0, 3), Err(StorageFailure::Damaged));
+    log.write(&[remove(1), remove(2), remove(3)]).unwrap();
+    assert!(!path.exists(), "nothing in it counts");
+    assert!(fs::read(place.0.join("damaged").join(path.file_name().unwrap())).unwrap() == damaged);
 }

@@ -1,0 +1,199 @@
+//! `longwire store`.
+
+use crate::failure::Failure;
+use crate::reach::bytes;
+use clap::{Args, Subcommand};
+use longwire_node::Config;
+use longwire_node::storage::{self, Checked, Damage, OpenError, Progress, Repaired};
+use longwire_settings::error::Error;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Places that are shown; JSON has all.
+const SHOWN_MAX: usize = 100;
+/// What takes longer shows how far it is.
+const BEFORE_FIRST: Duration = Duration::from_secs(2);
+const BETWEEN: Duration = Duration::from_millis(250);
+
+/// Look through the store of a node that does not run, and mend it
+///
+/// A running node reads its store by itself now and then (storage.scrub-every), and `longwire status` shows what it found.
+#[derive(Debug, Args)]
+pub(crate) struct Store {
+    #[command(subcommand)]
+    what: What,
+    /// The node's configuration, which names its store [default: node.toml]
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// The store itself
+    #[arg(long, value_name = "DIR", conflicts_with = "config", global = true)]
+    store: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Read all of it, name what is damaged or missing, and change nothing; the exit status is 1 if there is any
+    Check,
+    /// Set a copy of what is damaged aside in its folder `damaged`, and remove records of which nothing is left
+    ///
+    /// What is left of others stays: when the node starts, it finds out whether their bundle is whole all the same, or
+    /// ends it for a reason. What is missing and has no name is no longer counted as missing afterwards.
+    Repair,
+}
+
+impl Store {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let folder = self.folder()?;
+        let mut meter = Meter::new();
+        let mut progress = |done, all| meter.show(done, all);
+        match self.what {
+            What::Check => self.check(&folder, &mut progress),
+            What::Repair => self.repair(&folder, &mut progress),
+        }
+    }
+
+    fn folder(&self) -> Result<PathBuf, Failure> {
+        if let Some(folder) = &self.store {
+            return Ok(folder.clone());
+        }
+        let config = self.config.clone().unwrap_or_else(|| "node.toml".into());
+        Ok(Config::load(&config).map_err(Failure::Usage)?.storage.path)
+    }
+
+    fn check(&self, folder: &Path, progress: Progress<'_>) -> Result<(), Failure> {
+        let checked = storage::check(folder, progress).map_err(|error| unreadable(folder, &error))?;
+        self.print(&checked, || words(&checked))?;
+        match checked.is_sound() {
+            true => Ok(()),
+            false => Err(Failure::Failed(
+                Error::new(format!("the store {} is damaged; nothing was changed", folder.display()))
+                    .hint("longwire store repair keeps what is left; copy the folder before, if you can"),
+            )),
+        }
+    }
+
+    fn repair(&self, folder: &Path, progress: Progress<'_>) -> Result<(), Failure> {
+        let repaired = storage::repair(folder, progress).map_err(|error| unreadable(folder, &error))?;
+        self.print(&repaired, || repaired_words(&repaired))
+    }
+
+    fn print(&self, what: &impl Serialize, words: impl FnOnce() -> String) -> Result<(), Failure> {
+        let text =
+            if self.json { serde_json::to_string_pretty(what).expect("it is a document") } else { words() };
+        crate::reach::print(text.trim_end())
+    }
+}
+
+fn unreadable(folder: &Path, error: &OpenError) -> Failure {
+    let what = format!("cannot open the store {}: {error}", folder.display());
+    Failure::Failed(Error::new(what).hint(error.hint()))
+}
+
+fn words(checked: &Checked) -> String {
+    let mut out = format!(
+        "format {}, {} segments, {}\n{} records, {} of them whole",
+        checked.format,
+        checked.segments,
+        bytes(checked.bytes),
+        checked.records,
+        checked.whole,
+    );
+    if checked.harmed > 0 {
+        let _ = write!(out, ", {} damaged or missing", checked.harmed);
+    }
+    if checked.unnamed > 0 {
+        let _ = write!(out, "; {} more are missing, and nothing says whose they were", checked.unnamed);
+    }
+    out += "\n";
+    if checked.torn_bytes > 0 {
+        let _ = writeln!(
+            out,
+            "{} bytes of a write that a crash cut off; they were never acknowledged",
+            checked.torn_bytes
+        );
+    }
+    if checked.is_sound() {
+        out + "nothing is damaged\n"
+    } else {
+        out + &places(&checked.damage).replace("; not kept\n", "\n")
+    }
+}
+
+fn repaired_words(repaired: &Repaired) -> String {
+    let mut out = String::new();
+    if repaired.damage.is_empty() {
+        out += "there was nothing to repair\n";
+    } else {
+        let _ = writeln!(out, "{} places were damaged:", repaired.damage.len());
+        out += &places(&repaired.damage);
+    }
+    if repaired.removed > 0 {
+        let _ = writeln!(out, "{} records were removed, as nothing of them was left", repaired.removed);
+    }
+    let _ = writeln!(out, "{} records are whole", repaired.now.whole);
+    if repaired.now.harmed > 0 {
+        let _ = writeln!(
+            out,
+            "{} are not; the node finds out what can be done with them when it starts",
+            repaired.now.harmed
+        );
+    }
+    out
+}
+
+fn places(damage: &[Damage]) -> String {
+    let mut out = String::new();
+    for damage in damage.iter().take(SHOWN_MAX) {
+        let _ = writeln!(out, "  {damage}");
+    }
+    if damage.len() > SHOWN_MAX {
+        let _ = writeln!(out, "  and {} more; --json shows all", damage.len() - SHOWN_MAX);
+    }
+    out
+}
+
+/// How far it is, on a terminal.
+struct Meter {
+    visible: bool,
+    began: Instant,
+    shown_at: Option<Instant>,
+    width: usize,
+}
+
+impl Meter {
+    fn new() -> Self {
+        Meter { visible: io::stderr().is_terminal(), began: Instant::now(), shown_at: None, width: 0 }
+    }
+
+    fn show(&mut self, done: u64, all: u64) {
+        let wait = if self.shown_at.is_some() { BETWEEN } else { BEFORE_FIRST };
+        if !self.visible || self.shown_at.unwrap_or(self.began).elapsed() < wait {
+            return;
+        }
+        self.shown_at = Some(Instant::now());
+        let rate = done as f64 / self.began.elapsed().as_secs_f64();
+        let left = all.saturating_sub(done) as f64 / rate.max(1.0);
+        let line = format!(
+            "{} of {} read, {} a second, {left:.0} s left",
+            bytes(done),
+            bytes(all),
+            bytes(rate as u64),
+        );
+        let _ = write!(io::stderr(), "\r{line:width$}", width = self.width);
+        self.width = line.chars().count();
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if self.width > 0 {
+            let _ = write!(io::stderr(), "\r{:width$}\r", "", width = self.width);
+        }
+    }
+}

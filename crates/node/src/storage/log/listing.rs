@@ -1,0 +1,147 @@
+//! The listing of a segment: its headers once more, in a file of their own.
+//!
+//! ```text
+//!   00000007.listing   preamble | mark | header | header | mark | ..      36 bytes each
+//! ```
+//!
+//! What a batch brought and removed is listed once it is durable, without a sync of its own: a listing never says more than
+//! was acknowledged. So whatever becomes of a segment, it is known whose data were in it; and a listing that is lost, or
+//! lags behind after a power cut, is made anew from its segment when the store is opened. The length of a mark is here its
+//! place in the segment.
+
+use super::device::Device;
+use super::frame::{HEADER_BYTES, Header, Kind, Made, PREAMBLE_BYTES, Secret};
+use crate::private;
+use std::fs::{self, File};
+use std::io::{self, IoSlice, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Where the listing of a segment is.
+pub(super) fn path(folder: &Path, segment: u32) -> PathBuf {
+    folder.join(format!("{segment:08}.listing"))
+}
+
+/// An entry and its place in the segment.
+pub(super) type Placed = (u64, Header);
+
+/// The listing of the segment that is written, at its end.
+#[derive(Debug)]
+pub(super) struct Listing {
+    file: File,
+    bytes: u64,
+}
+
+impl Listing {
+    /// Makes a new one.
+    pub(super) fn begin(device: &Device, folder: &Path, segment: u32, secret: Secret) -> io::Result<Self> {
+        let path = path(folder, segment);
+        let file = private::file().create(true).truncate(true).write(true).open(&path)?;
+        let listing = Listing { file, bytes: PREAMBLE_BYTES as u64 };
+        match device.append(&listing.file, 0, &mut [IoSlice::new(&secret.preamble(Made::Listing))]) {
+            Ok(()) => Ok(listing),
+            Err(error) => {
+                let _ = fs::remove_file(path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Adds encoded headers.
+    pub(super) fn add(&mut self, device: &Device, headers: &[u8]) -> io::Result<()> {
+        let added = device.append(&self.file, self.bytes, &mut [IoSlice::new(headers)]);
+        match &added {
+            Ok(()) => self.bytes += headers.len() as u64,
+            // What is there of it counts as far as it is whole.
+            Err(_) => drop(self.file.set_len(self.bytes)),
+        }
+        added
+    }
+}
+
+/// A mark as it stands in a listing.
+pub(super) fn placed(mark: Header, at: u64) -> Header {
+    Header { length: at as u32, ..mark }
+}
+
+/// What a listing says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listed {
+    /// Its entries, each with its place in the segment.
+    pub(super) entries: Vec<Placed>,
+    /// All of it made sense.
+    pub(super) is_sound: bool,
+}
+
+impl Listed {
+    /// Where the last of its entries ends.
+    pub(super) fn end(&self) -> u64 {
+        self.entries.last().map_or(0, |(at, header)| match header.kind {
+            // Everything before a mark is durable, and the mark itself perhaps not.
+            Kind::Batch => *at,
+            _ => at + header.entry_bytes(),
+        })
+    }
+}
+
+/// Reads a listing, as far as it makes sense.
+pub(super) fn read(path: &Path, secret: Secret) -> io::Result<Listed> {
+    let bytes = fs::read(path)?;
+    let preamble = Secret::of_preamble(Made::Listing, &bytes);
+    let headers = bytes.get(PREAMBLE_BYTES..).unwrap_or_default();
+    let mut listed = Listed { entries: Vec::with_capacity(headers.len() / HEADER_BYTES), is_sound: true };
+    listed.is_sound = preamble == Some(secret) && headers.len().is_multiple_of(HEADER_BYTES);
+    // Behind one that is damaged places are known again from the next mark on.
+    let mut at = None;
+    for header in headers.chunks_exact(HEADER_BYTES).map(|header| Header::decode(secret, header)) {
+        let Some(mut header) = header else {
+            listed.is_sound = false;
+            at = None;
+            continue;
+        };
+        if header.kind == Kind::Batch {
+            at = Some(u64::from(core::mem::take(&mut header.length)));
+        }
+        if let Some(place) = at {
+            listed.entries.push((place, header));
+            at = Some(place + header.entry_bytes());
+        }
+    }
+    Ok(listed)
+}
+
+/// The number of the segment that a listing is of, as its marks have it.
+pub(super) fn number(path: &Path, secret: Secret) -> io::Result<Option<u32>> {
+    // The first batch is near its beginning, unless that is damaged.
+    const LOOKED_AT_BYTES: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LOOKED_AT_BYTES).read_to_end(&mut bytes)?;
+    let headers = bytes.get(PREAMBLE_BYTES..).unwrap_or_default().chunks_exact(HEADER_BYTES);
+    Ok(headers.filter_map(|header| Header::decode(secret, header)).find_map(|header| header.segment()))
+}
+
+/// Writes a listing anew, whole or not at all.
+pub(super) fn write(
+    device: &Device,
+    folder: &Path,
+    segment: u32,
+    secret: Secret,
+    entries: &[Placed],
+) -> io::Result<()> {
+    let mut out = secret.preamble(Made::Listing);
+    out.reserve(entries.len() * HEADER_BYTES);
+    for (at, header) in entries {
+        let header = if header.kind == Kind::Batch { placed(*header, *at) } else { *header };
+        header.encode(secret, &mut out);
+    }
+    let (path, part) = (path(folder, segment), folder.join(format!("{segment:08}.listing-part")));
+    let written = (|| {
+        let file = private::file().create(true).truncate(true).write(true).open(&part)?;
+        device.append(&file, 0, &mut [IoSlice::new(&out)])?;
+        file.sync_all()?;
+        fs::rename(&part, &path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(part);
+    }
+    written
+}

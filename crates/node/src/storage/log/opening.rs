@@ -1,0 +1,376 @@
+//! Opening a store: first it is looked at, and nothing of it is changed before it is known to be one that is understood.
+//!
+//! Each file begins with a marker, the format and the store's own number. A file with the marker of another format, or the
+//! number of another store, and a folder with files of these names in which none begins as it should: all of these are
+//! refused. Damage of some of them is not: any of them has the number, and all else is told by the marks within.
+
+use super::frame::{Beginning, Kind, Made, PREAMBLE_BYTES, Secret};
+use super::index::Index;
+use super::listing;
+use super::quarantine::Quarantine;
+use super::scan::{self, Met};
+use super::{FORMAT, SEGMENT_ENDING, segment_path};
+use crate::private;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a store is not opened. Nothing of it was changed.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The system says no.
+    Device(io::Error),
+    /// Another process has it open.
+    InUse,
+    /// There is none, and none is to be made.
+    Missing,
+    /// A file of it is of another format: an older or a newer version of this program wrote it.
+    OtherFormat {
+        /// The file.
+        file: String,
+        /// Its format.
+        format: u32,
+    },
+    /// A file of it belongs to another store.
+    OtherStore {
+        /// The file.
+        file: String,
+        /// One that belongs to the other.
+        other: String,
+    },
+    /// There are files of these names, and none of them begins as those of a store do.
+    Foreign {
+        /// One of them.
+        file: String,
+    },
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        OpenError::Device(error)
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Device(error) => error.fmt(f),
+            OpenError::InUse => f.write_str("another process has it open"),
+            OpenError::Missing => f.write_str("there is none"),
+            OpenError::OtherFormat { file, format } => {
+                let version = if *format > FORMAT { "a newer" } else { "an older" };
+                write!(
+                    f,
+                    "{version} version of this program wrote {file}: it says format {format}, and this version reads \
+                     format {FORMAT}; nothing was changed"
+                )
+            }
+            OpenError::OtherStore { file, other } => {
+                write!(f, "{file} and {other} are of two different stores; nothing was changed")
+            }
+            OpenError::Foreign { file } => {
+                write!(f, "{file} is there, and no file says that this is a store; nothing was changed")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl OpenError {
+    /// What can be done about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            OpenError::Device(_) => "`storage.path` names a folder that this user may write to",
+            OpenError::InUse => "one node at a time may use a store",
+            OpenError::Missing => "a node makes one when it starts",
+            OpenError::OtherFormat { .. } => {
+                "use the version that wrote it, or name another folder as `storage.path`"
+            }
+            OpenError::OtherStore { .. } => "move the files of one of them elsewhere, and start again",
+            OpenError::Foreign { .. } => {
+                "name another folder as `storage.path`; if it is a store, its files are damaged: keep a copy of it"
+            }
+        }
+    }
+}
+
+/// The files of a store, each with the number in its name; which kind one is its beginning says, and else its name.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    segments: Vec<(u32, PathBuf)>,
+    listings: Vec<(u32, PathBuf)>,
+    /// Listings that were never finished.
+    pub(super) parts: Vec<PathBuf>,
+}
+
+impl Names {
+    /// The highest number that a file has.
+    pub(super) fn last(&self) -> u32 {
+        self.segments.iter().chain(&self.listings).map(|(number, _)| *number).max().unwrap_or(0)
+    }
+}
+
+impl Names {
+    /// Takes from others what rights they have to these files.
+    pub(super) fn close(&self) -> io::Result<()> {
+        self.segments.iter().chain(&self.listings).try_for_each(|(_, path)| private::close(path))
+    }
+}
+
+/// Looks at a folder. None: there is no store, and nothing that stands in the way of one.
+pub(super) fn look(folder: &Path) -> Result<(Names, Option<Secret>), OpenError> {
+    let mut names = Names::default();
+    let mut files = vec![(None, folder.join("lock"))];
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let number = path.file_stem().and_then(OsStr::to_str).and_then(|stem| stem.parse::<u32>().ok());
+        match (number, path.extension().and_then(OsStr::to_str)) {
+            (Some(number), Some(SEGMENT_ENDING)) => files.push((Some((number, Made::Segment)), path)),
+            (Some(number), Some("listing")) => files.push((Some((number, Made::Listing)), path)),
+            (Some(_), Some("listing-part")) => names.parts.push(path),
+            _ => {}
+        }
+    }
+    // In an order that is always the same.
+    files.sort_by(|(_, one), (_, other)| one.cmp(other));
+    let mut known: Option<(Secret, String)> = None;
+    let mut unknown = None;
+    for (named, path) in files {
+        let Some(bytes) = beginning(&path)? else { continue };
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let begins = Beginning::of(&bytes);
+        match (begins, &known) {
+            (Beginning::OtherFormat(format), _) => return Err(OpenError::OtherFormat { file, format }),
+            (Beginning::Ours(_, secret), Some((other, of))) if secret != *other => {
+                return Err(OpenError::OtherStore { file, other: of.clone() });
+            }
+            (Beginning::Ours(_, secret), _) => known = Some((secret, file)),
+            // A crash while the very first file is made leaves it empty.
+            (Beginning::Unknown, _) if named.is_none() && bytes.iter().all(|byte| *byte == 0) => {}
+            (Beginning::Unknown, _) => unknown = unknown.or(Some(file)),
+        }
+        match (named, begins) {
+            (Some((number, _)), Beginning::Ours(Made::Segment, _))
+            | (Some((number, Made::Segment)), Beginning::Unknown) => names.segments.push((number, path)),
+            (Some((number, _)), _) => names.listings.push((number, path)),
+            (None, _) => {}
+        }
+    }
+    match (known, unknown) {
+        (Some((secret, _)), _) => Ok((names, Some(secret))),
+        (None, Some(file)) => Err(OpenError::Foreign { file }),
+        (None, None) => Ok((names, None)),
+    }
+}
+
+/// The first bytes of a file; none: there is no such file.
+fn beginning(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut bytes = Vec::new();
+    file.take(PREAMBLE_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// A segment that is there, or was.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) path: PathBuf,
+    /// One without a byte where it is missing.
+    pub(super) file: Arc<File>,
+    is_there: bool,
+    /// Where its listing is.
+    listing: Option<PathBuf>,
+    /// That is under its name.
+    is_listed_well: bool,
+}
+
+/// Which file is which segment, and those that are none.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub(super) segments: BTreeMap<u32, Part>,
+    pub(super) strays: Vec<PathBuf>,
+}
+
+/// A segment file and what tells its number.
+struct Candidate {
+    name: u32,
+    path: PathBuf,
+    /// The number that its marks have.
+    number: Option<u32>,
+    /// The number of the first batch that is found in it.
+    batch: Option<u64>,
+    bytes: u64,
+}
+
+impl Candidate {
+    fn is_misnamed(&self) -> bool {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        self.path != segment_path(folder, self.number.unwrap_or(self.name))
+    }
+}
+
+/// Finds out which file is which segment: its marks say it, whatever its name is.
+pub(super) fn parts(names: &Names, secret: Secret) -> io::Result<Parts> {
+    let mut parts = Parts::default();
+    for candidate in candidates(names, secret)? {
+        let number = candidate.number.unwrap_or(candidate.name);
+        if parts.segments.contains_key(&number) {
+            parts.strays.push(candidate.path);
+            continue;
+        }
+        let file = Arc::new(File::open(&candidate.path)?);
+        parts.segments.insert(number, Part::new(candidate.path, file, true));
+    }
+    let mut listings: Vec<(bool, u32, &PathBuf)> = Vec::new();
+    for (name, path) in &names.listings {
+        let number = listing::number(path, secret)?.unwrap_or(*name);
+        let folder = path.parent().unwrap_or(path);
+        listings.push((*path != listing::path(folder, number), number, path));
+    }
+    // Those with the right name first.
+    listings.sort();
+    for (misnamed, number, path) in listings {
+        let part = match parts.segments.get_mut(&number) {
+            Some(part) => part,
+            None => {
+                let (path, file) = (segment_path(path.parent().unwrap_or(path), number), no_file()?);
+                parts.segments.entry(number).or_insert(Part::new(path, file, false))
+            }
+        };
+        if misnamed || part.listing.is_some() {
+            parts.strays.push(path.clone());
+        }
+        if part.listing.is_none() {
+            part.listing = Some(path.clone());
+            part.is_listed_well = !misnamed;
+        }
+    }
+    Ok(parts)
+}
+
+impl Part {
+    fn new(path: PathBuf, file: Arc<File>, is_there: bool) -> Self {
+        Part { path, file, is_there, listing: None, is_listed_well: false }
+    }
+}
+
+impl Parts {
+    /// Puts away what has no place, so that nothing is where a new file will be; what the listings among it say counts all the
+    /// same.
+    pub(super) fn put_away(&mut self, quarantine: &Quarantine) -> io::Result<()> {
+        for stray in &self.strays {
+            let now_at = quarantine.stray(stray)?;
+            let listings = self.segments.values_mut().flat_map(|part| &mut part.listing);
+            for listing in listings.filter(|listing| *listing == stray) {
+                if let Some(now_at) = &now_at {
+                    listing.clone_from(now_at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives segments under the name of a listing another one.
+    pub(super) fn rename(&mut self, folder: &Path, last: &mut u32) -> io::Result<()> {
+        let is_misnamed = |part: &&mut Part| part.path.extension() != Some(OsStr::new(SEGMENT_ENDING));
+        for part in self.segments.values_mut().filter(is_misnamed) {
+            *last += 1;
+            let path = segment_path(folder, *last);
+            fs::rename(&part.path, &path)?;
+            part.path = path;
+        }
+        Ok(())
+    }
+}
+
+/// In place of a segment that is gone.
+fn no_file() -> io::Result<Arc<File>> {
+    File::open("/dev/null").map(Arc::new)
+}
+
+/// All segment files; of those with the same number the one first that is it.
+fn candidates(names: &Names, secret: Secret) -> io::Result<Vec<Candidate>> {
+    let mut all = Vec::new();
+    for (name, path) in &names.segments {
+        let file = File::open(path)?;
+        let mark = scan::first_mark(&file, secret)?;
+        let (number, batch) = (mark.and_then(|mark| mark.segment()), mark.map(|mark| mark.offset));
+        all.push(Candidate { name: *name, path: path.clone(), number, batch, bytes: file.metadata()?.len() });
+    }
+    number_unsaid(&mut all);
+    all.sort_by_key(|candidate| {
+        (candidate.number.is_none(), candidate.is_misnamed(), core::cmp::Reverse(candidate.bytes))
+    });
+    Ok(all)
+}
+
+/// An earlier version did not write the number into the marks; there the order of the batches tells it.
+fn number_unsaid(all: &mut [Candidate]) {
+    let said: BTreeSet<u32> = all.iter().filter_map(|candidate| candidate.number).collect();
+    let is_free = |candidate: &&Candidate| {
+        let unsaid = candidate.number.is_none() && candidate.batch.is_some();
+        unsaid || candidate.number.is_some_and(|number| number != candidate.name)
+    };
+    let free: BTreeSet<u32> = all.iter().filter(is_free).map(|candidate| candidate.name).collect();
+    let is_unsaid = |candidate: &&mut Candidate| candidate.number.is_none() && candidate.batch.is_some();
+    let mut unsaid: Vec<&mut Candidate> = all.iter_mut().filter(is_unsaid).collect();
+    unsaid.sort_by_key(|candidate| candidate.batch);
+    for (candidate, number) in unsaid.into_iter().zip(free.difference(&said)) {
+        candidate.number = Some(*number);
+    }
+}
+
+/// All of a store, read.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) index: Index,
+    pub(super) met: Met,
+    /// Segments in which nothing is, and never was.
+    pub(super) empty: Vec<u32>,
+}
+
+/// Reads all segments, oldest first, and tells what is damaged but the records: those are in `met`. What `mend` is given are
+/// the entries of segments whose listing lags behind.
+pub(super) fn read(
+    parts: Parts,
+    secret: Secret,
+    quarantine: &Quarantine,
+    mut mend: impl FnMut(u32, &[listing::Placed]),
+) -> io::Result<Found> {
+    let mut found = Found::default();
+    let last = parts.segments.last_key_value().map(|(number, _)| *number);
+    for (number, part) in parts.segments {
+        let listed = part.listing.as_deref().map(|path| listing::read(path, secret)).transpose()?;
+        let segment = scan::Segment {
+            number,
+            path: part.path,
+            file: &part.file,
+            listed: listed.as_ref(),
+            is_last: Some(number) == last,
+            is_there: part.is_there,
+        };
+        let scanned = scan::scan(&mut found.index, segment, secret, quarantine, &mut found.met)?;
+        if scanned.is_all && scanned.entries.iter().all(|(_, header)| header.kind == Kind::Batch) {
+            found.empty.push(number);
+        } else if !part.is_listed_well || scanned.differ {
+            mend(number, &scanned.entries);
+        }
+    }
+    let (index, met) = (&found.index, &mut found.met);
+    met.harmed.retain(|(record, chunk)| index.has(*record, chunk));
+    met.harmed.sort_by_key(|(record, _)| *record);
+    met.harmed.dedup_by_key(|(record, _)| *record);
+    if met.unnamed > 0 {
+        met.damaged += 1;
+        quarantine.unnamed(met.unnamed);
+    }
+    Ok(found)
+}

@@ -1,0 +1,134 @@
+//! The scrub: all that is stored is read now and then, slowly, so that damage is found while there is something to be done
+//! about it, and not only when a bundle is wanted.
+//!
+//! Units: bytes. Limits: one entry in memory; `storage.scrub-bytes-per-s` while a pass lasts, and `storage.scrub-every`
+//! between the end of one and the next.
+
+use super::index::Chunk;
+use super::{LogReader, lock_index};
+use longwire_proto::service::{RecordId, StorageFailure};
+use longwire_proto::time::Duration;
+use std::io;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+
+/// How slowly, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// From the end of one pass to the beginning of the next; zero: there is none.
+    pub(crate) every: Duration,
+    /// Bytes read in a second of a pass.
+    pub(crate) bytes_per_s: u64,
+}
+
+/// What was read since the start.
+#[derive(Debug, Default)]
+struct Counted {
+    bytes: AtomicU64,
+    passes: AtomicU64,
+}
+
+/// A scrub under way, on a thread of its own. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Scrub {
+    counted: Arc<Counted>,
+    ends: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scrub {
+    pub(super) fn start(reader: LogReader, pace: Pace) -> io::Result<Self> {
+        let counted = Arc::new(Counted::default());
+        let counts = counted.clone();
+        let (ends, ended) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("store-scrub".into())
+            .spawn(move || run(Pass::new(reader), pace, &counts, &ended))?;
+        Ok(Scrub { counted, ends: Some(ends), thread: Some(thread) })
+    }
+
+    /// True once its thread has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Bytes that were read, and passes that are over.
+    pub(crate) fn counted(&self) -> (u64, u64) {
+        (self.counted.bytes.load(Ordering::Relaxed), self.counted.passes.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Scrub {
+    fn drop(&mut self) {
+        self.ends = None;
+        if let Some(thread) = self.thread.take()
+            && let Err(panic) = thread.join()
+            && !thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+fn run(mut pass: Pass, pace: Pace, counted: &Counted, ended: &mpsc::Receiver<()>) {
+    loop {
+        let rest = match pass.step() {
+            Some(bytes) => {
+                counted.bytes.fetch_add(bytes, Ordering::Relaxed);
+                let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(pace.bytes_per_s.max(1));
+                Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+            }
+            None => {
+                counted.passes.fetch_add(1, Ordering::Relaxed);
+                pace.every
+            }
+        };
+        if ended.recv_timeout(rest) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}
+
+/// A walk through all chunks, one at a time, beside the writer.
+#[derive(Debug)]
+pub(super) struct Pass {
+    reader: LogReader,
+    /// The chunk that was read last: its record, and where it began in it.
+    at: Option<(RecordId, u64)>,
+}
+
+impl Pass {
+    pub(super) fn new(reader: LogReader) -> Self {
+        Pass { reader, at: None }
+    }
+
+    /// Reads the next chunk; how many bytes that were. None: that was all, and the next is the first again.
+    pub(super) fn step(&mut self) -> Option<u64> {
+        let Some((record, chunk)) = self.next() else {
+            self.at = None;
+            return None;
+        };
+        self.at = Some((record, chunk.offset));
+        self.reader.forget(&chunk);
+        if self.reader.chunk(&chunk) == Err(StorageFailure::Damaged) {
+            self.reader.quarantine.record(&self.reader.index, record);
+        }
+        Some(u64::from(chunk.length))
+    }
+
+    fn next(&self) -> Option<(RecordId, Chunk)> {
+        let index = lock_index(&self.reader.index);
+        let (from, behind) = match self.at {
+            Some((record, offset)) => (Bound::Included(record), Some((record, offset))),
+            None => (Bound::Unbounded, None),
+        };
+        index.records.range((from, Bound::Unbounded)).find_map(|(record, found)| {
+            let is_next = |chunk: &&Chunk| behind.is_none_or(|behind| (*record, chunk.offset) > behind);
+            let at = found.chunks.partition_point(|chunk| !is_next(&chunk));
+            found.chunks.get(at).map(|chunk| (*record, *chunk))
+        })
+    }
+}

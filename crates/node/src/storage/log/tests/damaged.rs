@@ -1,0 +1,423 @@
+//! A store of several segments, and every kind of damage to every one of its files, swept: what is read correctly and what
+//! is named as damaged or missing are together what was accepted and not removed.
+
+use super::*;
+use longwire_proto::rng::Rng;
+use std::ffi::OsStr;
+
+/// Segments, each made by an opening of its own.
+const SEGMENTS: u64 = 3;
+/// The device is so large: nothing is waste enough to be moved, and the reserve is short.
+const ROOM: u64 = 8 << 20;
+
+fn open_small(place: &Place) -> Result<(Log, Opened), OpenError> {
+    fs::create_dir_all(&place.0).unwrap();
+    Log::open_on(&place.0, Device::small(&place.0, ROOM))
+}
+
+/// The files of a folder and their content, those below it included.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn files(folder: &Path) -> Files {
+    let mut all = Files::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => all.extend(files(&path)),
+            path if path.file_name() == Some(OsStr::new("reserve")) => {}
+            path => drop(all.insert(path.clone(), fs::read(path).unwrap())),
+        }
+    }
+    all
+}
+
+/// A store as it was left, and what it is known to hold.
+struct Sample {
+    place: Place,
+    files: Files,
+    kept: BTreeMap<u64, Bytes>,
+}
+
+impl Sample {
+    /// Records of which some have parts in two segments, some are removed in the segment of their own and some in a later one.
+    fn new(name: &str) -> Self {
+        let place = Place::in_memory(name);
+        let (mut kept, mut rng) = (BTreeMap::new(), Rng::new(7));
+        let mut bytes = |length: usize| {
+            let mut data = vec![0; length];
+            rng.fill(&mut data);
+            Bytes::from(data)
+        };
+        for segment in 0..SEGMENTS {
+            let (mut log, opened) = open_small(&place).unwrap();
+            assert_eq!((opened.damaged, opened.records), (0, kept.len()));
+            let first = segment * 10;
+            let mut batch = Vec::new();
+            for (record, length) in (first..).zip([150, 5, 0, 90, 200, 40]) {
+                let data = bytes(length);
+                batch.push(append(record, 0, data.clone()));
+                // A record without a byte is none.
+                if length > 0 {
+                    kept.insert(record, data);
+                }
+            }
+            log.write(&batch).unwrap();
+            let mut batch = vec![remove(first + 3)];
+            kept.remove(&(first + 3));
+            if segment > 0 {
+                batch.push(remove(first - 6));
+                kept.remove(&(first - 6));
+                // The last of the segment before goes on here.
+                let (record, more) = (first - 5, bytes(60));
+                let begun = kept[&record].clone();
+                batch.push(append(record, begun.len() as u64, more.clone()));
+                kept.insert(record, [begun, more].concat().into());
+            }
+            log.write(&batch).unwrap();
+        }
+        let files = files(&place.0);
+        assert_eq!(files.len() as u64, 2 * SEGMENTS + 1, "segments, listings and the lock");
+        Sample { place, files, kept }
+    }
+
+    /// Everything as it was.
+    fn restore(&self) {
+        let _ = fs::remove_dir_all(self.place.0.join("damaged"));
+        for path in files(&self.place.0).keys().filter(|path| !self.files.contains_key(*path)) {
+            fs::remove_file(path).unwrap();
+        }
+        for (path, bytes) in &self.files {
+            fs::write(path, bytes).unwrap();
+        }
+    }
+
+    /// Looks without changing anything, and holds what is found to the law.
+    fn check(&self, how: &str) {
+        let before = files(&self.place.0);
+        match check(&self.place.0, &mut |_, _| {}) {
+            Ok(checked) => {
+                let named: BTreeSet<u64> =
+                    checked.damage.iter().filter_map(|damage| Some(damage.record?.0)).collect();
+                assert!(named.iter().all(|record| self.kept.contains_key(record)), "{how}: {checked:?}");
+                let all = checked.whole + named.len() as u64 + checked.unnamed;
+                assert_eq!(all, self.kept.len() as u64, "{how}: {checked:#?}");
+            }
+            Err(error) => assert!(matches!(error, OpenError::OtherFormat { .. }), "{how}: {error}"),
+        }
+        assert!(before == files(&self.place.0), "{how}: nothing is changed");
+    }
+
+    /// Opens it twice, and repairs it twice, and holds each to the law.
+    fn open(&self, how: &str) {
+        self.check(how);
+        let before = files(&self.place.0);
+        let first = match self.look(how) {
+            Ok(first) => first,
+            Err(error) => {
+                assert!(matches!(error, OpenError::OtherFormat { .. }), "{how}: {error}");
+                assert!(before == files(&self.place.0), "{how}: nothing is changed");
+                return;
+            }
+        };
+        // Nothing was deleted: each file is there as it was, or with more behind it, or was put away; or it is a listing,
+        // or the lock, which are made anew.
+        let after = files(&self.place.0);
+        for (path, bytes) in before {
+            let is_made_anew = bytes.starts_with(b"LWLST") || path.extension() != Some(OsStr::new("log"));
+            // One that has nothing but marks goes.
+            let is_bare = bytes.len() <= PREAMBLE_BYTES + HEADER_BYTES;
+            assert!(
+                is_made_anew || is_bare || after.values().any(|other| other.starts_with(&bytes)),
+                "{how}: {path:?}"
+            );
+        }
+        assert_eq!(self.look(how).unwrap(), first, "{how}: a second time");
+        let (whole, named, unnamed) = first;
+        let repaired = repair(&self.place.0, &mut |_, _| {}).unwrap();
+        assert_eq!(repaired.now.whole, whole.len() as u64, "{how}: repaired");
+        let gone = repaired.removed;
+        assert_eq!(repaired.now.harmed + gone, named.len() as u64, "{how}: {repaired:#?}");
+        assert_eq!(repaired.now.unnamed, 0, "{how}");
+        let again = repair(&self.place.0, &mut |_, _| {}).unwrap();
+        assert_eq!((again.removed, again.now.harmed), (0, repaired.now.harmed), "{how}: repaired twice");
+        let (left, still_named, none) = self.look_for(how, gone + unnamed).unwrap();
+        assert_eq!((left, none), (whole, 0), "{how}: after repairing");
+        assert!(still_named.is_subset(&named), "{how}");
+    }
+
+    fn look(&self, how: &str) -> Result<(BTreeSet<u64>, BTreeSet<u64>, u64), OpenError> {
+        self.look_for(how, 0)
+    }
+
+    /// The records that are whole, those that are named as damaged, and how many more are missing; so many are known to be
+    /// gone for good.
+    fn look_for(&self, how: &str, gone: u64) -> Result<(BTreeSet<u64>, BTreeSet<u64>, u64), OpenError> {
+        let (mut log, opened) = open_small(&self.place)?;
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tell = told.clone();
+        log.quarantine().listen(move |damage| tell.lock().unwrap().push(damage));
+        let reader = log.reader();
+        let mut whole = BTreeSet::new();
+        for (record, length) in log.list() {
+            if let Ok(data) = reader.read(record, 0, length as u32) {
+                assert_eq!(Some(&data), self.kept.get(&record.0), "{how}: record {record:?}");
+                whole.insert(record.0);
+            }
+        }
+        let told = told.lock().unwrap();
+        let named: BTreeSet<u64> = told.iter().filter_map(|damage| Some(damage.record?.0)).collect();
+        assert!(whole.is_disjoint(&named), "{how}: {told:#?}");
+        assert!(named.iter().all(|record| self.kept.contains_key(record)), "{how}: {told:#?}");
+        let all = (whole.len() + named.len()) as u64 + opened.unnamed + gone;
+        assert_eq!(all, self.kept.len() as u64, "{how}: {opened:?} {told:#?}");
+        // What is not there at once is told at once.
+        assert!(
+            opened.harmed as usize <= named.len() && (opened.damaged > 0) >= (opened.harmed > 0),
+            "{how}"
+        );
+        Ok((whole, named, opened.unnamed))
+    }
+
+    fn name(&self, path: &Path) -> String {
+        path.strip_prefix(&self.place.0).unwrap().display().to_string()
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_emptied_cut_zeroed_or_flipped_anywhere_is_known_to_be() {
+    let sample = Sample::new("swept");
+    sample.open("as it was left");
+    for (path, bytes) in &sample.files {
+        let name = sample.name(path);
+        let damaged = |bytes: &[u8], how: &str, thoroughly: bool| {
+            sample.restore();
+            fs::write(path, bytes).unwrap();
+            match thoroughly {
+                true => sample.open(&format!("{name} {how}")),
+                false => sample.check(&format!("{name} {how}")),
+            }
+        };
+        sample.restore();
+        fs::remove_file(path).unwrap();
+        sample.open(&format!("{name} missing"));
+        for cut in 0..bytes.len() {
+            damaged(&bytes[..cut], &format!("cut at {cut}"), cut % 97 == 0);
+        }
+        for (length, step) in [(1, 1), (40, 11), (300, 29), (4096, 101)] {
+            for at in (0..bytes.len()).step_by(step) {
+                let mut bytes = bytes.clone();
+                let end = bytes.len().min(at + length);
+                bytes[at..end].fill(0);
+                damaged(&bytes, &format!("zeroed from {at} to {end}"), at / step % 61 == 0);
+            }
+        }
+        for at in 0..bytes.len() {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1 << (at % 8);
+            damaged(&bytes, &format!("flipped at {at}"), at % 89 == 0);
+        }
+        let longer = [&bytes[..], &[7; 500]].concat();
+        damaged(&longer, "with more behind it", true);
+    }
+}
+
+#[test]
+fn files_that_are_swapped_doubled_or_renamed_are_read_as_what_they_are() {
+    let sample = Sample::new("swapped");
+    let paths: Vec<&PathBuf> = sample.files.keys().collect();
+    for (place, one) in paths.iter().enumerate() {
+        for other in &paths[place + 1..] {
+            sample.restore();
+            fs::write(one, &sample.files[*other]).unwrap();
+            fs::write(other, &sample.files[*one]).unwrap();
+            sample.open(&format!("{} and {} swapped", sample.name(one), sample.name(other)));
+        }
+        for other in &paths {
+            if one != other {
+                sample.restore();
+                fs::write(other, &sample.files[*one]).unwrap();
+                sample.open(&format!("{} written over {}", sample.name(one), sample.name(other)));
+            }
+        }
+        for name in ["00000009.log", "00000009.listing", "00000000.log", "9.log"] {
+            sample.restore();
+            fs::copy(one, sample.place.0.join(name)).unwrap();
+            sample.open(&format!("{} twice, as {name}", sample.name(one)));
+            sample.restore();
+            fs::rename(one, sample.place.0.join(name)).unwrap();
+            sample.open(&format!("{} renamed to {name}", sample.name(one)));
+        }
+    }
+}
+
+/// The oldest segment and its listing at once: nothing has the names any more, and the count tells how many there were.
+#[test]
+fn records_that_nothing_names_are_counted() {
+    let sample = Sample::new("unnamed");
+    let path = segment_path(&sample.place.0, 1);
+    fs::remove_file(path.with_extension("listing")).unwrap();
+    fs::remove_file(path).unwrap();
+    sample.open("without all of the oldest segment");
+    sample.restore();
+    let path = segment_path(&sample.place.0, 1);
+    fs::remove_file(path.with_extension("listing")).unwrap();
+    fs::write(path, "").unwrap();
+    sample.open("with an empty file for the oldest segment");
+    sample.restore();
+    let (_, opened) = open_small(&sample.place).unwrap();
+    assert_eq!(opened.unnamed, 0);
+}
+
+#[test]
+fn a_store_of_another_format_or_another_store_or_none_is_refused_and_not_changed() {
+    let sample = Sample::new("formats");
+    let refused = |wanted: &dyn Fn(&OpenError) -> bool, how: &str| {
+        let before = files(&sample.place.0);
+        let mut nothing = |_, _| {};
+        let opened = open_small(&sample.place).map(drop);
+        let checked = check(&sample.place.0, &mut nothing).map(drop);
+        let repaired = repair(&sample.place.0, &mut nothing).map(drop);
+        for error in [opened, checked, repaired].map(Result::unwrap_err) {
+            assert!(wanted(&error), "{how}: {error:?}");
+            assert!(error.to_string().ends_with("nothing was changed"), "{error}");
+        }
+        assert!(before == files(&sample.place.0), "{how}");
+        sample.restore();
+    };
+    for (path, bytes) in &sample.files {
+        for format in [0, 2, 7, 999] {
+            let other = |error: &OpenError| matches!(error, OpenError::OtherFormat { format: said, .. } if *said == format);
+            let mut bytes = bytes.clone();
+            bytes[5..8].copy_from_slice(format!("{format:03}").as_bytes());
+            fs::write(path, bytes).unwrap();
+            refused(&other, &format!("{} of format {format}", sample.name(path)));
+        }
+    }
+    // Another store's segment lies in the folder.
+    let other = Sample::new("formats-other");
+    for path in sample.files.keys() {
+        let name = sample.name(path);
+        fs::copy(other.place.0.join(&name), path).unwrap();
+        refused(&|error| matches!(error, OpenError::OtherStore { .. }), &format!("{name} of another store"));
+    }
+    // Nothing is left that says which store it is.
+    for (path, bytes) in &sample.files {
+        let zeros = bytes.len().min(4096);
+        let bytes = if sample.name(path) == "lock" {
+            Vec::new()
+        } else {
+            [&vec![0; zeros][..], &bytes[zeros..]].concat()
+        };
+        fs::write(path, bytes).unwrap();
+    }
+    refused(&|error| matches!(error, OpenError::Foreign { .. }), "all beginnings are zero");
+    // Files of something else that have such names.
+    for path in sample.files.keys() {
+        fs::write(path, "12 write-ahead\n").unwrap();
+    }
+    refused(&|error| matches!(error, OpenError::Foreign { .. }), "files of something else");
+}
+
+/// All that tells a store's number but one, and still everything is there.
+#[test]
+fn one_file_that_says_which_store_it_is_is_enough() {
+    let sample = Sample::new("number");
+    for kept in sample.files.keys() {
+        sample.restore();
+        for (path, bytes) in sample.files.iter().filter(|(path, _)| *path != kept) {
+            let mut bytes = bytes.clone();
+            bytes[..PREAMBLE_BYTES].fill(0);
+            fs::write(path, bytes).unwrap();
+        }
+        sample.open(&format!("only {} says it", sample.name(kept)));
+        let (_, opened) = open_small(&sample.place).unwrap();
+        assert_eq!(opened.records, sample.kept.len());
+    }
+}
+
+/// What is damaged when it is to be moved is known to be, also when its segment has gone.
+#[test]
+fn what_is_damaged_and_was_to_be_moved_stays_named() {
+    let place = Place::new("moved");
+    let (mut log, _) = open_small(&place).unwrap();
+    let data = |record: u64| Bytes::from(vec![record as u8; 20_000]);
+    for record in 1..=20 {
+        log.write(&[append(record, 0, data(record)), append(record, 20_000, data(record))]).unwrap();
+    }
+    let first = segment_path(&place.0, 1);
+    let at = fs::read(&first).unwrap().windows(8).position(|window| window == [2; 8]).unwrap();
+    flip(&first, at as u64);
+    let kept = [2, 5];
+    for record in (1..=20).filter(|record| !kept.contains(record)) {
+        log.write(&[remove(record)]).unwrap();
+    }
+    // Until so much is waste that the oldest segments go.
+    for record in 100..160 {
+        log.write(&[append(record, 0, data(record)), append(record, 20_000, data(record))]).unwrap();
+        log.write(&[remove(record)]).unwrap();
+        while log.tend() {}
+    }
+    assert!(!first.exists(), "its segment has gone");
+    let see = |log: &mut Log| {
+        let reader = log.reader();
+        let read = |record| reader.read(RecordId(record), 0, 40_000);
+        assert_eq!(
+            log.list().iter().map(|(id, length)| (id.0, *length)).collect::<Vec<_>>(),
+            [(2, 40_000), (5, 40_000)]
+        );
+        assert_eq!(read(5).unwrap().len(), 40_000);
+        assert_eq!(read(2), Err(StorageFailure::Damaged));
+    };
+    see(&mut log);
+    drop(log);
+    for _ in 0..2 {
+        let (mut log, opened) = open_small(&place).unwrap();
+        see(&mut log);
+        assert_eq!((opened.records, opened.harmed), (2, 1));
+    }
+    let checked = check(&place.0, &mut |_, _| {}).unwrap();
+    assert_eq!((checked.whole, checked.harmed), (1, 1));
+}
+
+#[test]
+fn a_scrub_finds_what_nobody_reads() {
+    let place = Place::new("scrubbed");
+    let (path, places) = sample(&place);
+    let (log, _) = place.open();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    log.quarantine().listen(move |damage| tell.lock().unwrap().push(damage));
+    let mut pass = scrub::Pass::new(log.log_reader());
+    let all: u64 = core::iter::from_fn(|| pass.step()).sum();
+    assert_eq!(all, (3 + 2 * DATA_BYTES_MAX + 10 + 5) as u64);
+    assert!(told.lock().unwrap().is_empty());
+    flip(&path, places[3] + 50);
+    let again: u64 = core::iter::from_fn(|| pass.step()).sum();
+    assert_eq!(again, all, "a pass begins anew");
+    let told = told.lock().unwrap();
+    assert_eq!(
+        told.iter().map(|damage| (damage.harm, damage.record)).collect::<Vec<_>>(),
+        [(Harm::Data, Some(RecordId(2)))]
+    );
+}
+
+/// However many there are, each is told or counted.
+#[test]
+fn damage_that_is_too_much_to_be_remembered_is_counted() {
+    let place = Place::new("much");
+    let (mut log, _) = open_small(&place).unwrap();
+    let many: Vec<Write> = (0..5000).map(|record| append(record, 0, "x")).collect();
+    log.write(&many).unwrap();
+    drop(log);
+    fs::write(place.last_segment(), "").unwrap();
+    let (log, opened) = open_small(&place).unwrap();
+    assert_eq!((opened.records, opened.harmed), (5000, 5000));
+    let told = Arc::new(AtomicU64::new(0));
+    let tell = told.clone();
+    let untold = log.quarantine().listen(move |_| {
+        tell.fetch_add(1, Ordering::Relaxed);
+    });
+    // The stretch of the file is told beside them.
+    assert_eq!(told.load(Ordering::Relaxed) + untold, 5001);
+    let lines = fs::read_to_string(place.0.join("damaged/list.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 5001, "each has its line");
+}

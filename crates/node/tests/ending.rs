@@ -1,0 +1,76 @@
+//! A node of which a part fails says so and ends, and does not go on as if it lived.
+
+mod common;
+
+use common::{App, config, payload};
+use longwire_node::message::Options;
+use longwire_node::storage::Forgetful;
+use longwire_node::{Node, Setup, ending};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+/// Tells a process of this test program which of its node's parts fails.
+const PART: &str = "LONGWIRE_FAILING_PART";
+
+/// For the process that fails; in others it does nothing.
+#[test]
+fn a_part_fails() {
+    let Ok(part) = std::env::var(PART) else { return };
+    ending::end_on_panic();
+    match part.as_str() {
+        "writer" => {
+            let forgetful = Forgetful::default();
+            let node = Node::start(with(&forgetful)).expect("it starts");
+            let mut app = App::new(&node);
+            app.wait_status(|status| status["ready"] == true);
+            forgetful.fail();
+            app.send("dtn://bob/inbox", &payload(100, 1), Options::default());
+            node.wait();
+        }
+        "task" => {
+            let link = "link = [{ name = 'bob', address = 'nowhere:1' }]";
+            let mut setup =
+                Setup::new(config(&format!("node = 'dtn://alice/'\nstorage.kind = 'memory'\n{link}")));
+            setup.connector =
+                Arc::new(|_, _| Box::pin(async { panic!("a task fails, as a test has asked for") }));
+            Node::start(setup).expect("it starts").wait();
+        }
+        other => panic!("there is no part called {other}"),
+    }
+}
+
+fn with(forgetful: &Forgetful) -> Setup {
+    Setup { forgetful: Some(forgetful.clone()), ..Setup::new(config("node = 'dtn://alice/'")) }
+}
+
+fn fail(part: &str) -> Output {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "a_part_fails", "--nocapture", "--test-threads=1"]).env(PART, part);
+    command.output().expect("it runs")
+}
+
+#[test]
+fn a_process_with_a_node_of_which_a_thread_or_a_task_fails_ends_with_a_status_of_its_own() {
+    for (part, thread) in [("writer", "store-writer"), ("task", "node")] {
+        let output = fail(part);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(ending::EXIT_STATUS), "{said}");
+        assert!(said.contains("as a test has asked for"), "why: {said}");
+        assert!(said.contains(&format!("a part of the node ({thread}) has failed")), "{said}");
+    }
+}
+
+#[test]
+fn a_node_whose_store_fails_ends_and_passes_the_panic_on() {
+    let forgetful = Forgetful::default();
+    let node = Node::start(with(&forgetful)).expect("it starts");
+    let mut app = App::new(&node);
+    app.wait_status(|status| status["ready"] == true);
+    forgetful.fail();
+    app.send("dtn://bob/inbox", &payload(100, 1), Options::default());
+    let ended = catch_unwind(AssertUnwindSafe(|| node.wait()));
+    let panic = ended.expect_err("it does not end as if all were well");
+    let said = panic.downcast_ref::<&str>().copied().unwrap_or_default();
+    assert!(said.contains("as a test has asked for"), "{said}");
+}
