@@ -74,3 +74,6 @@ impl Ledger {
         self.nanos[entry.unwrap_or_else(|| panic!("no entry is called {name}"))] as f64 / 1e9
     }
 }
+
+#[cfg(test)]
+mod tests;

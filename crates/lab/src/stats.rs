@@ -280,3 +280,6 @@ mod tests {
         assert_eq!(Exponential::fit(&[(1.0, 2.0), (2.0, 0.0)]), None, "zero has no logarithm");
     }
 }
+
+#[cfg(test)]
+mod known;

@@ -387,3 +387,6 @@ mod tests {
         assert!(matches!(last, Some(Said::Closed(CloseReason::Stalled))), "{last:?}");
     }
 }
+
+#[cfg(test)]
+mod closed;

@@ -1,5 +1,6 @@
 //! Radio channels: what always holds, who gets the channel, who hears whom, and AX.25 over them, controllers.
 
+mod air;
 mod ax25;
 mod bundles;
 mod cases;

@@ -16,6 +16,9 @@ pub(super) struct Device {
     /// The device is only as large as this, with blocks of 4 KiB.
     #[cfg(test)]
     bytes_max: Option<u64>,
+    /// What a power cut would leave, where a test asks for it.
+    #[cfg(test)]
+    durable: Option<power::Durable>,
 }
 
 impl Device {
@@ -24,6 +27,8 @@ impl Device {
             folder: folder.to_owned(),
             #[cfg(test)]
             bytes_max: None,
+            #[cfg(test)]
+            durable: None,
         }
     }
 
@@ -55,7 +60,7 @@ impl Device {
     /// Writes at the end of a file.
     pub(super) fn append(&self, file: &File, start: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
         #[cfg(test)]
-        self.check(file, start + slices.iter().map(|slice| slice.len() as u64).sum::<u64>())?;
+        self.check(file, start, slices)?;
         let (mut left, mut at) = (slices, start);
         while !left.is_empty() {
             let some = left.len().min(SLICES_MAX);
@@ -72,11 +77,35 @@ impl Device {
         Ok(())
     }
 
+    /// Makes durable what a file holds, but for what about it does not matter, as its times.
+    pub(super) fn sync_data(&self, file: &File) -> io::Result<()> {
+        file.sync_data()?;
+        #[cfg(test)]
+        self.note_file(file)?;
+        Ok(())
+    }
+
+    /// Makes durable all that a file is.
+    pub(super) fn sync_all(&self, file: &File) -> io::Result<()> {
+        file.sync_all()?;
+        #[cfg(test)]
+        self.note_file(file)?;
+        Ok(())
+    }
+
+    /// Makes durable which files there are: a file that is durable and has no durable name is gone after a power cut.
+    pub(super) fn sync_names(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()?;
+        #[cfg(test)]
+        self.note_names()?;
+        Ok(())
+    }
+
     /// Takes so much for a file that nobody reads.
     pub(super) fn put_aside(&self, path: &Path, bytes: u64) -> io::Result<()> {
         let mut file = private::file().create(true).truncate(false).write(true).open(path)?;
         #[cfg(test)]
-        self.check(&file, bytes)?;
+        self.check(&file, bytes, &[])?;
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
             Ok(()) => {}
             Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) => return Err(error.into()),
@@ -93,20 +122,4 @@ pub(super) fn in_blocks(bytes: u64) -> u64 {
 }
 
 #[cfg(test)]
-impl Device {
-    /// A device of this size, for the store alone.
-    pub(super) fn small(folder: &Path, bytes_max: u64) -> Self {
-        Device { folder: folder.to_owned(), bytes_max: Some(bytes_max) }
-    }
-
-    /// A write that does not fit leaves as much of it as does, as a kernel would.
-    fn check(&self, file: &File, end: u64) -> io::Result<()> {
-        let length = file.metadata()?.len();
-        let room = in_blocks(length).saturating_add(self.free());
-        if in_blocks(end) <= room {
-            return Ok(());
-        }
-        file.set_len(room.max(length))?;
-        Err(io::ErrorKind::StorageFull.into())
-    }
-}
+mod power;

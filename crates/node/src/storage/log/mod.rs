@@ -252,13 +252,13 @@ impl Log {
         let made = self
             .device
             .append(&file, 0, &mut [IoSlice::new(&self.secret.preamble(Made::Segment))])
-            .and_then(|()| file.sync_all());
+            .and_then(|()| self.device.sync_all(&file));
         if let Err(error) = made {
             let _ = fs::remove_file(&path);
             return Err(error);
         }
         self.listing = Listing::begin(&self.device, &self.folder, number, self.secret).ok();
-        if let Err(error) = File::open(&self.folder).and_then(|folder| folder.sync_all()) {
+        if let Err(error) = self.device.sync_names() {
             let _ = self.remove_segment(number, &path);
             return Err(error);
         }
@@ -375,10 +375,10 @@ impl Log {
         }
         let (file, start) = self.end();
         let composed = Composed::new(batch, lost, self.secret, start);
-        let written = composed.write(&self.device, &file, start).and_then(|()| file.sync_data());
+        let written = composed.write(&self.device, &file, start).and_then(|()| self.device.sync_data(&file));
         if let Err(error) = written {
             // Nothing of it may come back at the next start.
-            self.spoilt = file.set_len(start).is_err() || file.sync_all().is_err();
+            self.spoilt = file.set_len(start).is_err() || self.device.sync_all(&file).is_err();
             return Err(error);
         }
         let mut index = lock_index(&self.index);

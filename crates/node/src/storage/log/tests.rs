@@ -1,5 +1,6 @@
 mod damaged;
 mod full;
+mod power;
 
 use super::*;
 use std::collections::BTreeMap;

@@ -1,0 +1,62 @@
+//! Power cuts and failed writes: what was acknowledged is there, and what was not is not.
+
+use super::*;
+
+const ROOM: u64 = 8 << 20;
+
+/// Opens what a power cut leaves of a store, and reads all of it.
+fn after_a_power_cut(device: &Device, name: &str) -> BTreeMap<u64, Bytes> {
+    let left = Place::new(name);
+    device.cut_power(&left.0);
+    let (mut log, _) = Log::open_on(&left.0, Device::small(&left.0, ROOM)).expect("the store opens");
+    content(&mut log)
+}
+
+/// Every batch is synced before it is acknowledged, and so is the name of the segment that it is in.
+#[test]
+fn what_was_acknowledged_survives_a_power_cut() {
+    let place = Place::new("power");
+    fs::create_dir_all(&place.0).unwrap();
+    let device = Device::with_a_plug(&place.0, ROOM);
+    let (mut log, _) = Log::open_on(&place.0, device.clone()).expect("the store opens");
+    let mut kept = BTreeMap::new();
+    for record in 1..=40_u64 {
+        let data = Bytes::from(vec![record as u8; 50_000]);
+        log.write(&[append(record, 0, data.clone())]).expect("there is room");
+        kept.insert(record, data);
+        let found = after_a_power_cut(&device, "left");
+        assert!(found == kept, "after record {record}: {:?}", found.keys());
+    }
+    assert!(log.active > 5, "they are in several segments");
+    // Removals, too; and what is moved out of old segments is durable before these go.
+    for record in (1..=40).filter(|record| record % 4 > 0) {
+        log.write(&[remove(record)]).expect("it is there");
+        kept.remove(&record);
+        while log.tend() {}
+        let found = after_a_power_cut(&device, "left");
+        assert!(found == kept, "after removal {record}: {:?}", found.keys());
+    }
+    let oldest = lock(&log.index).oldest().map(|(number, _)| number).expect("there is a segment");
+    assert!(oldest > 1, "old segments have gone");
+}
+
+/// A batch that is refused leaves nothing behind, though the device took its beginning.
+#[test]
+fn a_batch_that_failed_in_the_middle_does_not_come_back() {
+    let place = Place::new("failed");
+    fs::create_dir_all(&place.0).unwrap();
+    let open = || Log::open_on(&place.0, Device::small(&place.0, ROOM)).expect("the store opens");
+    let (mut log, _) = open();
+    log.write(&[append(1, 0, "kept")]).expect("there is room");
+    let batch = [append(2, 0, "whole"), append(3, 0, vec![3; 5000]), append(4, 0, vec![4; ROOM as usize])];
+    assert_eq!(log.write(&batch), Err(Refusal::Full));
+    let numbers = |log: &mut Log| content(log).into_keys().collect::<Vec<_>>();
+    assert_eq!(numbers(&mut log), [1]);
+    drop(log);
+    let (mut log, opened) = open();
+    assert_eq!((numbers(&mut log), opened.torn_bytes, opened.damaged), (vec![1], 0, 0));
+    // What comes next takes its place, and all of it is found.
+    log.write(&[append(5, 0, vec![5; 5000])]).expect("there is room");
+    drop(log);
+    assert_eq!(numbers(&mut open().0), [1, 5]);
+}

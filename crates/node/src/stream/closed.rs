@@ -1,0 +1,57 @@
+//! A connection that is over leaves nothing behind of what it held, however it ended and whatever it had not released.
+
+use super::*;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// Both sides close.
+    Finished,
+    /// This side gives it up.
+    Aborted,
+    /// Whoever had it is gone.
+    Forgotten,
+}
+
+/// What counts against all connections after one has ended that had `came` bytes come in and `released` of them released.
+async fn left_behind(end: End, came: usize, released: u64) -> u64 {
+    let (here, mut there) = tokio::io::duplex(1 << 20);
+    let (orders, ordered) = mpsc::unbounded_channel();
+    let (tell, mut said) = mpsc::unbounded_channel();
+    let all = Arc::new(Pressure::new(1 << 20));
+    let patience = Patience::new(Duration::from_secs(300));
+    let window = Window { bytes: 1 << 20, all: all.clone(), patience };
+    let pumping =
+        tokio::spawn(async move { pump(Box::new(here), ordered, window, |it| drop(tell.send(it))).await });
+    there.write_all(&vec![7; came]).await.expect("there is room");
+    let mut bytes = 0;
+    while bytes < came {
+        if let Some(Said::Data(data)) = said.recv().await {
+            bytes += data.len();
+        }
+    }
+    assert_eq!(all.unreleased(), came as u64, "all of it counts");
+    orders.send(Order::Release(released)).expect("it is there");
+    match end {
+        End::Finished => {
+            orders.send(Order::Close).expect("it is there");
+            drop(there);
+        }
+        End::Aborted => orders.send(Order::Abort).expect("it is there"),
+        End::Forgotten => drop(orders),
+    }
+    pumping.await.expect("it ends");
+    all.unreleased()
+}
+
+#[tokio::test]
+async fn what_a_closed_connection_held_counts_no_more() {
+    for end in [End::Finished, End::Aborted, End::Forgotten] {
+        // More than came cannot be released.
+        for released in [0, 10_000, 50_000, 60_000] {
+            assert_eq!(left_behind(end, 50_000, released).await, 0, "{end:?}, {released} bytes released");
+        }
+    }
+}
