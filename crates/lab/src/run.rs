@@ -608,3 +608,20 @@ fn captured(frames: Option<Vec<FrameRecord>>, names: &[String]) -> Vec<CapturedF
     let frames = frames.unwrap_or_default();
     frames.into_iter().map(|frame| CapturedFrame::of(frame, names)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "and the channel alone")]
+    fn a_run_that_is_faster_than_its_channel_ends_the_program() {
+        let text = "stack = 'tcp/tuned'\n[workload]\nbytes = 1000\n[[link]]\nprofile = 'cislunar'\nber = 0";
+        let scenario = Scenario::parse(text, "test").expect("a scenario");
+        let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from(vec![7; 1000])]);
+        let outcome = setup.expect("a setup").run(0, Wanted::default());
+        let least_s = outcome.limit.streaming.error_free_s;
+        Outcome { transfer_s: Some(least_s), ..outcome.clone() }.check_limit();
+        Outcome { transfer_s: Some(least_s - 0.001), ..outcome }.check_limit();
+    }
+}
