@@ -14,7 +14,12 @@ pub(crate) enum Failure {
     Failed(Error),
     /// Nobody reads what is written any more, and that is no failure.
     NobodyReads,
+    /// Ctrl-C ended it early; what was there by then has been shown.
+    Interrupted,
 }
+
+/// The exit status of what Ctrl-C ended, as shells have it: 128 and the signal's number.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 impl Failure {
     /// Says it on stderr.
@@ -29,6 +34,7 @@ impl Failure {
                 ExitCode::from(1)
             }
             Failure::NobodyReads => ExitCode::SUCCESS,
+            Failure::Interrupted => ExitCode::from(INTERRUPTED),
         }
     }
 

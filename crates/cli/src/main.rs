@@ -5,6 +5,7 @@
 
 mod endpoint;
 mod failure;
+mod flag;
 mod output;
 mod progress;
 mod reach;

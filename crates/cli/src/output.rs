@@ -1,18 +1,21 @@
 //! What every measuring verb can be told, and how what it found is shown.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
+use crate::flag;
 use crate::progress;
 use clap::Args;
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
 use longwire_lab::progress::Progress;
 use longwire_lab::{output, spread, trace};
+use signal_hook::consts::SIGINT;
 use std::env;
 use std::fmt;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The flags of verbs that compute without chance: nothing but where it goes.
 #[derive(Debug, Args)]
@@ -50,14 +53,14 @@ pub(crate) struct Measure {
     pub(crate) trace: Option<PathBuf>,
     /// The seed of all randomness: the same seed gives the same bytes
     // A scenario holds it, and TOML's numbers end there.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flag::whole::<u64>(0, i64::MAX as u64))]
     pub(crate) seed: Option<u64>,
-    /// How many runs, each with its own noise
-    #[arg(long, value_name = "N")]
-    runs: Option<NonZeroU32>,
+    /// How many runs, each with its own noise; Ctrl-C ends with those that are done, and a second one at once
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flag::whole::<u32>(1, u32::MAX.into()))]
+    runs: Option<u32>,
     /// How many threads to compute on; changes nothing but the time it takes [default: all]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flag::whole::<usize>(1, 4096))]
+    threads: Option<usize>,
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     quiet: bool,
@@ -65,11 +68,11 @@ pub(crate) struct Measure {
 
 impl Measure {
     pub(crate) fn runs(&self) -> Option<u32> {
-        self.runs.map(NonZeroU32::get)
+        self.runs
     }
 
     pub(crate) fn threads(&self) -> usize {
-        self.threads.map_or_else(spread::threads_available, NonZeroUsize::get)
+        self.threads.unwrap_or_else(spread::threads_available)
     }
 
     /// Computes with progress on stderr, then shows and writes what was found.
@@ -77,16 +80,22 @@ impl Measure {
         &self,
         compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
     ) -> Result<(), Failure> {
+        let stop = interrupts()?;
         // Better told before a long computation than after it.
         for directory in [&self.out, &self.trace].into_iter().flatten() {
             fs::create_dir_all(directory).map_err(|error| Failure::of_directory(directory, &error))?;
         }
         let visible = !self.quiet && io::stderr().is_terminal();
-        let finding = progress::shown(visible, compute)?;
+        let finding = progress::shown(visible, Progress::until(stop.clone()), compute)?;
+        let is_stopped = stop.load(Ordering::Relaxed);
+        if is_stopped {
+            self.say(format_args!("stopped: this is what the runs that were done by then give"));
+        }
         let shown = print(&finding, self.json);
         // Whoever stops reading still gets the files.
         self.write(&finding)?;
-        shown
+        shown?;
+        if is_stopped { Err(Failure::Interrupted) } else { Ok(()) }
     }
 
     fn write(&self, finding: &Finding) -> Result<(), Failure> {
@@ -111,6 +120,15 @@ impl Measure {
             talk(what);
         }
     }
+}
+
+/// True from the first Ctrl-C on; a second one ends the process.
+fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let watched = signal_hook::flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), stop.clone())
+        .and_then(|_| signal_hook::flag::register(SIGINT, stop.clone()));
+    watched.map_err(|error| Failure::Failed(Error::new(format!("the system gives no signals: {error}"))))?;
+    Ok(stop)
 }
 
 /// What was found, on stdout.

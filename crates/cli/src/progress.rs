@@ -10,8 +10,7 @@ const BEFORE_FIRST: Duration = Duration::from_secs(2);
 const BETWEEN: Duration = Duration::from_millis(250);
 
 /// Computes; if `visible`, a line on stderr says how far it is, and is gone when it is done.
-pub(crate) fn shown<R>(visible: bool, compute: impl FnOnce(&Progress) -> R) -> R {
-    let progress = Progress::new();
+pub(crate) fn shown<R>(visible: bool, progress: Progress, compute: impl FnOnce(&Progress) -> R) -> R {
     if !visible {
         return compute(&progress);
     }
@@ -31,7 +30,10 @@ fn show(progress: &Progress, wait: &mpsc::Receiver<()>) {
     let mut pause = BEFORE_FIRST;
     while wait.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
         pause = BETWEEN;
-        let line = line(progress.done(), progress.total(), began.elapsed());
+        let line = match progress.is_stopped() {
+            false => line(progress.done(), progress.total(), began.elapsed()),
+            true => "stopping: the runs under way are ended; Ctrl-C again stops at once".to_owned(),
+        };
         let shown = write!(io::stderr(), "\r{line:width$}");
         width = line.chars().count();
         if shown.is_err() {
@@ -78,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_panic_in_the_computation_is_passed_on_and_not_waited_for() {
-        let result = std::panic::catch_unwind(|| shown(true, |_| panic!("on purpose")));
+        let result = std::panic::catch_unwind(|| shown(true, Progress::new(), |_| panic!("on purpose")));
         assert!(result.is_err());
     }
 }

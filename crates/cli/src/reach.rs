@@ -2,6 +2,7 @@
 
 use crate::endpoint;
 use crate::failure::Failure;
+use crate::flag;
 use crate::output::talk;
 use clap::Args;
 use longwire_node::message::{Message, Reply, Request};
@@ -11,11 +12,16 @@ use longwire_proto::bp::Eid;
 use longwire_settings::error::Error;
 use serde::Serialize;
 use std::io::{self, Write};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A node on this machine answers within this time, or something is wrong with it.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Nobody is told of waiting that is shorter.
+const SILENT: Duration = Duration::from_secs(1);
+/// From one try to the next.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// Which node.
 #[derive(Debug, Args)]
@@ -50,20 +56,32 @@ impl Reach {
     /// Connects to the node.
     pub(crate) fn connect(&self) -> Result<Talk, Failure> {
         let path = self.path()?;
-        let connection = Connection::open(&path).map_err(|error| {
-            let path = path.display();
-            Failure::Failed(match error.kind() {
-                io::ErrorKind::PermissionDenied => Error::new(format!(
-                    "this user may not talk to the node at {path}"
-                ))
-                .hint("the socket's group may: `ls -l` says which; or use the user that runs the node"),
-                io::ErrorKind::ConnectionRefused => Error::new(format!("the node at {path} has ended"))
-                    .hint("start it with `longwire node`; what it had accepted is safe in its store"),
-                _ => Error::new(format!("no node answers at {path}: {error}"))
-                    .hint("start one with `longwire node`; --config or --control says where it is"),
-            })
-        })?;
+        let connection = Connection::open(&path).map_err(|error| unreachable_at(&path, &error))?;
         Ok(Talk { connection })
+    }
+
+    /// Connects to a node that may just be starting: waits some seconds for it.
+    pub(crate) fn connect_to_starting(&self, starting: &Starting) -> Result<Talk, Failure> {
+        let path = self.path()?;
+        let began = Instant::now();
+        let mut said_so = false;
+        loop {
+            match Connection::open(&path) {
+                Ok(connection) => return Ok(Talk { connection }),
+                Err(error)
+                    if error.kind() == io::ErrorKind::PermissionDenied
+                        || began.elapsed() > starting.node_within =>
+                {
+                    return Err(unreachable_at(&path, &error));
+                }
+                Err(_) => {}
+            }
+            if !said_so && began.elapsed() > SILENT {
+                talk(format_args!("no node answers at {} yet; waiting for one that starts", path.display()));
+                said_so = true;
+            }
+            std::thread::sleep(BETWEEN_TRIES);
+        }
     }
 
     /// Prints what was found: as JSON, or in the given words.
@@ -82,6 +100,14 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     write!(out, "{text}{end}").and_then(|()| out.flush()).map_err(|error| Failure::of_stdout(&error))
+}
+
+/// For a node that is being started meanwhile.
+#[derive(Debug, Args)]
+pub(crate) struct Starting {
+    /// How long to wait for a node that is just starting
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = flag::time)]
+    node_within: Duration,
 }
 
 /// A conversation with a node.
@@ -103,6 +129,11 @@ impl Talk {
             }
             said => Ok(said),
         }
+    }
+
+    /// The next thing that the node says, refusals included; none: not in time.
+    pub(crate) fn hear_all_within(&mut self, patience: Duration) -> Result<Option<Message<Reply>>, Failure> {
+        self.connection.hear(patience).map_err(|error| lost(&error))
     }
 
     /// The first of what the node says that `wanted` takes.
@@ -161,6 +192,21 @@ impl Talk {
         }
         Ok(())
     }
+}
+
+/// Nobody answers there.
+fn unreachable_at(path: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    Failure::Failed(match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            Error::new(format!("this user may not talk to the node at {path}"))
+                .hint("the socket's group may: `ls -l` says which; or use the user that runs the node")
+        }
+        io::ErrorKind::ConnectionRefused => Error::new(format!("the node at {path} has ended"))
+            .hint("start it with `longwire node`; what it had accepted is safe in its store"),
+        _ => Error::new(format!("no node answers at {path}: {error}"))
+            .hint("start one with `longwire node`; --config or --control says where it is"),
+    })
 }
 
 fn lost(error: &io::Error) -> Failure {

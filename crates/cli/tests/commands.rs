@@ -69,11 +69,18 @@ fn help() {
 #[test]
 fn commands_that_are_not_understood() {
     let place = Place::new("usage");
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 19] = [
         &["compere", "letter.txt"],
         &["compare", "letter.txt"],
         &["compare", "letter.txt", "--link", "cislnar"],
         &["compare", "letter.txt", "--link", "lan", "--runs", "0"],
+        &["compare", "letter.txt", "--link", "lan", "--threads", "many"],
+        &["compare", "letter.txt", "--link", "lan", "--seed", "-1"],
+        &["ping", "dtn://bob/", "--count", "0"],
+        &["ping", "dtn://bob/", "--interval", "1"],
+        &["certificate", "dtn://bob/", "--lifetime", "1h"],
+        &["monitor", "--tnc", "pi:8001", "--port", "16"],
+        &["model", "ax25", "--slot", "0.1"],
         &["paper", "cislunr"],
         &["paper", "--jsn", "cislunar"],
         &["run", "world.toml", "--shard", "3/2"],
@@ -190,6 +197,68 @@ fn a_reader_who_has_seen_enough_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Ctrl-C ends with the runs that are done: whole rounds, so that all had the same noise.
+#[test]
+fn an_interrupted_comparison_shows_what_it_has() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let place = Place::new("interrupted");
+    let words = ["compare", "letter.txt", "--link", "cislunar", "--runs", "20000", "--json", "--out", "out"];
+    let mut child = place.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The folder is made once Ctrl-C is heeded.
+    while !place.0.join("out").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it began");
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stopped: "), "{output:?}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let records = document["records"].as_array().unwrap();
+    let all = records.iter().filter(|record| record["metric"] == "delivered");
+    let counts: Vec<u64> = all.map(|record| record["n"].as_u64().unwrap()).collect();
+    assert!(counts.len() > 8 && counts.iter().all(|count| *count == counts[0]), "{counts:?}");
+    assert!((1..20_000).contains(&counts[0]), "{counts:?}");
+    let page = fs::read_to_string(place.0.join("out/report.html")).unwrap();
+    assert!(page.contains(" runs of each instead of 20,000."), "{counts:?}");
+    assert!(page.contains(&format!("--runs {}", counts[0])), "the command gives this very page again");
+}
+
+/// What Wireshark makes of captures of an error-free line: nothing is malformed, and nothing sent again. Skipped where there is
+/// no tshark.
+#[test]
+fn wireshark_finds_nothing_wrong_in_the_captures_of_a_good_line() {
+    let tshark = |words: &[&str]| Command::new("tshark").args(words).output();
+    if tshark(&["--version"]).is_err() {
+        println!("skipped: there is no tshark");
+        return;
+    }
+    let place = Place::new("wireshark");
+    let words = ["compare", "letter.txt", "--link", "lan", "--runs", "1", "--quiet", "--trace", "traces"];
+    assert!(place.output(&words).status.success());
+    let mut looked_at = 0;
+    for stack in ["tcp-linux-6", "tcpcl3-tuned", "tcpcl4-default"] {
+        for node in ["tx", "rx"] {
+            let capture = place.0.join("traces").join(stack).join(format!("capture-{node}.pcapng"));
+            let capture = capture.to_str().unwrap();
+            let lines = |filter: &str| {
+                let output = tshark(&["-r", capture, "-Y", filter]).unwrap();
+                assert!(output.status.success(), "{output:?}");
+                String::from_utf8_lossy(&output.stdout).into_owned()
+            };
+            for filter in ["_ws.malformed", "tcp.analysis.retransmission", "tcp.analysis.out_of_order"] {
+                assert_eq!(lines(filter), "", "{stack} at {node}: {filter}");
+            }
+            let all = lines("tcp");
+            // Two until there is a connection, and three that carry the letter.
+            assert!(all.lines().count() >= 5, "{all}");
+            assert_eq!(all.contains("TCPCL"), stack != "tcp-linux-6", "{all}");
+            looked_at += 1;
+        }
+    }
+    assert_eq!(looked_at, 6);
 }
 
 /// An error-free link and few bytes: what the protocols do there, byte for byte, changes only on purpose.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
     assert_eq!(fs::read(place.path("got/photo-2.jpg")).unwrap(), file);
     following.kill().unwrap();
     following.wait().unwrap();
-    let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "2", "--interval", "0"]);
+    let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "2", "--interval", "0s"]);
     assert!(pings.contains("2 of 2 came back"), "{pings}");
     let links = place.asked("bob", &["links"]);
     assert!(links.contains("peer dtn://alice/"), "{links}");
@@ -154,7 +154,7 @@ fn every_verb_says_what_it_did_and_what_was_meant() {
     let links = json(&["links", "remove", "mars"]);
     assert!(links.as_array().unwrap().iter().all(|link| link["name"] != "mars"), "{links}");
     // Long pings come back, too, and are added up.
-    let pings = json(&["ping", "dtn://bob", "--count", "2", "--interval", "0", "--size", "300000"]);
+    let pings = json(&["ping", "dtn://bob", "--count", "2", "--interval", "0s", "--size", "300000"]);
     assert_eq!(pings["received"], 2, "{pings}");
     assert_eq!(pings["lost_percent"], 0.0, "{pings}");
     assert!(pings["mean_ms"].as_f64() >= pings["least_ms"].as_f64(), "{pings}");
@@ -185,7 +185,11 @@ fn commands_without_a_node_say_what_to_do() {
         (&["node", "--config", "wrong.toml"], 2, "hint: did you mean `listen`?"),
         (&["send", "nothing", "--to", "dtn://b/c"], 1, "Nothing was sent."),
         (&["bundles", "show", "dtn://a/@1-1", "--config", "wrong.toml"], 2, "did you mean"),
-        (&["send", "wrong.toml", "--to", "dtn://b/c", "--lifetime", "5"], 2, "with its unit"),
+        (
+            &["send", "wrong.toml", "--to", "dtn://b/c", "--lifetime", "5"],
+            2,
+            "that is no length of time; write it as \"200 ms\"",
+        ),
     ];
     for (words, status, said) in cases {
         let output = place.longwire(words).output().unwrap();
@@ -195,24 +199,153 @@ fn commands_without_a_node_say_what_to_do() {
     }
 }
 
+/// The commands of the README in one block: nobody waits for the nodes to be up before the next command.
 #[test]
-fn the_winner_of_a_comparison_is_a_node_configuration() {
-    let place = Place::new("winner");
-    fs::write(place.path("letter.txt"), "Nothing accepted is ever lost.\n".repeat(40)).unwrap();
-    for link in ["cislunar", "lan"] {
-        let words = ["compare", "letter.txt", "--link", link, "--runs", "1", "--out", link];
-        let output = place.longwire(&words).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let text = String::from_utf8(output.stdout).unwrap();
-        let block = text.rsplit_once("configuration").map_or(text.as_str(), |(_, block)| block);
-        let lines = block.lines().skip(1).skip_while(|line| !line.trim_start().starts_with(['#', '[']));
-        let pasted: String = lines.map(|line| format!("{}\n", line.trim_start())).collect();
-        assert!(pasted.contains("# "), "{text}");
-        fs::write(place.path("node.toml"), format!("node = 'dtn://a/'\n{pasted}")).unwrap();
-        let output = place.longwire(&["node", "--check"]).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{stderr}\n{pasted}");
+fn send_and_recv_wait_for_a_node_that_starts_and_say_so() {
+    let place = Place::new("starting");
+    let at = reserved();
+    place.configure("bob", &format!("listen = ['{at}']"));
+    place.configure("alice", &format!("[[link]]\nname = 'bob'\naddress = '{at}'"));
+    fs::write(place.path("letter"), "hello").unwrap();
+    let begun = |node: &str, words: &[&str]| {
+        let config = format!("{node}.toml");
+        let more = ["--node-within", "120s", "--config", &config];
+        let mut child = place
+            .longwire(&[words, &more].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        (child, lines)
+    };
+    let (mut sending, mut of_send) = begun("alice", &["send", "letter", "--to", "dtn://bob/files"]);
+    let (mut receiving, mut of_recv) = begun("bob", &["recv", "got"]);
+    for said in [of_send.next().unwrap(), of_recv.next().unwrap()] {
+        assert!(
+            said.starts_with("no node answers at ") && said.ends_with("waiting for one that starts"),
+            "{said}"
+        );
     }
+    let (_alice, bob) = (place.start("alice"), place.start("bob"));
+    assert!(sending.wait().unwrap().success());
+    let said: Vec<String> = of_recv.collect();
+    assert!(receiving.wait().unwrap().success(), "{said:?}");
+    assert_eq!(fs::read(place.path("got/letter")).unwrap(), b"hello");
+    drop(of_send);
+    // Without time to wait the answer is the old one.
+    bob.kill();
+    let ended = place.ask("bob", &["recv", "got", "--node-within", "0s"]);
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("has ended"), "{ended:?}");
+}
+
+/// The commands of the README, word by word, as a shell gets them when they are pasted together.
+#[test]
+fn the_commands_of_the_readme_work_as_one_block() {
+    let place = Place::new("readme");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let section = readme.split_once("## A file between two nodes").unwrap().1;
+    let block = section.split("```").nth(1).unwrap();
+    let commands: Vec<&str> = block.trim().lines().filter(|line| !line.starts_with("cargo build")).collect();
+    assert_eq!(commands.len(), 3, "{block}");
+    // A loaded machine may take longer to start a node than a person waits for.
+    let script = commands.join("\n").replace("./target/release/longwire", env!("CARGO_BIN_EXE_longwire"));
+    let script =
+        script.replace(" send ", " send --node-within 120s ").replace(" recv ", " recv --node-within 120s ");
+    fs::create_dir_all(place.path("docs/two-nodes")).unwrap();
+    let at = reserved().to_string();
+    for name in ["alice", "bob"] {
+        let file = format!("docs/two-nodes/{name}.toml");
+        let text = fs::read_to_string(root.join(&file)).unwrap();
+        let here = format!("{}/longwire", place.path("").display());
+        fs::write(place.path(&file), text.replace("/tmp/longwire", &here).replace("127.0.0.1:45560", &at))
+            .unwrap();
+    }
+    let photo = noise(300_000, 3);
+    fs::write(place.path("photo.jpg"), &photo).unwrap();
+    let output = Command::new("bash")
+        .args(["-c", &format!("trap 'kill $(jobs -p); wait' EXIT\n{script}")])
+        .current_dir(place.path(""))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("photo.jpg (300.0 kB) from dtn://alice/"), "{output:?}");
+    assert_eq!(fs::read(place.path("inbox/photo.jpg")).unwrap(), photo);
+}
+
+/// Whoever sends hears at once why nothing goes on; whoever receives, that nothing is there yet.
+#[test]
+fn what_waits_and_who_waits_is_told() {
+    let place = Place::new("waits");
+    let at = reserved();
+    place.configure("bob", &format!("listen = ['{at}']"));
+    place.configure("alice", &format!("[[link]]\nname = 'bob'\naddress = '{at}'\npeer = 'dtn://bob/'"));
+    fs::write(place.path("letter"), "hello").unwrap();
+    let alice = place.start("alice");
+    let note = |to: &str, more: &[&str]| {
+        let output = place.ask("alice", &[&["send", "letter", "--to", to], more].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = note("dtn://mars/files", &[]);
+    assert!(said.contains("note: it waits here: no route leads to its destination"), "{said}");
+    assert_eq!(note("dtn://mars/files", &["--quiet"]), "");
+    // The link that is configured for the destination has never been up.
+    let said = note("dtn://bob/files", &[]);
+    assert!(said.contains("note: it waits here: link `bob` to dtn://bob/ is down: "), "{said}");
+    let links = place.asked("alice", &["links"]);
+    assert!(!links.contains("down for"), "{links}");
+    let bob = place.start("bob");
+    let mut receiving =
+        place.longwire(&["recv", "got", "--config", "bob.toml"]).stderr(Stdio::piped()).spawn().unwrap();
+    assert!(receiving.wait().unwrap().success());
+    // Cut by hand: that is the reason, and no lack of a route.
+    place.asked("alice", &["links", "cut", "bob"]);
+    let said = note("dtn://bob/files", &[]);
+    assert!(said.contains("note: it waits here: link `bob` to dtn://bob/ is down: cut here"), "{said}");
+    let bundles: serde_json::Value =
+        serde_json::from_str(&place.asked("alice", &["bundles", "--json", "--to", "dtn://bob/*"])).unwrap();
+    assert_eq!(bundles[0]["state"], "links_down", "{bundles}");
+    assert_eq!(bundles[0]["transmitted_bytes"], 0, "{bundles}");
+    // Nothing is there for whoever asks now.
+    let mut waiting = place
+        .longwire(&["recv", "got", "--config", "bob.toml"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(waiting.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(
+        lines.next().unwrap(),
+        "waiting for what comes for dtn://bob/files; the first ends it, or Ctrl-C"
+    );
+    place.asked("alice", &["links", "heal", "bob"]);
+    assert!(waiting.wait().unwrap().success());
+    bob.kill();
+    alice.kill();
+}
+
+#[test]
+fn a_check_is_short_and_finds_what_a_start_would() {
+    let place = Place::new("check");
+    let at = reserved();
+    place.configure("alice", &format!("listen = ['{at}']\n[[link]]\nname = '2h'\naddress = '127.0.0.1:1'"));
+    let short = place.asked("alice", &["node", "--check"]);
+    assert!(short.lines().count() <= 16 && short.contains("`--check --all`"), "{short}");
+    assert!(short.contains("link `2h`"), "{short}");
+    let long = place.asked("alice", &["node", "--check", "--all"]);
+    assert!(long.lines().count() > 200 && long.contains("  link.0.name = \"2h\""), "{long}");
+    let refused = |name: &str, text: &str, what: &str| {
+        place.configure(name, text);
+        let output = place.ask(name, &["node", "--check"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(what) && said.contains("hint: "), "{said}");
+    };
+    refused("bob", "listen = ['127.0.0.1']", "`listen`: `127.0.0.1` is no address");
+    refused("bob", "listen = ['192.0.2.7:4556']", "cannot listen on 192.0.2.7:4556");
+    fs::write(place.path("carol"), "a file").unwrap();
+    refused("carol", "", "the store");
 }
 
 /// Sender, relay and receiver are killed at random instants while files flow, each with every size and both versions in turn;

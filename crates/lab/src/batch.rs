@@ -3,7 +3,7 @@
 use crate::progress::Progress;
 use crate::record::Params;
 use crate::run::{Outcome, Setup, Wanted};
-use crate::spread::{Shard, spread};
+use crate::spread::{Shard, spread_rounds};
 
 /// Runs of one series at one point.
 pub struct Batch {
@@ -32,7 +32,8 @@ impl Batch {
     }
 }
 
-/// Plays a share of the runs of all batches, and returns each batch's outcomes in order of their numbers.
+/// Plays a share of the runs of all batches, and returns each batch's outcomes in order of their numbers. Stopped early, it
+/// returns those that all batches have: at least the first.
 pub fn play(batches: &[Batch], threads: usize, shard: Shard, progress: &Progress) -> Vec<Vec<Outcome>> {
     // By turns, so that batches that take long are not all at the end.
     let most = batches.iter().map(|batch| batch.runs).max().unwrap_or(0);
@@ -47,7 +48,7 @@ pub fn play(batches: &[Batch], threads: usize, shard: Shard, progress: &Progress
         let (index, run) = jobs[job];
         batches[index].setup.run(run, batches[index].wanted)
     };
-    let outcomes = spread(jobs.len(), threads, work, |_| progress.advance(1));
+    let outcomes = spread_rounds(jobs.len(), threads, work, |job| jobs[job].1, progress);
     let mut sorted: Vec<Vec<Outcome>> = batches.iter().map(|_| Vec::new()).collect();
     for ((index, _), outcome) in jobs.iter().zip(outcomes) {
         sorted[*index].push(outcome);

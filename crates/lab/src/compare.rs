@@ -1,5 +1,7 @@
 //! `compare`: which protocol and which settings move these files over that link best.
 
+mod advice;
+
 use crate::batch::{self, Batch};
 use crate::error::Error;
 use crate::finding::{self, Finding};
@@ -14,9 +16,10 @@ use crate::spread::Shard;
 use crate::stack;
 use crate::stats::{Summary, mean};
 use crate::sweep;
-use crate::toml_text;
+use advice::Advice;
 use bytes::Bytes;
 use std::cmp::Ordering;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
@@ -48,8 +51,8 @@ pub struct Options {
 struct Contender {
     name: String,
     about: String,
-    settings: toml::Table,
-    carries_bundles: bool,
+    /// What has to be said for its settings.
+    advice: Advice,
     /// A node can be configured so.
     in_nodes: bool,
     acknowledges: bool,
@@ -63,8 +66,7 @@ impl Contender {
         Contender {
             name: batch.series.clone(),
             about: format!("{}; {}", stack.about, variant.about),
-            settings: batch.setup.settings().clone(),
-            carries_bundles: batch.setup.carries_bundles(),
+            advice: Advice::of(batch.setup.settings(), &stack.defaults(), stack.node_kind.is_some()),
             in_nodes: stack.node_kind.is_some(),
             acknowledges: stack.acknowledges,
             cautions: batch.setup.cautions().to_vec(),
@@ -85,16 +87,56 @@ impl Contender {
         finding::why_missed(&self.outcomes.iter().collect::<Vec<_>>())
     }
 
-    /// Who always arrives comes first, then who knows that it has arrived, then who is faster.
-    fn order(&self, other: &Contender) -> Ordering {
-        let missing = |contender: &Contender| contender.outcomes.len() - contender.times().len();
-        let time = |contender: &Contender| match &contender.times()[..] {
+    /// Nodes have such links, and what one has accepted goes on where a break stopped it.
+    fn keeps(&self) -> bool {
+        self.in_nodes && self.acknowledges
+    }
+
+    /// Mean transfer time of the runs that arrived; infinite where none did.
+    fn mean_s(&self) -> f64 {
+        match &self.times()[..] {
             [] => f64::INFINITY,
             times => mean(times),
-        };
-        let known = other.acknowledges.cmp(&self.acknowledges);
-        missing(self).cmp(&missing(other)).then(known).then(time(self).total_cmp(&time(other)))
+        }
     }
+
+    /// Who always arrives comes first, then who is faster.
+    fn order(&self, other: &Contender) -> Ordering {
+        let missing = |contender: &Contender| contender.outcomes.len() - contender.times().len();
+        missing(self).cmp(&missing(other)).then(self.mean_s().total_cmp(&other.mean_s()))
+    }
+
+    /// Between contenders that take equally long: who keeps what was accepted comes first, then who needs no
+    /// configuration, then who is faster by its mean.
+    fn order_in_tie(&self, other: &Contender) -> Ordering {
+        let needs = |contender: &Contender| (!contender.keeps(), !contender.advice.is_empty());
+        needs(self).cmp(&needs(other)).then(self.order(other))
+    }
+
+    /// True if the runs do not tell which of the two is faster.
+    fn ties_with(&self, other: &Contender) -> bool {
+        let (ours, theirs) = finding::pairs(&self.arrived(), &other.arrived(), "transfer_s");
+        if self.times().len() != other.times().len() || ours.is_empty() {
+            return false;
+        }
+        let paired = Summary::of_differences(&theirs, &ours);
+        ours == theirs || (paired.ci95.is_some() && !paired.is_significant())
+    }
+}
+
+/// The contenders with a guarantee of delivery by rank, those that tie with the fastest in the order in which they are to be
+/// preferred, and how many these are; then those without a guarantee.
+fn ranked(contenders: Vec<Contender>) -> (Vec<Contender>, usize, Vec<Contender>) {
+    let (mut ranked, mut unsure): (Vec<Contender>, Vec<Contender>) =
+        contenders.into_iter().partition(|contender| contender.acknowledges);
+    ranked.sort_by(Contender::order);
+    unsure.sort_by(Contender::order);
+    let fastest = ranked.first();
+    let tied = ranked.iter().skip(1).take_while(|other| fastest.is_some_and(|first| first.ties_with(other)));
+    let leading = 1 + tied.count();
+    let end = leading.min(ranked.len());
+    ranked[..end].sort_by(Contender::order_in_tie);
+    (ranked, leading, unsure)
 }
 
 /// Compares every stack that fits.
@@ -111,11 +153,24 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     let batch = |(name, setup)| Batch::new(name, Params::new(), setup, runs);
     let batches: Vec<Batch> = setups.into_iter().map(batch).collect();
     let outcomes = batch::play(&batches, options.threads, Shard::WHOLE, progress);
-    let mut contenders: Vec<Contender> = batches.iter().zip(outcomes).map(Contender::of).collect();
-    contenders.sort_by(Contender::order);
+    // Stopped early, there are fewer.
+    let (planned, runs) = (runs, outcomes.first().map_or(runs, |outcomes| outcomes.len() as u32));
+    let (contenders, leading, unsure) = ranked(batches.iter().zip(outcomes).map(Contender::of).collect());
     let traces = if options.traces { sweep::traces(&batches) } else { Vec::new() };
-    let comparison = Comparison { options, link: &link, bytes, runs, fewer: runs < RUNS, contenders };
+    let comparison = Comparison { options, link: &link, bytes, planned, runs, contenders, leading, unsure };
     Ok(Finding { traces, ..comparison.finding() })
+}
+
+/// What is printed of a stack of the table (`tcpcl4/tuned`), should it be the best over this link.
+///
+/// # Errors
+/// An unknown stack or link.
+pub fn use_of(name: &str, link: &str) -> Result<Vec<Block>, Error> {
+    let profile = LinkProfile::load(link, Path::new("."))?;
+    let (stack, variant) = stack::find(name)?;
+    let settings = (variant.settings)(std::slice::from_ref(&profile));
+    let advice = Advice::of(&settings, &stack.defaults(), stack.node_kind.is_some());
+    Ok(advice::blocks(name, &advice, name.to_owned(), link, &profile))
 }
 
 fn read_files(paths: &[PathBuf]) -> Result<Vec<Bytes>, Error> {
@@ -161,20 +216,31 @@ struct Comparison<'a> {
     options: &'a Options,
     link: &'a LinkProfile,
     bytes: u64,
+    /// How many runs of each there were to be.
+    planned: u32,
+    /// How many there were.
     runs: u32,
-    fewer: bool,
+    /// Those with a guarantee of delivery, by rank.
     contenders: Vec<Contender>,
+    /// So many of them tie as the best.
+    leading: usize,
+    /// Those without one.
+    unsure: Vec<Contender>,
 }
 
 impl Comparison<'_> {
     fn finding(&self) -> Finding {
         let configuration = self.configuration();
-        let ranking = self.ranking();
-        let mut summary = vec![Block::Text(self.lead()), Block::Table(ranking.clone())];
+        let mut summary = vec![Block::Text(self.lead()), Block::Table(self.ranking())];
+        summary.extend(self.without_guarantee());
         summary.extend(self.caveats().into_iter().map(Block::Text));
         summary.extend(configuration.clone());
-        let (experiment, report) = (self.experiment(), self.report(ranking, configuration));
+        let (experiment, report) = (self.experiment(), self.report(configuration));
         Finding { experiment, report, summary, traces: Vec::new() }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Contender> {
+        self.contenders.iter().chain(&self.unsure)
     }
 
     /// The same for all: the link has no outages, and one hop.
@@ -199,7 +265,7 @@ impl Comparison<'_> {
         let params = self.params();
         let mut experiment =
             Experiment { experiment: "compare".into(), seed: self.options.seed, ..Default::default() };
-        for contender in &self.contenders {
+        for contender in self.all() {
             let all: Vec<&Outcome> = contender.outcomes.iter().collect();
             experiment.records.extend(finding::records_of(&contender.name, &params, &all));
             let rows = all.iter().map(|outcome| finding::run_row(&contender.name, &params, outcome));
@@ -213,53 +279,83 @@ impl Comparison<'_> {
             [one] => format!("`{}` ({})", one.display(), bytes_in_words(self.bytes)),
             many => format!("{} files ({})", many.len(), bytes_in_words(self.bytes)),
         };
+        let link = &self.options.link;
         let best = &self.contenders[0];
         if best.times().is_empty() {
-            return format!("No stack gets {what} over `{}` at all.", self.options.link);
+            return format!("No stack that is sure to deliver gets {what} over `{link}` at all.");
         }
         let time = Summary::of(&best.times());
+        let (took, limit) = (with_error(&time), figure(self.limit_s()));
+        let times = figure(time.mean / self.limit_s());
+        let count = self.contenders.len();
+        let tied = &self.contenders[..self.leading];
+        if tied.len() == 1 {
+            return format!(
+                "`{}` is the best of {count} for {what} over `{link}`: {took} s on average, {times} times {} ({limit} s).",
+                best.name,
+                self.limit_in_words()
+            );
+        }
+        let least = tied.iter().map(Contender::mean_s).fold(f64::INFINITY, f64::min);
+        let most = tied.iter().map(Contender::mean_s).fold(0.0, f64::max);
+        let span =
+            if least == most { figure(least) } else { format!("{} to {}", figure(least), figure(most)) };
+        let apart = match tied.iter().all(|other| other.times() == best.times()) {
+            true => "and exactly as long in every run".to_owned(),
+            false => format!("and {} runs do not tell them apart", time.n),
+        };
         format!(
-            "`{}` is the best of {} for {what} over `{}`: {} s on average, {} times {} ({} s).",
-            best.name,
-            self.contenders.len(),
-            self.options.link,
-            with_error(&time),
-            figure(time.mean / self.limit_s()),
-            self.limit_in_words(),
-            figure(self.limit_s()),
+            "{} tie as the best of {count} for {what} over `{link}`: {span} s on average, {apart}. {} It takes {took} s, {times} \
+             times {} ({limit} s).",
+            named(tied),
+            self.what_decides(),
+            self.limit_in_words()
         )
+    }
+
+    /// Why the first of those that tie stands first.
+    fn what_decides(&self) -> String {
+        let (best, others) = (&self.contenders[0], &self.contenders[1..self.leading]);
+        let keeps = best.keeps() && others.iter().any(|other| !other.keeps());
+        let rivals = || others.iter().filter(|other| other.keeps() == best.keeps());
+        let plain = best.advice.is_empty() && rivals().any(|other| !other.advice.is_empty());
+        let why = match (keeps, plain) {
+            (true, true) => "keeps what it accepted when a link or a node breaks, and needs no configuration",
+            (true, false) => "keeps what it accepted when a link or a node breaks",
+            (false, true) => "needs no configuration",
+            (false, false) => "has the shortest mean, and nothing else divides them",
+        };
+        let mut said = format!("`{}` stands first: it {why}.", best.name);
+        if !best.advice.is_empty() {
+            let without: Vec<&Contender> = others.iter().filter(|other| other.advice.is_empty()).collect();
+            if !without.is_empty() {
+                let need = if without.len() == 1 { "needs" } else { "need" };
+                let _ = write!(said, " {} {need} no configuration.", named(without));
+            }
+        }
+        said
     }
 
     fn caveats(&self) -> Vec<String> {
         let mut said = Vec::new();
-        if let Some(second) = self.contenders.get(1) {
-            let first = &self.contenders[0];
-            let (best, times) = finding::pairs(&first.arrived(), &second.arrived(), "transfer_s");
-            if first.times().len() == second.times().len() && !best.is_empty() {
-                let paired = Summary::of_differences(&times, &best);
-                if best == times {
-                    said.push(self.tie());
-                } else if !paired.is_significant() && paired.ci95.is_some() {
-                    said.push(format!(
-                        "The lead over `{}` is {} s: not significant with {} runs.",
-                        second.name,
-                        with_error(&paired),
-                        paired.n
-                    ));
-                }
-            }
+        if self.runs == 1 {
+            said.push("One run of each: how much chance there is in these times is not known.".to_owned());
         }
-        for contender in &self.contenders {
+        for contender in self.all() {
             let named = |caution: &String| format!("`{}`: {caution}.", contender.name);
             said.extend(contender.cautions.iter().map(named));
             let all: Vec<&Outcome> = contender.outcomes.iter().collect();
             said.extend(finding::beyond_limit(&all).iter().map(named));
         }
         said.extend(self.left_out());
-        if self.fewer && self.options.runs.is_none() {
+        if self.runs < self.planned {
+            let (runs, planned) = (figure(self.runs.into()), figure(self.planned.into()));
+            said.push(format!("Stopped early: {runs} runs of each instead of {planned}."));
+        }
+        if self.planned < RUNS && self.options.runs.is_none() {
             said.push(format!(
                 "{} runs of each instead of {RUNS}, because the files are long; `--runs` sets another number.",
-                self.runs
+                self.planned
             ));
         }
         said
@@ -277,60 +373,80 @@ impl Comparison<'_> {
         })
     }
 
-    /// Who takes exactly as long as the best, in every run.
-    fn tie(&self) -> String {
-        let times = self.contenders[0].times();
-        let equals = self.contenders[1..].iter().take_while(|contender| contender.times() == times);
-        let names: Vec<String> = equals.map(|contender| format!("`{}`", contender.name)).collect();
-        match &names[..] {
-            [one] => format!("It is a tie: {one} takes exactly as long."),
-            [rest @ .., last] => {
-                format!("It is a tie: {} and {last} take exactly as long.", rest.join(", "))
-            }
-            [] => String::new(),
+    /// Those that nobody can rely on, with what they did.
+    fn without_guarantee(&self) -> Vec<Block> {
+        if self.unsure.is_empty() {
+            return Vec::new();
         }
+        let whole = |contender: &&Contender| contender.times().len() == contender.outcomes.len();
+        let best_s = self.contenders.first().map_or(f64::INFINITY, Contender::mean_s);
+        let faster: Vec<&Contender> =
+            self.unsure.iter().filter(whole).filter(|contender| contender.mean_s() < best_s).collect();
+        let mut words =
+            "Without a guarantee of delivery, and so without a rank: nothing is acknowledged, and what the \
+                         channel loses is lost."
+                .to_owned();
+        if !faster.is_empty() {
+            let was = if faster.len() == 1 { "was" } else { "were" };
+            let _ = write!(
+                words,
+                " {} {was} the fastest, and complete in every run: here the channel lost nothing.",
+                named(faster)
+            );
+        }
+        vec![
+            Block::Text(words),
+            Block::Table(self.table(&self.unsure, "without a guarantee of delivery", false)),
+        ]
     }
 
     fn ranking(&self) -> Table {
-        let columns = [
-            Column::number("rank", ""),
-            Column::text("protocol/settings"),
-            Column::number("time", "s"),
-            Column::number("goodput", "byte/s"),
-            Column::number("x limit", ""),
-            Column::number("sent again", "s"),
-            Column::number("silent", "s"),
-            Column::text("arrived"),
-        ];
-        let mut columns = columns.to_vec();
-        if self.link.radio.is_some() {
-            columns.insert(6, Column::number("turns", "s"));
+        self.table(&self.contenders, "by rank", true)
+    }
+
+    fn table(&self, contenders: &[Contender], which: &str, by_rank: bool) -> Table {
+        let mut columns = vec![Column::text("protocol/settings"), Column::number("time", "s")];
+        columns.extend([
+            Column::number("goodput", "byte/s").left_out(4),
+            Column::number("x limit", "").left_out(5),
+        ]);
+        columns.push(Column::number("sent again", "s").left_out(1));
+        columns.extend(self.link.radio.is_some().then(|| Column::number("turns", "s").left_out(3)));
+        columns.push(Column::number("silent", "s").left_out(2));
+        columns.push(Column::text("arrived"));
+        if by_rank {
+            columns.insert(0, Column::number("rank", ""));
         }
-        let missed = self.contenders.iter().any(|contender| !contender.why_missed().is_empty());
-        let columns = columns.into_iter().chain(missed.then(|| Column::text("why not")));
+        let missed = contenders.iter().any(|contender| !contender.why_missed().is_empty());
+        columns.extend(missed.then(|| Column::text("why not")));
         let caption = format!(
-            "{} over {}, {} runs each, 95 % intervals; the limit is {} s",
+            "{} over {}, {which}: {} runs each, 95 % intervals; the limit is {} s",
             bytes_in_words(self.bytes),
             self.options.link,
             self.runs,
             figure(self.limit_s())
         );
         let mut table = Table::new(caption, columns);
-        for (rank, contender) in self.contenders.iter().enumerate() {
-            let mut cells = self.row(rank, contender);
+        for (at, contender) in contenders.iter().enumerate() {
+            // Those that tie share their rank.
+            let rank = if at < self.leading { 1 } else { at + 1 };
+            let mut cells = self.row(by_rank && at == 0, contender);
+            if by_rank {
+                cells.insert(0, Cell::number(rank as f64));
+            }
             cells.extend(missed.then(|| Cell::text(contender.why_missed())));
             table.row(cells);
         }
         table
     }
 
-    fn row(&self, rank: usize, contender: &Contender) -> Vec<Cell> {
+    fn row(&self, first: bool, contender: &Contender) -> Vec<Cell> {
         let arrived = contender.arrived();
-        let tone = if rank == 0 && !arrived.is_empty() { Tone::Strong } else { Tone::default() };
+        let tone = if first && !arrived.is_empty() { Tone::Strong } else { Tone::default() };
         let share = format!("{} of {}", arrived.len(), contender.outcomes.len());
         let complete = arrived.len() == contender.outcomes.len();
         let last = Cell::text(share).toned(if complete { Tone::default() } else { Tone::Bad });
-        let mut cells = vec![Cell::number(rank as f64 + 1.0), Cell::text(&contender.name).toned(tone)];
+        let mut cells = vec![Cell::text(&contender.name).toned(tone)];
         if arrived.is_empty() {
             cells.extend((0..5 + usize::from(self.link.radio.is_some())).map(|_| Cell::empty()));
         } else {
@@ -358,31 +474,25 @@ impl Comparison<'_> {
     /// The winner's settings; where it carries no bundles, a node's with the best that does, too.
     fn configuration(&self) -> Vec<Block> {
         let best = &self.contenders[0];
-        let text = |contender: &Contender| configuration_text(contender, &self.options.link, self.link);
-        let node = self
-            .contenders
-            .iter()
-            .find(|other| other.in_nodes && other.acknowledges && !other.times().is_empty());
-        let keeps = best.in_nodes && best.acknowledges;
-        let why = match (best.carries_bundles, best.acknowledges) {
-            (_, false) => "nobody knows what has arrived",
-            (false, true) => "a plain stream: nothing is kept when it breaks",
-            (true, true) => "nodes have no such links",
+        let blocks = |contender: &Contender, caption: String| {
+            advice::blocks(&contender.name, &contender.advice, caption, &self.options.link, self.link)
         };
-        let winner = (!keeps && !best.times().is_empty())
-            .then(|| Block::Code { caption: format!("settings: {} ({why})", best.name), text: text(best) });
-        let node = node.map(|node| Block::Code {
-            caption: format!(
-                "node configuration: {} (keeps what it accepted, and goes on where it stopped)",
-                node.name
-            ),
-            text: text(node),
-        });
-        winner.into_iter().chain(node).collect()
+        let node = self.contenders.iter().find(|other| other.keeps() && !other.times().is_empty());
+        let mut all = Vec::new();
+        if !best.keeps() && !best.times().is_empty() {
+            let caption = format!("settings: {} (a plain stream: nothing is kept when it breaks)", best.name);
+            all.extend(blocks(best, caption));
+        }
+        if let Some(node) = node {
+            let kept = "keeps what it accepted, and goes on where it stopped";
+            all.extend(blocks(node, format!("node configuration: {} ({kept})", node.name)));
+        }
+        all
     }
 
-    fn report(&self, ranking: Table, configuration: Vec<Block>) -> Report {
-        let answer = Section::new("Which is best").with(ranking).with(self.chart());
+    fn report(&self, configuration: Vec<Block>) -> Report {
+        let answer = Section::new("Which is best").with(self.ranking()).with(self.chart());
+        let answer = self.without_guarantee().into_iter().fold(answer, Section::with);
         let answer = self.caveats().into_iter().fold(answer, Section::with);
         let words = match self.link.radio {
             None => {
@@ -396,7 +506,7 @@ impl Comparison<'_> {
                  nobody wanted it: both waited for timers."
             }
         };
-        let stacks = self.contenders.iter().fold(Section::new("What was compared"), |section, contender| {
+        let stacks = self.all().fold(Section::new("What was compared"), |section, contender| {
             section.with(format!("`{}`: {}.", contender.name, contender.about))
         });
         Report {
@@ -417,7 +527,8 @@ impl Comparison<'_> {
     fn command(&self) -> String {
         let files: Vec<String> =
             self.options.files.iter().map(|path| quoted(&path.display().to_string())).collect();
-        let runs = self.options.runs.map_or(String::new(), |runs| format!(" --runs {runs}"));
+        let said = self.options.runs.or_else(|| (self.runs < self.planned).then_some(self.runs));
+        let runs = said.map_or(String::new(), |_| format!(" --runs {}", self.runs));
         format!(
             "longwire compare {} --link {} --seed {}{runs}",
             files.join(" "),
@@ -448,6 +559,7 @@ impl Comparison<'_> {
 
     fn chart(&self) -> RankChart {
         let arrived = self.contenders.iter().filter(|contender| !contender.times().is_empty());
+        // Whoever gives no guarantee is in a table of its own.
         let row = |contender: &Contender| RankRow {
             name: contender.name.clone(),
             summary: Summary::of(&contender.times()),
@@ -473,7 +585,7 @@ impl Comparison<'_> {
 
     fn ledger(&self) -> LedgerChart {
         let mut chart = finding::ledger_chart("Where the time went", self.whose_ledger());
-        for contender in &self.contenders {
+        for contender in self.all() {
             let arrived = contender.arrived();
             if !arrived.is_empty() {
                 let limit = Some(self.limit_s());
@@ -506,28 +618,15 @@ fn file_names(paths: &[PathBuf]) -> String {
     }
 }
 
-/// The settings of the winner where they differ from what is set without being said, as a node's configuration has them.
-fn configuration_text(best: &Contender, link: &str, profile: &LinkProfile) -> String {
-    let (stack, variant) = stack::find(&best.name).expect("a name of the table");
-    let defaults = stack.defaults();
-    let mut said = toml_text::durations_written(&toml_text::difference(&best.settings, &defaults));
-    // In a node the links of AX.25 are configured with their TNC.
-    let of_tnc = said.remove("ax25").filter(|_| best.in_nodes);
-    let written = |table: &toml::Table| toml::to_string(table).expect("settings are TOML");
-    let mut text =
-        format!("# {}/{}: {}.\n# For the link \"{link}\".\n", stack.name, variant.name, variant.about);
-    if let (Some(kind), Some(radio)) = (stack.node_kind, &profile.radio) {
-        text +=
-            &format!("# Its [[link]] has kind = \"{kind}\".\n[[tnc]]\n\n{}\n", radio.as_configured(profile));
+/// Their names in a row.
+fn named<'a>(contenders: impl IntoIterator<Item = &'a Contender>) -> String {
+    let mut names: Vec<String> =
+        contenders.into_iter().map(|contender| format!("`{}`", contender.name)).collect();
+    match names.pop() {
+        Some(last) if names.is_empty() => last,
+        Some(last) => format!("{} and {last}", names.join(", ")),
+        None => String::new(),
     }
-    if let Some(toml::Value::Table(keys)) = &of_tnc {
-        text += &format!("[tnc.ax25]\n{}\n", written(keys));
-    }
-    text += &written(&said);
-    if said.is_empty() && of_tnc.is_none() {
-        text += "# Everything else is as it comes.\n";
-    }
-    text
 }
 
 fn assumptions(radio: bool) -> Vec<Assumption> {

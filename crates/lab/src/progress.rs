@@ -1,18 +1,30 @@
-//! How far a long computation is: counted by its threads, read by whoever shows it.
+//! How far a long computation is: counted by its threads, read by whoever shows it; and whether it is to end early.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Units done, of a total that may grow. Shared by reference between threads.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
+    stop: Arc<AtomicBool>,
 }
 
 impl Progress {
     /// Nothing done, nothing to do.
-    pub const fn new() -> Progress {
-        Progress { done: AtomicU64::new(0), total: AtomicU64::new(0) }
+    pub fn new() -> Progress {
+        Progress::default()
+    }
+
+    /// The same, of a computation that ends early once `stop` is true: with what it has then.
+    pub fn until(stop: Arc<AtomicBool>) -> Progress {
+        Progress { stop, ..Progress::default() }
+    }
+
+    /// True once it is to end early.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// So many units more are to be done.

@@ -1,6 +1,7 @@
 //! Work spread over threads with its results in order: the number of threads changes how long it takes and nothing
 //! else.
 
+use crate::progress::Progress;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
@@ -18,18 +19,49 @@ pub fn spread<R: Send>(
     jobs: usize,
     threads: usize,
     work: impl Fn(usize) -> R + Sync,
-    mut progress: impl FnMut(usize),
+    progress: impl FnMut(usize),
 ) -> Vec<R> {
+    let results = spread_while(jobs, threads, work, |_| true, progress);
+    results.into_iter().map(|result| result.expect("every job was done")).collect()
+}
+
+/// The same for jobs that come in rounds, which may be stopped: `round` says which one a job belongs to, and never falls. The
+/// first round is always done; once `progress` is stopped no job of another one is begun, and what comes back are the results
+/// of the rounds that were done whole: the first so many of the jobs.
+pub fn spread_rounds<R: Send>(
+    jobs: usize,
+    threads: usize,
+    work: impl Fn(usize) -> R + Sync,
+    round: impl Fn(usize) -> u32 + Sync,
+    progress: &Progress,
+) -> Vec<R> {
+    let may_begin = |job: usize| round(job) == round(0) || !progress.is_stopped();
+    let mut results = spread_while(jobs, threads, work, may_begin, |_| progress.advance(1));
+    if let Some(missing) = results.iter().position(Option::is_none) {
+        let whole = (0..missing).take_while(|job| round(*job) < round(missing)).count();
+        results.truncate(whole);
+    }
+    results.into_iter().map(|result| result.expect("only whole rounds are left")).collect()
+}
+
+/// The results of the jobs that were begun: none of the others.
+fn spread_while<R: Send>(
+    jobs: usize,
+    threads: usize,
+    work: impl Fn(usize) -> R + Sync,
+    may_begin: impl Fn(usize) -> bool + Sync,
+    mut progress: impl FnMut(usize),
+) -> Vec<Option<R>> {
     let next = AtomicUsize::new(0);
     let mut results: Vec<Option<R>> = (0..jobs).map(|_| None).collect();
     std::thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
         for _ in 0..threads.clamp(1, jobs.max(1)) {
-            let (tell, next, work) = (tell.clone(), &next, &work);
+            let (tell, next, work, may_begin) = (tell.clone(), &next, &work, &may_begin);
             scope.spawn(move || {
                 loop {
                     let job = next.fetch_add(1, Ordering::Relaxed);
-                    if job >= jobs || tell.send((job, work(job))).is_err() {
+                    if job >= jobs || !may_begin(job) || tell.send((job, work(job))).is_err() {
                         return;
                     }
                 }
@@ -41,7 +73,7 @@ pub fn spread<R: Send>(
             progress(done + 1);
         }
     });
-    results.into_iter().map(|result| result.expect("every job was done")).collect()
+    results
 }
 
 /// A share of the jobs: `2/5` does every fifth job beginning with the second, so that five machines do all of them.
@@ -94,6 +126,32 @@ mod tests {
         spread(5, 2, |_| (), |done| last = done);
         assert_eq!(last, 5);
         assert!(spread(0, 2, |job| job, |_| panic!("nothing is done")).is_empty());
+    }
+
+    #[test]
+    fn a_stop_ends_with_whole_rounds_and_with_the_first_in_any_case() {
+        use std::sync::Arc;
+        use std::sync::atomic::AtomicBool;
+        const CASES: usize = 5;
+        // Stopped while this job is done, or before all.
+        for (stopped_in, least, most) in [(None, 1, 1), (Some(2), 1, 2), (Some(12), 2, 4), (Some(19), 3, 4)] {
+            for threads in [1, 3] {
+                let stop = Arc::new(AtomicBool::new(stopped_in.is_none()));
+                let progress = Progress::until(stop.clone());
+                let work = |job: usize| {
+                    if stopped_in == Some(job) {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    job
+                };
+                let done = spread_rounds(4 * CASES, threads, work, |job| (job / CASES) as u32, &progress);
+                assert_eq!(done.len() % CASES, 0, "whole rounds: {done:?}");
+                assert!((least..=most).contains(&(done.len() / CASES)), "{stopped_in:?}: {done:?}");
+                assert!(done.iter().copied().eq(0..done.len()), "{done:?}");
+                assert!(progress.done() >= done.len() as u64);
+            }
+        }
+        assert!(spread_rounds(0, 2, |job| job, |_| 0, &Progress::new()).is_empty());
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn traces_of_a_radio_channel_are_ax25() {
     };
     let written = |name: &str| {
         let (mut capture, mut timeline) = (Vec::new(), Vec::new());
-        longwire_lab::trace::pcapng::write(&mut capture, &frames(name)).unwrap();
+        longwire_lab::trace::pcapng::write(&mut capture, &frames(name), "tx").unwrap();
         longwire_lab::trace::timeline::write(&mut timeline, &frames(name)).unwrap();
         (capture, String::from_utf8(timeline).unwrap())
     };
@@ -174,9 +174,9 @@ fn the_configuration_is_that_of_a_node() {
     };
     let codes: Vec<(String, String)> = finding.summary.iter().filter_map(code).collect();
     let (caption, text) = codes.last().unwrap();
-    assert!(caption.starts_with("node configuration: ax25c"), "{caption}");
+    assert!(caption.starts_with("node configuration: "), "{caption}");
     let table: toml::Table = text.parse().unwrap();
-    let channel = &table["tnc"][0]["channel"];
+    let channel = &table["tnc"]["channel"];
     assert_eq!(
         (channel["rate-bps"].as_integer(), channel["tx-delay"].as_str()),
         (Some(9600), Some("150 ms"))

@@ -104,7 +104,9 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
         let (mut json, mut capture) = (Vec::new(), Vec::new());
         finding.experiment.write_json(&mut json).unwrap();
         for trace in &finding.traces {
-            longwire_lab::trace::pcapng::write(&mut capture, &trace.frames).unwrap();
+            for node in longwire_lab::trace::nodes(&trace.frames) {
+                longwire_lab::trace::pcapng::write(&mut capture, &trace.frames, node).unwrap();
+            }
         }
         (json, capture)
     };

@@ -13,28 +13,30 @@
 //! via = "bob"
 //! ```
 //!
-//! `[agent]`, `[tcpcl]` and `[tcp]` are the engines' own settings, so what an experiment finds best is pasted as it is.
-//! Lengths of time are written `"200 ms"`, `"90 s"`, `"20 min"`.
+//! `[agent]` and `[tcpcl]` are the engines' own settings, so what an experiment finds best is pasted as it is; of TCP, which is
+//! the kernel's, `[tcp]` has what a program can tell it. Lengths of time are written `"200 ms"`, `"90 s"`, `"20 min"`.
 
 mod explain;
+mod here;
 mod http;
 mod listing;
 mod peers;
 mod radio;
 mod reload;
+mod tcp;
 
 pub use http::Http;
 pub(crate) use http::is_loopback;
 pub use peers::Peers;
 pub(crate) use radio::Neighbour;
 pub use radio::Tnc;
+pub use tcp::Tcp;
 
 use crate::tls::{self, Credentials, Rule};
 use longwire_proto::ax25cl;
 use longwire_proto::bp::{Accept, Eid, Emit, Peer, agent};
 use longwire_proto::service::Priority;
 use longwire_proto::setting::Fault;
-use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{self, Tls, Versions};
 use longwire_proto::{udpcl, uicl};
 use longwire_settings::error::{Error, nearest};
@@ -103,8 +105,8 @@ pub struct Config {
     /// All links to groups in UI frames of AX.25. What is as by default of `rate-bps`, `frame-bytes`, `access` and
     /// `answer-slot` is taken from the TNC's channel instead; `members` are a link's own.
     pub uicl: uicl::Config,
-    /// TCP. Of these settings a kernel takes the sizes of its buffers, where they are said.
-    pub tcp: Profile,
+    /// What the kernel is told of its TCP, which is the node's.
+    pub tcp: Tcp,
 }
 
 impl Default for Config {
@@ -140,7 +142,7 @@ impl Default for Config {
             ax25cl: ax25cl::Config::default(),
             ax25cm: tcpcl::Config::ax25(""),
             uicl: uicl::Config::default(),
-            tcp: Profile::default(),
+            tcp: Tcp::default(),
         }
     }
 }
@@ -444,7 +446,11 @@ impl Config {
     /// # Errors
     /// What makes no sense, with a hint.
     pub fn parse(text: &str, place: &str, folder: &Path) -> Result<Config, Error> {
-        let said = toml_text::durations_read(&toml_text::parse(text, place)?);
+        let said = toml_text::parse(text, place)?;
+        if let Some(toml::Value::Table(tcp)) = said.get("tcp") {
+            Tcp::check_keys(tcp)
+                .map_err(|error| Error { what: format!("{place}: {}", error.what), ..error })?;
+        }
         let mut table = toml_text::to_table(&Config::default());
         toml_text::merge(&mut table, &said);
         let mut config: Config = toml_text::from_table(table, place)?;
@@ -470,6 +476,13 @@ impl Config {
     pub fn check(&self) -> Result<(), Error> {
         self.node_id()?;
         self.http.check()?;
+        for (key, addresses) in [("listen", &self.listen), ("listen-udp", &self.listen_udp)] {
+            if let Some(wrong) = addresses.iter().find(|address| !is_address(address)) {
+                return Err(Error::new(format!("`{key}`: `{wrong}` is no address")).hint(
+                    "write host:port, such as 127.0.0.1:4556, or [::]:4556 for all addresses of this machine; TCPCL has port 4556",
+                ));
+            }
+        }
         for endpoint in &self.endpoints {
             endpoint.parse::<Eid>().map_err(|_| no_endpoint(endpoint))?;
         }
@@ -485,7 +498,7 @@ impl Config {
         self.agent.check().map_err(|fault| out_of_range(fault.within("agent")))?;
         self.routing.check().map_err(|fault| out_of_range(fault.within("routing")))?;
         self.tcpcl.check().map_err(|fault| out_of_range(fault.within("tcpcl")))?;
-        self.tcp.check().map_err(|fault| out_of_range(fault.within("tcp")))?;
+        self.tcp.check()?;
         if self.uses_tls() && self.clock == Clock::None {
             return Err(Error::new("without a clock no certificate can be judged")
                 .hint("`clock = \"system\"`, or leave `tls` off"));
@@ -599,8 +612,7 @@ impl Config {
                 false => "`kind = \"ax25cl\"` goes over a TNC",
             }));
         }
-        let port = link.address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-        if !radio && !matches!(port, Some(Ok(_))) {
+        if !radio && !is_address(&link.address) {
             let what = format!("link `{}`: `{}` is no address", link.name, link.address);
             return Err(Error::new(what).hint("write host:port; TCPCL has port 4556"));
         }
@@ -668,7 +680,7 @@ impl Config {
     pub(crate) fn session(&self, link: &Link) -> Result<tcpcl::Config, Error> {
         let mut table =
             toml_text::to_table(&tcpcl::Config { node_id: self.callers().node_id, ..self.tcpcl.clone() });
-        toml_text::merge(&mut table, &toml_text::durations_read(&link.tcpcl));
+        toml_text::merge(&mut table, &link.tcpcl);
         let session: tcpcl::Config = toml_text::from_table(table, &format!("link `{}`: [tcpcl]", link.name))?;
         let encrypts = link.tcpcl.get("tls").is_some_and(|tls| tls.as_str() != Some("off"));
         if link.amateur && encrypts {
@@ -704,7 +716,7 @@ impl Config {
         if link.rate_bps > 0 {
             table.insert("rate-bps".into(), i64::try_from(link.rate_bps).unwrap_or(i64::MAX).into());
         }
-        toml_text::merge(&mut table, &toml_text::durations_read(&link.udp));
+        toml_text::merge(&mut table, &link.udp);
         let place = format!("link `{}`: [udp]", link.name);
         let udp: udpcl::Config = toml_text::from_table(table, &place)?;
         if udp.keepalive.is_some_and(|interval| interval < udpcl::config::KEEPALIVE_MIN) {
@@ -755,6 +767,17 @@ impl Config {
     pub fn control(&self) -> PathBuf {
         self.control.clone().unwrap_or_else(|| self.storage.path.with_file_name("longwire.sock"))
     }
+}
+
+/// True for `host:port`, and for `[address]:port` where the address has colons itself.
+fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let names = match bracketed {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok() || address.contains('%'),
+        None => !host.is_empty() && !host.contains([':', '[', ']']),
+    };
+    names && port.parse::<u16>().is_ok()
 }
 
 /// A setting of an engine with which it could not work.

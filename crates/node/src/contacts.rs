@@ -302,7 +302,7 @@ mod tests {
     fn a_contact_is_explained() {
         let text = "[[contact]]\nto = 'bob'\nstart = 2026-11-21T12:30:00Z\nlasts = '8 min'\nevery = '95 min'\n\
                     rate-bps = 9600\ndelay = '1300 ms'";
-        let words = config(text).expect("fine").explain();
+        let words = config(text).expect("fine").explain_all();
         let part = "contact with bob from 2026-11-21T12:30:00Z on, for 480 s, again every 5700 s, at 9600 bit/s, \
                     1300 ms away";
         assert!(words.contains(part), "{words}");

@@ -3,10 +3,10 @@
 use crate::config::{Config, Link, Route};
 use crate::contacts::clock_time;
 use crate::layer::Layer;
-use crate::links::special;
+use crate::links::{Known, special};
 use crate::message::{Reply, Request};
 use crate::meter;
-use crate::task::{Task, plain};
+use crate::task::{Seen, Task, plain};
 use crate::view::{self, Bundle, Filter, Page, State, Status};
 use longwire_proto::ax25::Callsign;
 use longwire_proto::bp::agent::{BundleStatus, Why};
@@ -151,6 +151,7 @@ impl Task {
             priority: bundle.priority,
             payload_bytes: bundle.payload_bytes,
             safe_bytes: bundle.safe_bytes,
+            transmitted_bytes: self.transmitted_bytes(bundle),
             age_s: bundle.age.as_secs_f64(),
             lifetime_left_s: bundle.lifetime_left.as_secs_f64(),
             arrived_over: bundle
@@ -162,6 +163,23 @@ impl Task {
         }
     }
 
+    /// Payload bytes that have gone to the next hop, as far as is known: over AX.25, whose links take a few frames at a time,
+    /// what they were handed, and of Longwire's own by the frames that the other station has; over TCP, whose kernel takes much
+    /// that has not left, what is safe there.
+    fn transmitted_bytes(&self, bundle: &BundleStatus) -> u64 {
+        let Why::OnTheWay(link) = bundle.why else { return bundle.safe_bytes };
+        let radios = &self.engines.lower.second.radios;
+        let gone = match radios.frames_there(link) {
+            Some((there, all)) => {
+                let share = u128::from(bundle.payload_bytes) * u128::from(there.min(all));
+                (share / u128::from(all.max(1))) as u64
+            }
+            None if radios.owns(link) => bundle.handed_bytes,
+            None => 0,
+        };
+        gone.clamp(bundle.safe_bytes, bundle.payload_bytes.max(bundle.safe_bytes))
+    }
+
     /// Why a bundle is still here, for a person.
     fn why(&self, now: Instant, bundle: &BundleStatus) -> (State, String) {
         let names = |ids: &[LinkId]| {
@@ -171,11 +189,13 @@ impl Task {
         match &bundle.why {
             Why::Arriving => (State::Arriving, "it is still arriving".into()),
             Why::Storing => (State::Storing, "it is being stored".into()),
-            Why::NoRoute => {
-                let missing = self.neighbour_that_was(&bundle.destination);
-                let words = missing.unwrap_or_else(|| "no such neighbour is connected".into());
-                (State::NoRoute, format!("no route leads to its destination, and {words}"))
-            }
+            Why::NoRoute => match self.neighbour_that_is_down(&bundle.destination) {
+                Some(words) => (State::LinksDown, words),
+                None => {
+                    let words = "no route leads to its destination, and no such neighbour is connected";
+                    (State::NoRoute, format!("{words}{}", self.links_that_might_lead_there()))
+                }
+            },
             Why::LinksDown(ids) => {
                 (State::LinksDown, format!("every link that it may take is down: {}", names(ids)))
             }
@@ -234,14 +254,42 @@ impl Task {
         }
     }
 
-    /// That a link which led to this destination is down, and why, for a person.
-    fn neighbour_that_was(&self, destination: &Eid) -> Option<String> {
+    /// That the link which leads to this destination's node is down, and why, for a person: the link that its neighbour was
+    /// connected over, or that is configured for it.
+    fn neighbour_that_is_down(&self, destination: &Eid) -> Option<String> {
         let node = destination.node_id().to_string();
-        let (id, seen) =
-            self.seen.iter().find(|(_, seen)| !seen.up && seen.led_to.as_ref() == Some(&node))?;
-        let why = seen.down.map_or("", |down| self.down_words(*id, down).1);
         let links = self.links.lock().expect("no thread panics while it has the links");
+        let configured = |id: LinkId| {
+            let peer = links.get(id).and_then(|known| known.link.peer.clone());
+            peer.is_some_and(|peer| peer.parse::<Eid>().is_ok_and(|peer| peer.to_string() == node))
+        };
+        let led_there = |id: &LinkId, seen: &Seen| seen.led_to.as_ref() == Some(&node) || configured(*id);
+        let (id, seen) = self.seen.iter().find(|(id, seen)| !seen.up && led_there(id, seen))?;
+        let why = seen.down.map_or("", |down| self.down_words(*id, down).1);
         Some(format!("link `{}` to {node} is down: {why}", links.name(*id)))
+    }
+
+    /// The links of which nobody knows yet where they lead to, for a person.
+    fn links_that_might_lead_there(&self) -> String {
+        /// More are not named.
+        const NAMED_MAX: usize = 3;
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        let unknown = |(id, known): &(LinkId, &Known)| {
+            let seen = self.seen.get(id);
+            known.link.peer.is_none() && seen.is_none_or(|seen| !seen.up && seen.led_to.is_none())
+        };
+        let names = links.iter().filter(unknown).map(|(id, _)| format!("`{}`", links.name(id)));
+        let mut names: Vec<String> = names.take(NAMED_MAX + 1).collect();
+        if names.len() > NAMED_MAX {
+            names[NAMED_MAX] = "others".to_owned();
+        }
+        match names.split_last() {
+            None => String::new(),
+            Some((only, [])) => format!("; link {only} was not up yet, and may lead there"),
+            Some((last, rest)) => {
+                format!("; links {} and {last} were not up yet, and may lead there", rest.join(", "))
+            }
+        }
     }
 
     /// Why a link is down: in one word, and for a person.
@@ -303,6 +351,7 @@ impl Task {
                     .map(|accept| accept.name().to_owned())
                     .collect(),
                 since_s: now.saturating_since(seen.since).as_secs_f64(),
+                was_up: seen.was_up,
                 counters: layer.map(Layer::counts).or_else(|| radios.counts(id)).unwrap_or_default(),
             }
         });

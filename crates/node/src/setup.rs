@@ -96,12 +96,11 @@ async fn call(to: String, config: Config) -> io::Result<Box<dyn Wire>> {
 
 /// Sets the sizes of the kernel's buffers, where the configuration says them.
 pub(crate) fn set_buffers(socket: &TcpSocket, config: &Config) -> io::Result<()> {
-    let plain = longwire_proto::tcp::config::Profile::default();
-    if config.tcp.send_buffer_bytes != plain.send_buffer_bytes {
-        socket.set_send_buffer_size(config.tcp.send_buffer_bytes)?;
+    if let Some(bytes) = config.tcp.send_buffer_bytes {
+        socket.set_send_buffer_size(bytes)?;
     }
-    if config.tcp.receive_buffer_bytes != plain.receive_buffer_bytes {
-        socket.set_recv_buffer_size(config.tcp.receive_buffer_bytes)?;
+    if let Some(bytes) = config.tcp.receive_buffer_bytes {
+        socket.set_recv_buffer_size(bytes)?;
     }
     Ok(())
 }

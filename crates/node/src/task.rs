@@ -80,7 +80,10 @@ pub(crate) struct Seen {
     /// Whom it leads to, or led to when it was last up.
     pub(crate) led_to: Option<String>,
     pub(crate) down: Option<DownReason>,
+    /// When it came up, or went down; for one that was never up, when it was first tried in vain.
     pub(crate) since: Instant,
+    /// It was up at some time.
+    pub(crate) was_up: bool,
 }
 
 /// See the [module](self).
@@ -708,9 +711,13 @@ impl Task {
             self.tls.up(*link);
         }
         let peer = peer.as_deref().map(plain);
-        let before = self.seen.remove(link).and_then(|seen| seen.led_to);
-        let led_to = peer.clone().or(before);
-        self.seen.insert(*link, Seen { up: down.is_none(), peer, led_to, down: *down, since: now });
+        let before = self.seen.remove(link);
+        let up = down.is_none();
+        // A link that is tried again and again in vain has been down all the while.
+        let since = before.as_ref().filter(|before| !before.up && !up).map_or(now, |before| before.since);
+        let was_up = up || before.as_ref().is_some_and(|before| before.was_up);
+        let led_to = peer.clone().or(before.and_then(|before| before.led_to));
+        self.seen.insert(*link, Seen { up, peer, led_to, down: *down, since, was_up });
         false
     }
 

@@ -348,8 +348,11 @@ pub struct Link {
     /// What to accept from the peer for bundles that it sends in vain, by the names of configurations.
     #[serde(default)]
     pub would_help: Vec<String>,
-    /// Seconds since it came up or went down.
+    /// Seconds since it came up or went down; if it was never up, since it was first tried in vain.
     pub since_s: f64,
+    /// True if it was up at some time since the node's start.
+    #[serde(default)]
+    pub was_up: bool,
     /// What its session has counted.
     pub counters: Counts,
 }
@@ -380,6 +383,9 @@ pub struct Bundle {
     pub payload_bytes: u64,
     /// Of these, from the beginning, safe with the next hop.
     pub safe_bytes: u64,
+    /// Of these, transmitted to the next hop, as far as is known: at least those that are safe there.
+    #[serde(default)]
+    pub transmitted_bytes: u64,
     /// How old it is, seconds, as far as this node knows.
     pub age_s: f64,
     /// How much of its lifetime is left, seconds.

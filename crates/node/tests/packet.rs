@@ -7,6 +7,7 @@ use common::segments::Segments;
 use common::{App, config, payload, start, web};
 use longwire_node::Node;
 use longwire_node::message::{Options, Reply, Request};
+use longwire_node::view::Filter;
 use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Supervisory, Unnumbered};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
@@ -130,6 +131,35 @@ fn a_peer_that_is_not_heard_for_a_while_costs_nothing_that_was_acknowledged() {
             air.heal();
         });
         assert_eq!(air.segments(Segments::again), [0, 0], "no acknowledged segment is sent again");
+    }
+}
+
+/// Long before a whole piece is safe with the peer, an operator sees how much of a bundle has gone.
+#[test]
+fn how_much_of_a_bundle_was_transmitted_is_told_while_it_goes() {
+    const LENGTH: u64 = 20_000;
+    for kind in ["ax25cl", "ax25cm"] {
+        let air = Air::new();
+        let (alice, bob) = (alice(&air, kind, ""), bob(&air));
+        let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+        let file = payload(LENGTH as usize, 1);
+        there.register("inbox", 1 << 20);
+        here.wait_status(|status| status["links"][0]["up"] == true);
+        air.plan(50, Trouble::Unheard(1));
+        here.send("dtn://bob/inbox", &file, Options::default());
+        until_noticed(&air, &mut here, |_, state| state.contains("no answer, retry"));
+        here.ask(Request::Bundles { limit: 10, after: None, filter: Filter::default() });
+        let page = here.wait(|said| match said.head {
+            Reply::Bundles { page } => Some(page),
+            _ => None,
+        });
+        let bundle = &page.bundles[0];
+        assert!(bundle.safe_bytes <= bundle.transmitted_bytes, "{kind}: {bundle:?}");
+        assert!((1..LENGTH).contains(&bundle.transmitted_bytes), "{kind}: {bundle:?}");
+        air.heal();
+        let (delivery, got) = there.receive();
+        assert!(got == file, "every byte is as it was sent");
+        there.take(delivery);
     }
 }
 

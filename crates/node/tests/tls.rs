@@ -589,7 +589,7 @@ fn on_an_amateur_band_nothing_is_encrypted() {
          [[link]]\nname = 'bob'\naddress = 'localhost:{}'\namateur = true\n",
         port(&bob)
     );
-    let words = config(&text).explain();
+    let words = config(&text).explain_all();
     assert!(words.contains("Link `bob` is on an amateur band: TLS is never used there."), "{words}");
     assert!(exchange(&start(&text), &bob).is_null());
     let asked = format!("{text}[link.tcpcl]\ntls = 'prefer'");
@@ -605,7 +605,7 @@ fn files_that_do_not_do_are_named_before_the_start() {
     let failed = |settings: &str| {
         let config = config(&format!("{base}{settings}"));
         let error = config.credentials().expect_err(settings);
-        assert!(config.explain().contains("It cannot start"), "it is explained, too");
+        assert!(config.explain_all().contains("It cannot start"), "it is explained, too");
         assert!(Node::start(Setup::new(config)).is_err());
         error.to_string()
     };
@@ -621,13 +621,13 @@ fn files_that_do_not_do_are_named_before_the_start() {
     office.ordinary("eve");
     let said = failed(&settings.replace("bob.key", "eve.key"));
     assert!(said.contains("do not go together"), "{said}");
-    let words = config(&format!("{base}{settings}")).explain();
+    let words = config(&format!("{base}{settings}")).explain_all();
     for part in
         ["TLS with those who call is used where the peer offers it", "proves dtn://bob/;", "valid from"]
     {
         assert!(words.contains(part), "{words}");
     }
     let eve = settings.replace("bob.", "eve.");
-    let words = config(&format!("{base}{eve}")).explain();
+    let words = config(&format!("{base}{eve}")).explain_all();
     assert!(words.contains("does not prove dtn://bob/"), "{words}");
 }

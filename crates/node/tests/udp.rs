@@ -138,7 +138,7 @@ fn a_configuration_says_what_it_means() {
         "node = 'dtn://alice/'\nlisten-udp = ['[::]:4556']\n{MEMORY}[[link]]\nname = 'bob'\nkind = 'udp'\n\
          address = 'bob:4556'\nrate-bps = 9600\n"
     );
-    let words = config(&text).explain();
+    let words = config(&text).explain_all();
     for part in [
         "Anybody may send bundles over UDP to [::]:4556",
         "at 9600 bit/s",

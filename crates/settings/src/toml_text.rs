@@ -1,8 +1,10 @@
 //! TOML as people write it: read with hints, merged, changed by dotted keys.
 
 use crate::error::{Error, nearest};
+use crate::reader::Reader;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::time::Duration;
 use toml::{Table, Value};
 
 /// Reads a text; `place` names it in errors.
@@ -13,37 +15,24 @@ pub fn parse(text: &str, place: &str) -> Result<Table, Error> {
     text.parse::<Table>().map_err(|error| Error::new(format!("{place}: {}", error.to_string().trim_end())))
 }
 
-/// A table as a value of its type; `place` names it in errors.
+/// A table as a value of its type; `place` names it in errors. Fields that are lengths of time take them as people write
+/// them, `"200 ms"`.
 ///
 /// # Errors
 /// Unknown keys (with the nearest known one) and values of the wrong kind.
 pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, Error> {
-    Value::Table(durations_read(&table)).try_into().map_err(|error: toml::de::Error| {
+    T::deserialize(Reader(Value::Table(table))).map_err(|fault| {
         // Serde knows the type's name; people know what it is for.
-        let message = error.to_string().replace("struct Duration", "a length of time");
+        let message = fault.to_string().replace("struct Duration", "a length of time");
         let plain = Error::new(format!("{place}: {}", message.trim_end()));
-        match hint_of(error.message()) {
+        match hint_of(&fault.message) {
             Some(hint) => plain.hint(hint),
             None => plain,
         }
     })
 }
 
-/// Lengths of time as people write them, `"200 ms"`, in the form in which serde has them: seconds and nanoseconds.
-/// Everything else stays.
-pub fn durations_read(table: &Table) -> Table {
-    fn read(value: &Value) -> Value {
-        match value {
-            Value::String(text) => duration_of(text).unwrap_or_else(|| value.clone()),
-            Value::Table(table) => Value::Table(durations_read(table)),
-            Value::Array(items) => Value::Array(items.iter().map(read).collect()),
-            other => other.clone(),
-        }
-    }
-    table.iter().map(|(key, value)| (key.clone(), read(value))).collect()
-}
-
-/// The other way: seconds and nanoseconds as people write them.
+/// Lengths of time, which serde has as seconds and nanoseconds, as people write them.
 pub fn durations_written(table: &Table) -> Table {
     fn write(value: &Value) -> Value {
         match value {
@@ -69,18 +58,17 @@ const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
 ];
 
-fn duration_of(text: &str) -> Option<Value> {
+/// How a length of time is written, for hints.
+pub const DURATION_HINT: &str = r#"write it as "200 ms", "5 s", "20 min", "12 h" or "3 d""#;
+
+/// A length of time as people write it: a number and its unit, with or without a space. None: it is not one, or longer than
+/// five hundred years.
+pub fn duration_of(text: &str) -> Option<Duration> {
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = &text[number.len()..];
     let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit)?;
     let nanos = (number.trim().parse::<f64>().ok()? * *nanos as f64).round();
-    if !(0.0..1.8e19).contains(&nanos) {
-        return None;
-    }
-    let nanos = nanos as u64;
-    let part = |value: u64| Value::Integer(value as i64);
-    let parts = [("secs", nanos / 1_000_000_000), ("nanos", nanos % 1_000_000_000)];
-    Some(Value::Table(parts.into_iter().map(|(key, value)| (key.to_owned(), part(value))).collect()))
+    (0.0..1.8e19).contains(&nanos).then(|| Duration::from_nanos(nanos as u64))
 }
 
 fn duration_in(table: &Table) -> Option<String> {
@@ -114,7 +102,7 @@ pub fn to_table(value: &impl Serialize) -> Table {
 /// duration: how one is written.
 fn hint_of(message: &str) -> Option<String> {
     if message.contains("struct Duration") {
-        return Some(r#"write it as "200 ms", "5 s" or "2 min""#.to_owned());
+        return Some(DURATION_HINT.to_owned());
     }
     let (_, rest) = message.split_once("unknown ")?;
     let mut quoted = rest.split('`').skip(1).step_by(2);
@@ -220,15 +208,71 @@ mod tests {
         assert!(set(&mut base, "settings.tcp.mss.more", &Value::Integer(6)).is_err());
     }
 
+    #[derive(Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+    struct Sample {
+        name: String,
+        after: Duration,
+        idle: Option<Duration>,
+        all: Vec<Duration>,
+        paths: Vec<std::path::PathBuf>,
+        free: Table,
+        growth: Growth,
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+    #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+    enum Growth {
+        Off,
+        Bytes { for_so_long: Duration, name: String },
+    }
+
+    #[test]
+    fn a_length_of_time_is_read_where_the_field_is_one_and_a_word_stays_a_word() {
+        let text = "name = '2h'\nafter = '200 ms'\nidle = '1.5s'\nall = ['90 s', '20min']\npaths = ['5d', '3 s']\n\
+                    growth.bytes = { for-so-long = '3 d', name = '7 s' }\nfree.keepalive = '15 s'";
+        let sample: Sample = from_table(table(text), "test").expect("it makes sense");
+        let bytes = Growth::Bytes { for_so_long: Duration::from_secs(3 * 86_400), name: "7 s".into() };
+        assert_eq!((sample.name.as_str(), &sample.growth), ("2h", &bytes));
+        assert_eq!(sample.after, Duration::from_millis(200));
+        assert_eq!(sample.idle, Some(Duration::from_millis(1500)));
+        assert_eq!(sample.all, [90, 1200].map(Duration::from_secs));
+        assert_eq!(sample.paths, ["5d", "3 s"].map(std::path::PathBuf::from));
+        assert_eq!(sample.free, table("keepalive = '15 s'"), "whoever reads it knows what it is");
+        // What was read is written as people write it, and read again.
+        let written = durations_written(&to_table(&sample));
+        assert_eq!(written["idle"].as_str(), Some("1500 ms"));
+        assert_eq!(from_table::<Sample>(written, "test").expect("it makes sense"), sample);
+        let off =
+            table(&text.replace("growth.bytes = { for-so-long = '3 d', name = '7 s' }", "growth = 'off'"));
+        assert_eq!(from_table::<Sample>(off, "test").expect("it makes sense").growth, Growth::Off);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let wrong = |text: &str| from_table::<Sample>(table(text), "test").expect_err(text).to_string();
+        assert!(wrong("nme = 'x'").contains("did you mean `name`?"));
+        let said = wrong("growth.bytes = { name = 'x', for-so-long = 'soon' }");
+        assert!(said.contains("expected a length of time\nin `growth.bytes.for-so-long`"), "{said}");
+        assert!(wrong("growth = { off = 1, bytes = 2 }").contains("not 2 keys"));
+        assert!(wrong("all = ['90 s', 'soon']").contains("in `all`"));
+        assert!(wrong("growth = 'of'").contains("did you mean `off`?"));
+    }
+
     #[test]
     fn lengths_of_time_are_written_for_people() {
-        let written = table("a = '200 ms'\nb = '1.5s'\n[t]\nc = ['90 s', 'tuned', '20 min']");
-        let read = durations_read(&written);
-        let expected = "a = {secs = 0, nanos = 200000000}\nb = {secs = 1, nanos = 500000000}\n[t]\n\
-                        c = [{secs = 90, nanos = 0}, 'tuned', {secs = 1200, nanos = 0}]";
-        assert_eq!(read, table(expected));
-        let back = table("a = '200 ms'\nb = '1500 ms'\n[t]\nc = ['90 s', 'tuned', '20 min']");
-        assert_eq!(durations_written(&read), back);
+        let read = table(
+            "a = {secs = 0, nanos = 200000000}\nb = {secs = 1, nanos = 500000000}\n[t]\n\
+                          c = [{secs = 90, nanos = 0}, 'tuned', {secs = 1200, nanos = 0}]",
+        );
+        let people = table("a = '200 ms'\nb = '1500 ms'\n[t]\nc = ['90 s', 'tuned', '20 min']");
+        assert_eq!(durations_written(&read), people);
+        for (text, nanos) in [("0 s", 0), ("1.5h", 5_400_000_000_000), ("7 ns", 7), ("3us", 3_000)] {
+            assert_eq!(duration_of(text), Some(Duration::from_nanos(nanos)), "{text}");
+        }
+        for wrong in ["", "s", "5", "-1 s", "1 m", "nan s", "inf s", "1 s 2 ms", "300000 d", "1e300 d"] {
+            assert_eq!(duration_of(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `longwire bundles`.
 
 use crate::failure::Failure;
+use crate::flag;
 use crate::reach::{Reach, Talk, bytes, seconds};
 use clap::{Args, Subcommand, ValueEnum};
 use longwire_node::message::{Reply, Request};
@@ -15,7 +16,7 @@ pub(crate) struct Bundles {
     #[command(subcommand)]
     what: Option<What>,
     /// Show at most so many
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = flag::whole::<usize>(1, u64::MAX))]
     limit: usize,
     /// Only those from this source; a trailing * stands for any rest
     #[arg(long, value_name = "EID")]

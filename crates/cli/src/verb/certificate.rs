@@ -1,6 +1,7 @@
 //! `longwire certificate`.
 
 use crate::failure::Failure;
+use crate::flag;
 use crate::output::talk;
 use clap::Args;
 use longwire_node::tls::mint::Wish;
@@ -25,15 +26,28 @@ pub(crate) struct Certificate {
     /// An address that the certificate proves, too (may be given again)
     #[arg(long, value_name = "IP")]
     address: Vec<IpAddr>,
-    /// How many days it is valid
-    #[arg(long, value_name = "N", default_value_t = 730, value_parser = clap::value_parser!(u32).range(1..=7300))]
-    days: u32,
+    /// How long it is valid, in whole days: 30d, 730d
+    #[arg(long, value_name = "TIME", default_value = "730d", value_parser = days)]
+    lifetime: u32,
     /// The folder for certificates
     #[arg(long, value_name = "DIR", default_value = "tls")]
     into: PathBuf,
     /// Put it in the place of one that is there, with a new key
     #[arg(long)]
     replace: bool,
+}
+
+/// Whole days, from one to twenty years of them.
+fn days(text: &str) -> Result<u32, String> {
+    const DAY_S: u64 = 86_400;
+    let time = flag::time(text)?;
+    let days = time.as_secs() / DAY_S;
+    match u32::try_from(days) {
+        Ok(count) if (1..=7300).contains(&count) && time == std::time::Duration::from_secs(days * DAY_S) => {
+            Ok(count)
+        }
+        _ => Err("it is valid for 1d to 7300d".to_owned()),
+    }
 }
 
 impl Certificate {
@@ -44,7 +58,7 @@ impl Certificate {
             Error::new("the system's clock has not been set: the certificate would never be valid")
                 .hint("set it with date or timedatectl")
         })?;
-        let mut wish = Wish::for_node(&node, now, self.days);
+        let mut wish = Wish::for_node(&node, now, self.lifetime);
         wish.names.clone_from(&self.name);
         wish.addresses.clone_from(&self.address);
         let issued = office::issue(&self.into, &wish, now, self.replace)?;
@@ -54,7 +68,11 @@ impl Certificate {
                 issued.authority.display()
             ));
         }
-        talk(format_args!("made {} for {node}, valid for {} days", issued.certificate.display(), self.days));
+        talk(format_args!(
+            "made {} for {node}, valid for {} days",
+            issued.certificate.display(),
+            self.lifetime
+        ));
         crate::reach::print(&format!(
             "# {node} needs these three files; paths are meant beside its configuration.\n\
              [tcpcl]\n\

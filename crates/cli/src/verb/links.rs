@@ -86,11 +86,15 @@ pub(super) fn words(links: &[Link]) -> String {
             }
             (false, None) => "not up yet".to_owned(),
             (false, Some(why)) => {
+                let since = match link.was_up {
+                    true => format!("down for {since}"),
+                    false => format!("not up yet, tried for {since}"),
+                };
                 let next = match link.fell_back {
                     true => "; version 4 was not answered, the next call is in version 3",
                     false => "",
                 };
-                format!("down for {since}: {why}{next}")
+                format!("{since}: {why}{next}")
             }
         };
         let count = |key: &str| bytes(link.counters.get(key).copied().unwrap_or(0));
@@ -152,5 +156,27 @@ fn secured(tls: &Proven) -> String {
     match &proven[..] {
         [] => format!(" ({})", tls.version),
         proven => format!(" ({}, proven: {})", tls.version, proven.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_was_never_up_is_not_down_for_some_time() {
+        let tried = Link {
+            name: "bob".into(),
+            address: Some("b:4556".into()),
+            why_down: Some("nobody listens there".into()),
+            since_s: 12.0,
+            ..Link::default()
+        };
+        let was_up = Link { was_up: true, ..tried.clone() };
+        let new = Link { why_down: None, ..tried.clone() };
+        let said = words(&[tried, was_up, new]);
+        assert!(said.contains(": not up yet, tried for 12 s: nobody listens there; "), "{said}");
+        assert!(said.contains(": down for 12 s: nobody listens there; "), "{said}");
+        assert!(said.lines().nth(2).is_some_and(|line| line.contains(": not up yet; ")), "{said}");
     }
 }

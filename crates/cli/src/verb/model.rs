@@ -1,6 +1,7 @@
 //! `longwire model`.
 
 use crate::failure::Failure;
+use crate::flag;
 use crate::output::Show;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
@@ -27,8 +28,8 @@ enum Which {
 
 /// Connected AX.25 on a half-duplex radio channel: time and throughput for windows of 1 to 7 frames
 ///
-/// A preset sets every knob; the knobs that are given change it. Times are in seconds, lengths in octets with both
-/// flags.
+/// A preset sets every knob; the knobs that are given change it. Times are written with their unit (100ms, 1.5s), lengths
+/// in octets with both flags.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 struct Ax25 {
@@ -39,19 +40,19 @@ struct Ax25 {
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1200,9600", value_parser = rate)]
     rate: Vec<f64>,
     /// Length of the file, bytes
-    #[arg(long, value_name = "N", default_value = "7182")]
+    #[arg(long, value_name = "N", default_value = "7182", value_parser = flag::whole::<u64>(0, u64::MAX))]
     bytes: u64,
     /// A file, instead of a length
     #[arg(long, value_name = "FILE", conflicts_with = "bytes")]
     file: Option<PathBuf>,
     /// Information octets of a full frame (N1, PACLEN)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(1, u32::MAX.into()))]
     information: Option<u32>,
     /// Octets of an I frame beside its information
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(0, u32::MAX.into()))]
     header: Option<u32>,
     /// Octets of an acknowledgement
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(0, u32::MAX.into()))]
     acknowledgement: Option<u32>,
     /// What bit stuffing is counted on: `exact` takes the bytes of --file, the others random ones
     #[arg(long, value_name = "HOW")]
@@ -66,34 +67,34 @@ struct Ax25 {
     #[arg(long, value_name = "BOOL")]
     acknowledgement_waits: Option<bool>,
     /// Slot time (T102)
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     slot: Option<f64>,
     /// The probability with which a slot is taken: (p + 1) / 256
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = flag::number)]
     persistence: Option<f64>,
     /// From keying up to the first frame (T103)
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     txdelay: Option<f64>,
     /// From the last frame to keying down
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     txtail: Option<f64>,
     /// Which transmissions end with TXTAIL
     #[arg(long, value_name = "HOW", value_parser = word(Tail::NAMES))]
     tail: Option<Tail>,
     /// How long the recipient waits for another frame
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     t2: Option<f64>,
     /// Whether the last frame of a window has P set, so that T2 is not waited for
     #[arg(long, value_name = "BOOL")]
     poll: Option<bool>,
     /// A window of so many frames is answered without T2
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(0, u32::MAX.into()))]
     whole_window: Option<u32>,
     /// How long a station takes to notice that the channel is free, bits
-    #[arg(long, value_name = "BITS")]
+    #[arg(long, value_name = "BITS", value_parser = flag::number)]
     carrier: Option<f64>,
     /// What a station and its TNC take beside all this at each turn from hearing to sending
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
     turnaround: Option<f64>,
     /// Rate of the serial lines between hosts and TNCs, bit/s
     #[arg(long, value_name = "N", value_parser = rate)]
@@ -104,7 +105,7 @@ struct Ax25 {
     #[arg(long, value_name = "HOW", value_parser = word(Duplex::NAMES))]
     duplex: Option<Duplex>,
     /// Transmissions before the first window: 2 to connect
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = flag::whole::<u32>(0, u32::MAX.into()))]
     set_up: Option<u32>,
     #[command(flatten)]
     show: Show,

@@ -1,6 +1,7 @@
 //! `longwire monitor`.
 
 use crate::failure::Failure;
+use crate::flag;
 use crate::output::talk;
 use crate::reach::print;
 use clap::Args;
@@ -27,7 +28,7 @@ pub(crate) struct Monitor {
     #[arg(long, value_name = "WHERE")]
     tnc: String,
     /// The TNC's port, or its address among those of one line, 0 to 15
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=15))]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = flag::whole::<u8>(0, 15))]
     port: u8,
     /// The checksum between TNC and host
     #[arg(long, value_name = "KIND", default_value = "none", value_parser = ["none", "exclusive-or", "smack"])]

@@ -15,17 +15,25 @@ pub(crate) struct Node {
     /// The configuration
     #[arg(long, value_name = "FILE", default_value = "node.toml")]
     config: PathBuf,
-    /// Only say in words what a node with this configuration does
+    /// Only say in words what a node with this configuration does, and whether it can start here
     #[arg(long)]
     check: bool,
+    /// With --check: limits and times, too, and every setting with its value
+    #[arg(long, requires = "check")]
+    all: bool,
 }
 
 impl Node {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let config = Config::load(&self.config).map_err(Failure::Usage)?;
         if self.check {
-            config.credentials()?;
-            return crate::reach::print(&config.explain());
+            config.check_here()?;
+            return crate::reach::print(&match self.all {
+                true => config.explain_all(),
+                false => {
+                    format!("{}`--check --all` has limits, times and every setting.\n", config.explain())
+                }
+            });
         }
         longwire_node::ending::end_on_panic();
         let control = config.control();

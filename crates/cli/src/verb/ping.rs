@@ -2,6 +2,7 @@
 
 use crate::endpoint;
 use crate::failure::Failure;
+use crate::flag;
 use crate::reach::{Reach, print};
 use clap::Args;
 use longwire_node::message::{Message, Options, Reply, Request};
@@ -20,17 +21,17 @@ pub(crate) struct Ping {
     #[arg(value_name = "EID")]
     to: String,
     /// How many
-    #[arg(long, short, value_name = "N", default_value_t = 4)]
+    #[arg(long, short, value_name = "N", default_value = "4", value_parser = flag::whole::<u32>(1, 1_000_000))]
     count: u32,
-    /// Seconds from one to the next
-    #[arg(long, short, value_name = "S", default_value_t = 1.0)]
-    interval: f64,
+    /// From one to the next: 0s, 200ms, 5s
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = flag::time)]
+    interval: Duration,
     /// Bytes of payload, 8 to 16,777,216
-    #[arg(long, short, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=16_777_216))]
+    #[arg(long, short, value_name = "N", default_value = "64", value_parser = flag::whole::<u32>(8, 16_777_216))]
     size: u32,
-    /// Seconds to wait for the last ones
-    #[arg(long, value_name = "S", default_value_t = 10.0)]
-    timeout: f64,
+    /// How long to wait for the last ones
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = flag::time)]
+    timeout: Duration,
     #[command(flatten)]
     reach: Reach,
 }
@@ -46,8 +47,7 @@ impl Ping {
         talk.wait(|said| matches!(said.head, Reply::Registered { .. }).then_some(()))?;
         let to = ping::target(&self.to);
         talk.note_neighbour(&endpoint::check(&to)?)?;
-        let interval = seconds(self.interval)?;
-        let timeout = seconds(self.timeout)?;
+        let (interval, timeout) = (self.interval, self.timeout);
         let began = Instant::now();
         let mut sent_at: Vec<Instant> = Vec::new();
         let mut times: Vec<Option<f64>> = vec![None; self.count as usize];
@@ -55,7 +55,8 @@ impl Ping {
         while times.iter().any(Option::is_none) {
             let now = Instant::now();
             if sent_at.len() < times.len() && now >= next {
-                let lifetime_s = (self.interval * f64::from(self.count) + self.timeout).max(1.0);
+                let lifetime_s =
+                    (interval.as_secs_f64() * f64::from(self.count) + timeout.as_secs_f64()).max(1.0);
                 let options = Options { source: Some(endpoint.clone()), lifetime_s, ..Options::default() };
                 let mut body = ping::payload(sent_at.len() as u64, self.size);
                 let head = Request::Send {
@@ -138,10 +139,4 @@ fn words(pings: &Pings) -> String {
         "{received} of {sent} came back, {lost_percent:.0} % lost; \
          least {least:.3}, mean {mean:.3}, most {most:.3}, deviation {deviation:.3} ms"
     )
-}
-
-fn seconds(value: f64) -> Result<Duration, Failure> {
-    Duration::try_from_secs_f64(value).map_err(|_| {
-        Failure::Usage(Error::new(format!("{value} is no time")).hint("give seconds, such as 0.5"))
-    })
 }

@@ -1,7 +1,7 @@
 //! `longwire recv`.
 
 use crate::failure::Failure;
-use crate::reach::{Reach, Talk, bytes, print};
+use crate::reach::{Reach, Starting, Talk, bytes, print};
 use clap::Args;
 use longwire_node::inbox::{self, Begun, Origin};
 use longwire_node::message::{Message, Reply, Request};
@@ -30,6 +30,11 @@ pub(crate) struct Recv {
     /// Go on with what comes later
     #[arg(long)]
     follow: bool,
+    /// Say nothing on stderr but errors
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    starting: Starting,
     #[command(flatten)]
     reach: Reach,
 }
@@ -45,29 +50,45 @@ impl Recv {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         inbox::make(&self.folder).map_err(|error| self.failed(&error))?;
         inbox::tidy(&self.folder);
-        let mut talk = self.reach.connect()?;
+        let mut talk = self.reach.connect_to_starting(&self.starting)?;
         let endpoint = self.endpoint(&mut talk)?;
         talk.ask(Request::Register { endpoint, inline_bytes: 0 })?;
+        let endpoint = talk.wait(|said| match said.head {
+            Reply::Registered { endpoint } => Some(endpoint),
+            _ => None,
+        })?;
         let mut waiting = VecDeque::new();
         let mut received = 0;
+        let mut said_so = self.quiet;
         loop {
             if let Some(delivery) = waiting.pop_front() {
                 self.receive(&mut talk, delivery, &mut waiting)?;
                 received += 1;
             } else if received > 0 && !self.follow {
-                // What waits is said before the answer to this.
-                talk.ask(Request::Status)?;
-                talk.wait(|said| {
-                    waiting.extend(delivery(&said));
-                    matches!(said.head, Reply::Status { .. }).then_some(())
-                })?;
+                self.find_waiting(&mut talk, &mut waiting)?;
                 if waiting.is_empty() {
                     return Ok(());
+                }
+            } else if !said_so {
+                self.find_waiting(&mut talk, &mut waiting)?;
+                if waiting.is_empty() {
+                    said_so = true;
+                    let end = if self.follow { "Ctrl-C ends it" } else { "the first ends it, or Ctrl-C" };
+                    crate::output::talk(format_args!("waiting for what comes for {endpoint}; {end}"));
                 }
             } else if let Some(said) = talk.hear_within(Duration::from_secs(3600))? {
                 waiting.extend(delivery(&said));
             }
         }
+    }
+
+    /// What waits with the node: it is said before the answer to a question.
+    fn find_waiting(&self, talk: &mut Talk, waiting: &mut VecDeque<Delivery>) -> Result<(), Failure> {
+        talk.ask(Request::Status)?;
+        talk.wait(|said| {
+            waiting.extend(delivery(&said));
+            matches!(said.head, Reply::Status { .. }).then_some(())
+        })
     }
 
     fn endpoint(&self, talk: &mut Talk) -> Result<String, Failure> {

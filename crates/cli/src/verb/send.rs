@@ -2,12 +2,14 @@
 
 use crate::endpoint;
 use crate::failure::Failure;
+use crate::flag;
 use crate::output::talk;
-use crate::reach::{Reach, Talk, bytes, seconds};
+use crate::reach::{Reach, Starting, Talk, bytes, seconds};
 use bytes::{Bytes, BytesMut};
 use clap::{Args, ValueEnum};
 use longwire_node::envelope;
 use longwire_node::message::{Message, Options, Reply, Request};
+use longwire_node::view::State;
 use longwire_proto::service::{BundleVersion, Priority};
 use longwire_settings::error::Error;
 use serde_json::{Value, json};
@@ -21,6 +23,8 @@ use std::time::{Duration, Instant};
 const PIECE_BYTES: usize = 256 * 1024;
 /// How often the progress is shown.
 const BETWEEN: Duration = Duration::from_millis(250);
+/// How often the node is asked how far it is.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(500);
 /// What is done in less time shows no progress.
 const BEFORE_FIRST: Duration = Duration::from_secs(2);
 
@@ -40,8 +44,8 @@ pub(crate) struct Send {
     #[arg(long)]
     wait: bool,
     /// How long it is worth delivering: 90s, 20min, 12h, 3d
-    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = lifetime)]
-    lifetime: f64,
+    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = flag::time_above_zero)]
+    lifetime: Duration,
     /// How urgent it is
     #[arg(long, value_enum, default_value_t = Urgency::Normal)]
     priority: Urgency,
@@ -61,6 +65,8 @@ pub(crate) struct Send {
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
+    starting: Starting,
+    #[command(flatten)]
     reach: Reach,
 }
 
@@ -72,19 +78,6 @@ enum Urgency {
     Normal,
     /// Before everything else
     Expedited,
-}
-
-fn lifetime(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match &text[number.len()..] {
-        "s" => 1.0,
-        "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return Err("give a time with its unit: s, min, h or d".into()),
-    };
-    let time = number.trim().parse::<f64>().map_err(|error| error.to_string())? * unit;
-    if time > 0.0 && time.is_finite() { Ok(time) } else { Err("it would be over before it began".into()) }
 }
 
 fn version(text: &str) -> Result<BundleVersion, String> {
@@ -99,6 +92,8 @@ fn version(text: &str) -> Result<BundleVersion, String> {
 struct Journey {
     visible: bool,
     began: Instant,
+    /// What was done then, bytes.
+    at_first: u64,
     shown_at: Instant,
     width: usize,
     length: u64,
@@ -115,7 +110,7 @@ impl Send {
         }
         let head = self.name().map(|name| envelope::head(&name)).unwrap_or_default();
         let length = head.len() as u64 + about.len();
-        let mut talk = self.reach.connect()?;
+        let mut talk = self.reach.connect_to_starting(&self.starting)?;
         if !self.quiet {
             talk.note_neighbour(&to)?;
         }
@@ -186,7 +181,7 @@ impl Send {
                 Urgency::Normal => Priority::Normal,
                 Urgency::Expedited => Priority::Expedited,
             },
-            lifetime_s: self.lifetime,
+            lifetime_s: self.lifetime.as_secs_f64(),
             report_delivery: self.wait,
             report_deletion: self.wait,
             bundle_version: self.bundle_version,
@@ -209,22 +204,57 @@ impl Send {
 
     /// Waits for the node to have it, and for the destination if that was asked for.
     fn follow(&self, talk: &mut Talk, journey: &mut Journey) -> Result<Value, Failure> {
-        let mut accepted = None;
-        let mut said_so = false;
-        loop {
+        let (source, created) = loop {
             let Some(said) = talk.hear_within(BETWEEN)? else { continue };
             refused(&said.head)?;
-            match said.head {
-                Reply::Accepted { source, created, .. } => {
-                    let id = format!("{source}@{}-{}", created.0, created.1);
-                    if !self.wait {
-                        let words = format!("the node has it: {id}");
-                        return Ok(json!({"bundle": id, "delivered": Value::Null, "said": words}));
+            if let Reply::Accepted { source, created, .. } = said.head {
+                break (source, created);
+            }
+        };
+        journey.restart();
+        let id = format!("{source}@{}-{}", created.0, created.1);
+        let mut whereabouts = Whereabouts { source, created, ..Whereabouts::default() };
+        if !self.wait {
+            // Whether it can go on is known once it has been looked at.
+            while !self.quiet && whereabouts.is_open() {
+                whereabouts.ask(talk)?;
+                while whereabouts.asked {
+                    if let Some(said) = talk.hear_all_within(BETWEEN)? {
+                        whereabouts.hear(&said.head);
                     }
-                    accepted = Some(id);
-                    journey.restart();
                 }
-                Reply::Progress { up_to, .. } => journey.show("with the next hop", up_to),
+                if whereabouts.is_open() {
+                    // It is looked at once the store has it; nothing is lost by listening meanwhile.
+                    talk.hear_all_within(Duration::from_millis(20))?;
+                }
+            }
+            whereabouts.tell();
+            let words = format!("the node has it: {id}");
+            return Ok(json!({"bundle": id, "delivered": Value::Null, "said": words}));
+        }
+        let mut said_so = false;
+        loop {
+            if !said_so && !self.quiet {
+                whereabouts.ask_again(talk)?;
+            }
+            let Some(said) = talk.hear_all_within(BETWEEN)? else { continue };
+            refused(&said.head)?;
+            if whereabouts.hear(&said.head) {
+                if whereabouts.has_news() {
+                    journey.clear();
+                    whereabouts.tell();
+                }
+                if !said_so {
+                    journey.show("transmitted", whereabouts.transmitted);
+                }
+                continue;
+            }
+            match said.head {
+                Reply::Error { what, hint } => return Err(Failure::Failed(Error { what, hint })),
+                Reply::Progress { up_to, .. } if !said_so => {
+                    whereabouts.transmitted = whereabouts.transmitted.max(up_to);
+                    journey.show("transmitted", whereabouts.transmitted);
+                }
                 Reply::Sent { .. } if !said_so => {
                     said_so = true;
                     journey.clear();
@@ -233,7 +263,6 @@ impl Send {
                     }
                 }
                 Reply::Report { status, reporter, reason, .. } => {
-                    let id = accepted.clone().unwrap_or_default();
                     if status == "delivered" {
                         let words = format!("delivered, says {reporter}: {id}");
                         return Ok(
@@ -250,6 +279,83 @@ impl Send {
                 _ => {}
             }
         }
+    }
+}
+
+/// What the node says of a bundle that it has accepted: how much of it has left, and why the rest is still here.
+#[derive(Default)]
+struct Whereabouts {
+    source: String,
+    created: (u64, u64),
+    /// An answer is owed.
+    asked: bool,
+    asked_at: Option<Instant>,
+    transmitted: u64,
+    /// Why it is here.
+    state: Option<State>,
+    why: String,
+    /// The last reason that was told.
+    told: Option<State>,
+    /// It has gone on, or never was.
+    is_gone: bool,
+}
+
+impl Whereabouts {
+    /// The node has not said yet where it goes.
+    fn is_open(&self) -> bool {
+        !self.is_gone && matches!(self.state, None | Some(State::Arriving | State::Storing))
+    }
+
+    fn ask(&mut self, talk: &mut Talk) -> Result<(), Failure> {
+        talk.ask(Request::Bundle { source: self.source.clone(), created: self.created })?;
+        (self.asked, self.asked_at) = (true, Some(Instant::now()));
+        Ok(())
+    }
+
+    /// Asks once in a while.
+    fn ask_again(&mut self, talk: &mut Talk) -> Result<(), Failure> {
+        let is_time = self.asked_at.is_none_or(|at| at.elapsed() >= BETWEEN_QUESTIONS);
+        if self.asked || self.is_gone || !is_time { Ok(()) } else { self.ask(talk) }
+    }
+
+    /// Hears an answer; false: it is to something else.
+    fn hear(&mut self, said: &Reply) -> bool {
+        match said {
+            Reply::Bundles { page } if self.asked => {
+                self.asked = false;
+                let sum = page.bundles.iter().map(|bundle| bundle.transmitted_bytes).sum();
+                self.transmitted = self.transmitted.max(sum);
+                if let Some(bundle) = page.bundles.first() {
+                    self.state = Some(bundle.state);
+                    self.why.clone_from(&bundle.why);
+                }
+                self.is_gone = page.bundles.is_empty();
+                true
+            }
+            // There is no such bundle any more.
+            Reply::Error { .. } if self.asked => {
+                (self.asked, self.is_gone) = (false, true);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// It stands still for a reason that was not told yet.
+    fn has_news(&self) -> bool {
+        let stands = matches!(
+            self.state,
+            Some(State::NoRoute | State::LinksDown | State::NoContact | State::BetterHop | State::Resting)
+        );
+        stands && self.told != self.state
+    }
+
+    /// Says so.
+    fn tell(&mut self) {
+        if self.has_news() && !self.is_gone {
+            talk(format_args!("note: it waits here: {}", self.why));
+        }
+        self.told = self.state;
     }
 }
 
@@ -272,7 +378,7 @@ fn refused(reply: &Reply) -> Result<(), Failure> {
 impl Journey {
     fn new(visible: bool, length: u64) -> Self {
         let now = Instant::now();
-        Journey { visible, began: now, shown_at: now + BEFORE_FIRST - BETWEEN, width: 0, length }
+        Journey { visible, began: now, at_first: 0, shown_at: now + BEFORE_FIRST - BETWEEN, width: 0, length }
     }
 
     fn restart(&mut self) {
@@ -281,11 +387,15 @@ impl Journey {
 
     fn show(&mut self, what: &str, done: u64) {
         let now = Instant::now();
+        if done <= self.at_first {
+            // The rate counts from the first byte on: the wait for a link is none of it.
+            (self.began, self.at_first) = (now, done);
+        }
         if !self.visible || now < self.shown_at + BETWEEN {
             return;
         }
         self.shown_at = now;
-        let line = line(what, done, self.length, now - self.began);
+        let line = line(what, self.at_first, done, self.length, now - self.began);
         let width = self.width;
         let _ = write!(io::stderr(), "\r{line:width$}");
         self.width = line.chars().count();
@@ -299,13 +409,16 @@ impl Journey {
     }
 }
 
-/// `1.2 MB of 9.9 MB stored, 12 %, 400.0 kB/s, 22 s left`.
-fn line(what: &str, done: u64, length: u64, elapsed: Duration) -> String {
-    let rate = done as f64 / elapsed.as_secs_f64().max(1e-3);
-    let left = length.saturating_sub(done) as f64 / rate.max(1e-9);
+/// `1.2 MB of 9.9 MB stored, 12 %, 400.0 kB/s, 22 s left`, when so long ago `before` was done.
+fn line(what: &str, before: u64, done: u64, length: u64, elapsed: Duration) -> String {
     let percent = done * 100 / length.max(1);
-    let (done, length) = (bytes(done), bytes(length));
-    format!("{done} of {length} {what}, {percent} %, {}/s, {} left", bytes(rate as u64), seconds(left))
+    let far = format!("{} of {} {what}, {percent} %", bytes(done), bytes(length));
+    if done <= before {
+        return far;
+    }
+    let rate = (done - before) as f64 / elapsed.as_secs_f64().max(1e-3);
+    let left = length.saturating_sub(done) as f64 / rate;
+    format!("{far}, {}/s, {} left", bytes(rate as u64), seconds(left))
 }
 
 #[cfg(test)]
@@ -313,15 +426,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lifetimes_have_units() {
-        assert_eq!(lifetime("20min"), Ok(1200.0));
-        assert_eq!(lifetime("1.5h"), Ok(5400.0));
-        assert!(lifetime("20").is_err() && lifetime("0s").is_err() && lifetime("-1s").is_err());
-    }
-
-    #[test]
     fn the_line_says_how_far_how_fast_and_how_long_still() {
-        let line = line("stored", 1_200_000, 10_000_000, Duration::from_secs(3));
+        let line = line("stored", 0, 1_200_000, 10_000_000, Duration::from_secs(3));
         assert_eq!(line, "1.2 MB of 10.0 MB stored, 12 %, 400.0 kB/s, 22 s left");
+        let line = super::line("stored", 1_000_000, 1_200_000, 10_000_000, Duration::from_secs(2));
+        assert_eq!(line, "1.2 MB of 10.0 MB stored, 12 %, 100.0 kB/s, 88 s left");
+        let line = super::line("stored", 0, 0, 10_000_000, Duration::from_secs(2));
+        assert_eq!(line, "0 B of 10.0 MB stored, 0 %", "nothing is known of the rate yet");
     }
 }

@@ -41,7 +41,7 @@ use crate::finding::Finding;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params, Record, Run};
 use crate::report::{Block, Cell, Column, Report, Section, Table};
-use crate::spread::spread;
+use crate::spread::spread_rounds;
 use crate::stats::Summary;
 use crate::sweep::Options;
 use crate::toml_text;
@@ -301,7 +301,7 @@ pub fn run(mut plan: Plan, options: &Options, progress: &Progress) -> Result<Fin
         all.enumerate().filter(|(job, _)| options.shard.has(*job)).map(|(_, what)| what).collect();
     progress.expect(jobs.len() as u64);
     let work = |job: usize| plan.play(jobs[job].0, jobs[job].1);
-    let outcomes = spread(jobs.len(), options.threads, work, |_| progress.advance(1));
+    let outcomes = spread_rounds(jobs.len(), options.threads, work, |job| jobs[job].1, progress);
     let stem = options.scenario.file_stem().map_or("meetings".into(), |stem| stem.to_string_lossy());
     let mut experiment = Experiment { experiment: stem.into(), seed: plan.seed, ..Experiment::default() };
     let mut table = Table::new("Routers in the same world, 95 % intervals", columns());

@@ -40,7 +40,7 @@ use crate::progress::Progress;
 use crate::record::{Experiment, Params, Record, Run};
 use crate::report::{Block, Cell, Column, Report, Section, Table};
 use crate::scenario::{grid, merged};
-use crate::spread::spread;
+use crate::spread::spread_rounds;
 use crate::stats::Summary;
 use crate::sweep::Options;
 use crate::toml_text;
@@ -227,13 +227,15 @@ pub fn run(
         plan.seed = options.seed.unwrap_or(plan.seed);
         points.push((params, plan));
     }
-    let numbers = |(at, (_, plan)): (usize, &(Params, Plan))| (0..plan.runs).map(move |run| (at, run));
-    let all = points.iter().enumerate().flat_map(numbers);
+    let most = points.iter().map(|(_, plan)| plan.runs).max().unwrap_or(0);
+    let of_round =
+        |run: u32| (0..points.len()).filter(|at| run < points[*at].1.runs).map(|at| (at, run)).collect();
+    let all = (0..most).flat_map(|run| -> Vec<(usize, u32)> { of_round(run) });
     let jobs: Vec<(usize, u32)> =
         all.enumerate().filter(|(job, _)| options.shard.has(*job)).map(|(_, what)| what).collect();
     progress.expect(jobs.len() as u64);
     let work = |job: usize| points[jobs[job].0].1.play(jobs[job].1);
-    let outcomes = spread(jobs.len(), options.threads, work, |_| progress.advance(1));
+    let outcomes = spread_rounds(jobs.len(), options.threads, work, |job| jobs[job].1, progress);
     let stem = options.scenario.file_stem().map_or("radio".into(), |stem| stem.to_string_lossy());
     let seed = options.seed.unwrap_or(whole.seed);
     let mut experiment = Experiment { experiment: stem.into(), seed, ..Experiment::default() };

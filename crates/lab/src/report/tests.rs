@@ -215,6 +215,38 @@ fn the_page_is_balanced_and_escapes_what_it_is_given() {
     assert_eq!(page, report.html(&experiment), "the same report is the same page");
 }
 
+/// On a phone nothing scrolls sideways but what has a frame of its own for that: whatever may be wider than the page is in
+/// one, and the names of files, which are one long word, are broken anywhere.
+#[test]
+fn a_page_keeps_a_phones_width() {
+    let (report, experiment) = sample();
+    let page = report.html(&experiment);
+    let style = page.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>")).unwrap().0;
+    let rule = |selector: &str| {
+        let rules = style.split('}').filter_map(|rule| rule.split_once('{'));
+        rules.filter(|(names, _)| names.trim() == selector).map(|(_, body)| body).collect::<String>()
+    };
+    assert!(page.contains("content=\"width=device-width, initial-scale=1\""));
+    assert!(rule("body").contains("overflow-wrap: break-word"), "{}", rule("body"));
+    assert!(rule(".download a").contains("overflow-wrap: anywhere"), "{}", rule(".download a"));
+    for frame in [".scroll", "pre"] {
+        assert!(rule(frame).contains("overflow-x: auto"), "{frame}: {}", rule(frame));
+    }
+    assert!(rule("svg.plot").contains("width: 100%"));
+    // Lines are kept whole in cells of tables only.
+    for (selector, body) in style.split('}').filter_map(|rule| rule.split_once('{')) {
+        let cells = [".right", ".good, .bad"].iter().any(|cells| selector.trim().ends_with(cells));
+        assert!(cells || !body.contains("nowrap"), "{selector}");
+        let fixed = body.split(';').any(|part| part.trim().starts_with("min-width:") && part.contains("rem"));
+        assert!(!fixed, "{selector} has a width that a phone may not have");
+    }
+    for (at, _) in page.match_indices("<table") {
+        let before = &page[..at];
+        let frame = before.rfind("<div class=\"scroll\"").expect("a table has a frame");
+        assert!(!before[frame..].contains("</div>"), "a table stands outside of its frame");
+    }
+}
+
 #[test]
 fn a_verdict_says_in_words_whether_ours_is_within() {
     let params = Params::new().with("delay_ms", 2000u32).with("ber", 1e-6);
@@ -248,7 +280,24 @@ rank  stack                       time (s)  goodput (byte/s)  of the limit
     assert!(wide.lines().all(|line| line == line.trim_end()), "no blanks at line ends");
     let narrow = table.terminal(66, false);
     assert!(narrow.lines().all(|line| line.chars().count() <= 66), "{narrow}");
-    assert!(narrow.contains('…'), "{narrow}");
+    // No word is cut: names stay whole, and what is left over goes to a line of its own.
+    for line in ["   1  tcpcl4, 64 KiB", "      segments", "   2  tcpcl3 <as"] {
+        assert!(
+            narrow.lines().any(|said| said.trim_end() == line || said.starts_with(line)),
+            "{line}\n{narrow}"
+        );
+    }
+    // What matters least goes first, and is named.
+    let mut table = table.clone();
+    table.columns[3].left_out = Some(1);
+    table.columns[4].left_out = Some(2);
+    let heads = |width: usize| table.terminal(width, false).lines().next().unwrap_or_default().to_owned();
+    assert!(heads(80).contains("goodput (byte/s)"));
+    assert!(!heads(70).contains("goodput") && heads(70).contains("of the limit"));
+    assert!(heads(50).ends_with("time (s)"), "{}", heads(50));
+    let narrow = table.terminal(50, false);
+    assert!(narrow.ends_with("(too narrow for: goodput, of the limit)\n"), "{narrow}");
+    assert!(narrow.contains("tcpcl4, 64 KiB segments"), "{narrow}");
     let coloured = table.terminal(100, true);
     assert!(coloured.contains("\x1b[1m") && !wide.contains('\x1b'));
 }

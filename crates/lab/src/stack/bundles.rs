@@ -78,7 +78,8 @@ pub(super) fn tuned_4(links: &[LinkProfile]) -> Table {
 
 /// Segments that are acknowledged one by one and so bound what a break costs, and timers beyond the round trip.
 fn patient(links: &[LinkProfile]) -> tcpcl::Config {
-    let round_trip = round_trip(links);
+    // In whole seconds: nobody wants to read, or to write, more digits.
+    let round_trip = Duration::from_secs_f64(round_trip(links).as_secs_f64().ceil());
     let plain = tcpcl::Config::default();
     // Whole seconds on the wire.
     let keepalive = Duration::from_secs((round_trip * 2).as_secs().max(plain.keepalive.as_secs()));

@@ -12,7 +12,7 @@ mod udp;
 
 use crate::error::{Error, nearest};
 use crate::link::LinkProfile;
-use crate::toml_text::{self, merge};
+use crate::toml_text::merge;
 use crate::witness;
 use crate::workload::Task;
 use longwire_proto::ax25;
@@ -277,7 +277,7 @@ pub const STACKS: &[Stack] = &[
         }],
         medium: Medium::Radio,
         hops_max: HOPS_MAX,
-        node_kind: None,
+        node_kind: Some("uicl"),
         acknowledges: true,
         defaults: radio::group_defaults,
         assemble: radio::assemble_group,
@@ -401,7 +401,7 @@ pub fn assemble(name: &str, links: &[LinkProfile], over: &Table) -> Result<Assem
         return Err(wrong_medium(stack, other));
     }
     let mut settings = (variant.settings)(links);
-    merge(&mut settings, &toml_text::durations_read(over));
+    merge(&mut settings, over);
     (stack.assemble)(settings, links)
 }
 
@@ -450,7 +450,7 @@ pub fn fitting(link: &LinkProfile) -> (Vec<&'static Stack>, Vec<&'static Stack>)
 }
 
 /// Linux of today without limits on its buffers: half of the largest receive buffer is window.
-fn linux_6_as_installed() -> Profile {
+pub(crate) fn linux_6_as_installed() -> Profile {
     Profile { send_buffer_bytes: 4 << 20, receive_buffer_bytes: 3 << 20, ..Profile::linux_6() }
 }
 

@@ -14,6 +14,7 @@ use longwire_proto::tcp::wire::{Ipv4Header, Segment};
 use longwire_proto::time::Instant;
 pub use longwire_sim::Fate;
 use longwire_sim::{End, FrameRecord};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -88,17 +89,30 @@ fn words(fate: Fate) -> &'static str {
     }
 }
 
-/// Writes `capture.pcapng`, `timeline.txt` and `traces.html` into a directory, which is made if need be.
+/// Writes the capture of each node (`capture-NODE.pcapng`), `timeline.txt` and `traces.html` into a directory, which is made
+/// if need be.
 ///
 /// # Errors
 /// Those of the files, with the name of the one at fault.
 pub fn write(directory: &Path, title: &str, frames: &[CapturedFrame]) -> io::Result<Vec<PathBuf>> {
     output::make(directory)?;
-    Ok(vec![
-        file(directory, "capture.pcapng", |out| pcapng::write(out, frames))?,
-        file(directory, "timeline.txt", |out| timeline::write(out, frames))?,
-        file(directory, "traces.html", |out| out.write_all(page(title, frames).as_bytes()))?,
-    ])
+    let mut written = Vec::new();
+    for node in nodes(frames) {
+        written.push(file(directory, &capture_name(node), |out| pcapng::write(out, frames, node))?);
+    }
+    written.push(file(directory, "timeline.txt", |out| timeline::write(out, frames))?);
+    written.push(file(directory, "traces.html", |out| out.write_all(page(title, frames).as_bytes()))?);
+    Ok(written)
+}
+
+/// The nodes that sent or were sent to, in order of their names.
+pub fn nodes(frames: &[CapturedFrame]) -> BTreeSet<&str> {
+    frames.iter().flat_map(|frame| [frame.from.node.as_str(), frame.to.node.as_str()]).collect()
+}
+
+fn capture_name(node: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    format!("capture-{}.pcapng", node.chars().map(plain).collect::<String>())
 }
 
 /// A page with the graphs of every conversation.
@@ -110,15 +124,14 @@ fn page(title: &str, frames: &[CapturedFrame]) -> String {
             .with(conversation.time_sequence())
             .with(conversation.goodput())
     });
-    let port = frames.first().map_or_else(String::new, |frame| {
-        let (node, interface) = (&frame.from.node, frame.from.interface);
-        format!(" (`frame.interface_name == \"{node}/{interface}\"` shows one end alone)")
-    });
+    let captures: Vec<String> =
+        nodes(frames).into_iter().map(|node| format!("`{}`", capture_name(node))).collect();
     let report = Report {
         title: title.to_owned(),
         lead: format!(
-            "What every TCP connection of one run did. `capture.pcapng` holds the same frames for Wireshark, each \
-             where it left and where it came{port}; `timeline.txt` tells them in words."
+            "What every TCP connection of one run did. For Wireshark there is what each node saw of the same frames: {}; \
+             `timeline.txt` tells them in words.",
+            captures.join(", ")
         ),
         facts: vec![("frames".to_owned(), frames.len().to_string())],
         sections: sections.collect(),

@@ -1,8 +1,9 @@
 //! Packet captures in virtual time, for Wireshark.
 //!
-//! Every node's interface is an interface of the capture. A frame is there twice: where it left, with a comment
-//! if it never came, and where it came, with the bytes that came. Time stamps are nanoseconds of the run; the
-//! link type is raw IP, or AX.25 without flags and check sequence.
+//! A capture is what one node sees, as one taken there would be: its interfaces, each frame where it left or where it
+//! came, and so no frame twice, which an analysis of TCP would take for a repetition. A frame that left and never came has a
+//! comment; one that came damaged has the bytes that came. Time stamps are nanoseconds of the run; the link type is raw
+//! IP, or AX.25 without flags and check sequence.
 //!
 //! The format is that of draft-ietf-opsawg-pcapng: a section header (4.1), a description of each interface (4.2)
 //! and an enhanced packet block (4.3) for every sight of a frame, all little-endian.
@@ -33,12 +34,13 @@ const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// Writes a capture.
+/// Writes the capture of one node.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(mut out: impl Write, frames: &[CapturedFrame]) -> io::Result<()> {
-    let ports: BTreeSet<&Port> = frames.iter().flat_map(|frame| [&frame.from, &frame.to]).collect();
+pub fn write(mut out: impl Write, frames: &[CapturedFrame], node: &str) -> io::Result<()> {
+    let ends = frames.iter().flat_map(|frame| [&frame.from, &frame.to]);
+    let ports: BTreeSet<&Port> = ends.filter(|port| port.node == node).collect();
     let ports: Vec<&Port> = ports.into_iter().collect();
     Block::new(SECTION_HEADER)
         .bytes(&BYTE_ORDER_MAGIC.to_le_bytes())
@@ -54,7 +56,7 @@ pub fn write(mut out: impl Write, frames: &[CapturedFrame]) -> io::Result<()> {
             .option(TIMESTAMP_RESOLUTION, &[NANOSECONDS])
             .write(&mut out)?;
     }
-    for sight in sights(frames) {
+    for sight in sights(frames).into_iter().filter(|sight| sight.port.node == node) {
         let interface = ports.binary_search(&sight.port).expect("every port is in the list") as u32;
         let (nanos, length) = (sight.at.as_nanos(), (sight.bytes.len() as u32).to_le_bytes());
         let mut block = Block::new(ENHANCED_PACKET)
@@ -130,7 +132,7 @@ struct Sight<'a> {
     comment: Option<String>,
 }
 
-/// What all interfaces saw, in order of time; at the same time, in the order of the frames.
+/// What the interfaces of all nodes saw, in order of time; at the same time, in the order of the frames.
 fn sights(frames: &[CapturedFrame]) -> Vec<Sight<'_>> {
     let mut sights = Vec::with_capacity(2 * frames.len());
     for frame in frames {

@@ -190,46 +190,66 @@ fn a_timeline_reads_as_a_dialogue() {
     }
 }
 
-#[test]
-fn a_capture_holds_what_each_interface_saw_to_the_nanosecond() {
+/// A packet of a capture: when, on which interface, its bytes, whether it has a comment.
+type Packet = (u128, u32, Vec<u8>, bool);
+
+/// How many interfaces a node's capture has, and its packets.
+fn capture(frames: &[CapturedFrame], node: &str) -> (usize, Vec<Packet>) {
     use pcap_file::pcapng::{Block, PcapNgReader};
-    let frames = story();
     let mut out = Vec::new();
-    pcapng::write(&mut out, &frames).unwrap();
+    pcapng::write(&mut out, frames, node).unwrap();
     let mut reader = PcapNgReader::new(&out[..]).unwrap();
-    let (mut interfaces, mut packets, mut comments) = (0, Vec::new(), 0);
+    let (mut interfaces, mut packets) = (0, Vec::new());
     while let Some(block) = reader.next_block() {
         match block.unwrap() {
             Block::InterfaceDescription(_) => interfaces += 1,
             Block::EnhancedPacket(packet) => {
-                packets.push((packet.timestamp.as_nanos(), packet.interface_id, packet.data.into_owned()));
-                comments += packet.options.len() - 1;
+                let commented = packet.options.len() > 1;
+                let at = packet.timestamp.as_nanos();
+                packets.push((at, packet.interface_id, packet.data.into_owned(), commented));
             }
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!((interfaces, comments), (2, 4), "lost, unheard, and two damaged are commented");
-    assert!(packets.is_sorted_by_key(|packet| packet.0));
-    // Of 18 frames one never left; of the 17 that left, one was lost and one not heard.
-    assert_eq!(packets.len(), 17 + 15);
-    assert_eq!(
-        packets[0],
-        (0, 1, frames[0].bytes.to_vec()),
-        "interfaces are in order of their names: MX, TX"
-    );
-    let wrong = packets.iter().find(|p| p.0 == 12_200_000_000).unwrap();
-    assert_eq!(Some(&wrong.2[..]), frames[6].damaged.as_deref(), "the receiver sees the wrong bits");
+    (interfaces, packets)
 }
 
 #[test]
-fn a_directory_gets_all_three_files_and_a_bad_one_is_named() {
+fn a_capture_holds_what_one_node_saw_to_the_nanosecond_and_no_frame_twice() {
+    let frames = story();
+    let mut seen = 0;
+    for node in ["MX", "TX"] {
+        let (interfaces, packets) = capture(&frames, node);
+        assert_eq!(interfaces, 1, "{node}: the other's interface is in the other's capture");
+        assert!(packets.is_sorted_by_key(|packet| packet.0));
+        // Every packet has an identification of its own (RFC 791 3.1), damaged or not.
+        let mut numbers: Vec<&[u8]> = packets.iter().map(|packet| &packet.2[4..6]).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), packets.len(), "{node}: a frame is there twice");
+        seen += packets.len();
+    }
+    // Of 18 frames one never left; of the 17 that left, one was lost and one not heard.
+    assert_eq!(seen, 17 + 15);
+    let (_, left) = capture(&frames, "TX");
+    assert_eq!((left[0].0, &left[0].2), (0, &frames[0].bytes.to_vec()));
+    let (_, came) = capture(&frames, "MX");
+    let wrong = came.iter().find(|packet| packet.0 == 12_200_000_000).unwrap();
+    assert_eq!(Some(&wrong.2[..]), frames[6].damaged.as_deref(), "the receiver sees the wrong bits");
+    let comments = left.iter().chain(&came).filter(|packet| packet.3).count();
+    assert_eq!(comments, 4, "lost, unheard, and two damaged are commented");
+    assert!(frames[6].bytes == left.iter().find(|packet| packet.0 == 10_200_000_000).unwrap().2);
+}
+
+#[test]
+fn a_directory_gets_all_files_and_a_bad_one_is_named() {
     let directory = std::env::temp_dir().join(format!("longwire-trace-{}", std::process::id()));
     let written = write(&directory, "Moon to orbiter", &story()).unwrap();
     let names: Vec<_> = written.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
-    assert_eq!(names, ["capture.pcapng", "timeline.txt", "traces.html"]);
-    let page = std::fs::read_to_string(&written[2]).unwrap();
+    assert_eq!(names, ["capture-MX.pcapng", "capture-TX.pcapng", "timeline.txt", "traces.html"]);
+    let page = std::fs::read_to_string(&written[3]).unwrap();
     assert!(page.contains("Time and sequence: TX to MX, port 4556"));
-    let error = write(&written[1], "a file is not a directory", &[]).unwrap_err();
+    let error = write(&written[2], "a file is not a directory", &[]).unwrap_err();
     assert!(error.to_string().contains("timeline.txt"), "{error}");
     std::fs::remove_dir_all(&directory).unwrap();
 }

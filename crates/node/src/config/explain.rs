@@ -5,14 +5,29 @@ use crate::tls::{self, Rule};
 use longwire_proto::bp::agent::RouterChoice as Router;
 use longwire_proto::bp::{Accept, Emit};
 use longwire_proto::service::BundleVersion;
-use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcpcl::{Tls, Versions};
 use std::fmt::Write;
 
 impl Config {
-    /// What a node with this configuration does, for a person.
+    /// What a node with this configuration does, for a person: what an operator wants to see first, and all warnings.
     pub fn explain(&self) -> String {
+        self.explained().0
+    }
+
+    /// The same with limits and times in words, and every setting with its value.
+    pub fn explain_all(&self) -> String {
+        let (mut out, details) = self.explained();
+        let settings = super::listing::lines(self).into_iter();
+        for line in details.into_iter().chain(["Every setting:".to_owned()]).chain(settings) {
+            let _ = writeln!(out, "{line}");
+        }
+        out
+    }
+
+    /// The text that comes first, and the lines with details.
+    fn explained(&self) -> (String, Vec<String>) {
         let mut out = String::new();
+        let mut details = Vec::new();
         let node = self.node_id().map_or_else(|_| self.node.clone(), |eid| eid.to_string());
         let mut line = |text: String| {
             let _ = writeln!(out, "{text}");
@@ -37,7 +52,7 @@ impl Config {
         }
         if !self.listen.is_empty() {
             let stream = &self.stream;
-            line(format!(
+            details.push(format!(
                 "At most {} of them at a time, {} from one address; then one that says nothing gives way, then one that has \
                  carried no bundles for {:?}. All connections together keep at most {} bytes received and {} bytes to send.",
                 stream.callers_max,
@@ -46,12 +61,12 @@ impl Config {
                 stream.received_bytes_max,
                 stream.queued_bytes_max
             ));
-            line(format!(
+            details.push(format!(
                 "A peer has {:?} to open a session, and may send {} messages that carry nothing in ten seconds.",
                 self.tcpcl.contact_timeout, self.tcpcl.idle_messages_max
             ));
         }
-        line(format!(
+        details.push(format!(
             "A connection whose peer takes nothing for {:?} is ended, and an application that reads nothing for {:?}; there are \
              at most {} applications at a time.",
             self.stream.stall, self.applications.patience, self.applications.connections_max
@@ -83,7 +98,10 @@ impl Config {
         for planned in &self.contact {
             line(planned.explain());
         }
-        line(self.explain_router());
+        match self.routing.router {
+            Router::Static => details.push(self.explain_router()),
+            _ => line(self.explain_router()),
+        }
         for drop in &self.drop {
             let then = if drop.keep { "and moved to its `sent`" } else { "and removed" };
             line(format!(
@@ -168,16 +186,31 @@ impl Config {
         }
         line(format!("Applications reach it at {}.", self.control().display()));
         line(self.http.explain());
-        if self.tcp != Profile::default() {
-            line(
-                "Of [tcp] the system takes the sizes of the buffers; the rest is the system's own affair."
-                    .into(),
-            );
+        self.explain_tcp(&mut line);
+        match crate::descriptors::explain(self) {
+            warning if warning.starts_with("WARNING") => line(warning),
+            words => details.push(words),
         }
-        line(crate::descriptors::explain(self));
-        line("Every setting:".into());
-        super::listing::lines(self).into_iter().for_each(line);
-        out
+        (out, details)
+    }
+
+    /// The buffers that the kernel is asked for, and whether it gives them.
+    fn explain_tcp(&self, line: &mut impl FnMut(String)) {
+        let asked = [
+            ("send", self.tcp.send_buffer_bytes, "wmem"),
+            ("receive", self.tcp.receive_buffer_bytes, "rmem"),
+        ];
+        for (what, bytes, name) in asked {
+            let Some(bytes) = bytes else { continue };
+            let most = std::fs::read_to_string(format!("/proc/sys/net/core/{name}_max"));
+            match most.ok().and_then(|text| text.trim().parse::<u32>().ok()) {
+                Some(most) if most < bytes => line(format!(
+                    "WARNING: it asks for {what} buffers of {bytes} bytes, and the kernel gives {most}: `sysctl -w \
+                     net.core.{name}_max={bytes}` allows more."
+                )),
+                _ => line(format!("Its TCP connections have {what} buffers of {bytes} bytes.")),
+            }
+        }
     }
 
     fn explain_udp(&self, link: &Link, line: &mut impl FnMut(String)) {

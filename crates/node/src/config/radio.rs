@@ -567,7 +567,7 @@ fn merged<T: Serialize + for<'a> Deserialize<'a>>(
     place: &str,
 ) -> Result<T, Error> {
     let mut table = toml_text::to_table(all);
-    toml_text::merge(&mut table, &toml_text::durations_read(own));
+    toml_text::merge(&mut table, own);
     toml_text::from_table(table, place)
 }
 

@@ -36,6 +36,20 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
             "`tcp.receive-buffer-bytes` is 0",
             "bandwidth-delay",
         ),
+        (
+            "node = 'dtn://a/'\n[tcp]\nrto-minimum = '1 s'\nsend-buffer-bytes = 9\nsack = true",
+            "takes nothing of `rto-minimum`, `sack`",
+            "`send-buffer-bytes` and `receive-buffer-bytes`",
+        ),
+        ("node = 'dtn://a/'\nlisten = ['127.0.0.1']", "`listen`: `127.0.0.1` is no address", "host:port"),
+        ("node = 'dtn://a/'\nlisten = ['::1:4556']", "`listen`: `::1:4556` is no address", "[::]:4556"),
+        ("node = 'dtn://a/'\nlisten-udp = [':4556']", "`listen-udp`: `:4556` is no address", "host:port"),
+        ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = ':1'", "is no address", "host:port"),
+        (
+            "node = 'dtn://a/'\n[[drop]]\nfolder = '5d'\nto = 'dtn://b/x'\nlifetime = 'soon'",
+            "a length of time\nin `drop.lifetime`",
+            "3 d",
+        ),
         ("node = 'dtn://a/'\n[tcpcl]\nsegment-bytes = 0", "`tcpcl.segment-bytes` is 0", "16384"),
         ("node = 'dtn://a/'\n[tcpcl]\nkeepalive = '500 ms'", "`tcpcl.keepalive` is 500ms", "whole seconds"),
         (
@@ -65,12 +79,58 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
 }
 
 #[test]
+fn a_word_that_reads_as_a_time_is_a_word_where_one_is_wanted() {
+    let text = "node = 'dtn://a/'\n[[link]]\nname = '2h'\naddress = 'b:1'\ntcpcl.keepalive = '15 s'\n[[route]]\nto = '*'\n\
+                via = '2h'\n[[drop]]\nfolder = '5d'\nto = 'dtn://b/x'\nlifetime = '2h'\n[storage]\npath = '3 s'";
+    let config = parse(text).expect("it makes sense");
+    assert_eq!((config.link[0].name.as_str(), config.route[0].via.as_str()), ("2h", "2h"));
+    assert_eq!(config.drop[0].folder, Path::new("/etc/longwire/5d"));
+    assert_eq!(config.storage.path, Path::new("/etc/longwire/3 s"));
+    assert_eq!(config.drop[0].lifetime, Duration::from_secs(7200));
+    let session = config.session(&config.link[0]).expect("it makes sense");
+    assert_eq!(session.keepalive, Duration::from_secs(15));
+}
+
+/// What a node would find out at its start is found out before.
+#[test]
+fn what_cannot_be_had_here_is_told_before_the_start() {
+    let place = std::env::temp_dir().join(format!("longwire-here-{}", std::process::id()));
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(place.join("file"), "").unwrap();
+    let here = |text: &str| {
+        let text = format!("node = 'dtn://a/'\n{text}");
+        Config::parse(&text, "node.toml", &place).expect("it makes sense").check_here()
+    };
+    assert_eq!(here("listen = ['127.0.0.1:4556', '[::1]:1']\nstorage.path = 'deep/er/store'"), Ok(()));
+    assert!(!place.join("deep").exists(), "a check makes nothing");
+    let cases = [
+        ("storage.path = 'file/store'", "the store", "file is no folder"),
+        ("storage.path = 'file'", "the store", "file is no folder"),
+        ("storage.path = '/proc/store'", "the store", "/proc"),
+        ("control = 'file/x.sock'", "the socket", "file is no folder"),
+        ("[[receive]]\nfolder = 'file/in'\nendpoint = 'x'", "the folder", "file is no folder"),
+        ("listen = ['192.0.2.1:4556']", "cannot listen on 192.0.2.1:4556", "hint: 0.0.0.0:4556"),
+    ];
+    for (text, what, why) in cases {
+        // A superuser may write anywhere but where the system itself has no place.
+        let said = match here(text) {
+            Err(error) => error.to_string(),
+            Ok(()) if text.contains("/proc") => continue,
+            Ok(()) => panic!("{text}"),
+        };
+        assert!(said.contains(what) && said.contains(why), "{text}: {said}");
+    }
+    assert_eq!(here("storage.kind = 'memory'"), Ok(()));
+    std::fs::remove_dir_all(&place).unwrap();
+}
+
+#[test]
 fn one_line_relaxes_what_a_peer_gets_wrong() {
     let text = "node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = 'b:1'\naccept = ['primary-without-crc']\n\
                 [[peer]]\nnode = 'ipn:*'\nemit = ['no-payload-crc']";
     let config = parse(text).expect("it makes sense");
     assert_eq!(config.link[0].accept, [Accept::PrimaryWithoutCrc]);
-    let words = config.explain();
+    let words = config.explain_all();
     assert!(
         words.contains("From the peer of link `b` primary blocks without a checksum are accepted"),
         "{words}"
@@ -86,11 +146,15 @@ fn one_line_relaxes_what_a_peer_gets_wrong() {
 #[test]
 fn it_is_explained_in_words() {
     let config =
-        parse("node = 'ipn:7.0'\nlisten = ['[::]:4556']\n[tcp]\nmaximum-segment-bytes = 536").expect("fine");
-    let words = config.explain();
-    for part in
-        ["This node is ipn:7.0.", "at [::]:4556", "/etc/longwire/store", "newcomers are refused", "[tcp]"]
-    {
+        parse("node = 'ipn:7.0'\nlisten = ['[::]:4556']\n[tcp]\nsend-buffer-bytes = 65536").expect("fine");
+    let words = config.explain_all();
+    for part in [
+        "This node is ipn:7.0.",
+        "at [::]:4556",
+        "/etc/longwire/store",
+        "newcomers are refused",
+        "send buffers of 65536 bytes",
+    ] {
         assert!(words.contains(part), "{words}");
     }
 }
@@ -126,7 +190,7 @@ fn every_key_is_listed() {
         }
     }
     assert!(count > 100, "only {count} keys");
-    let words = config.explain();
+    let words = config.explain_all();
     for line in [
         "  agent.clock-skew-max = \"60 min\"",
         "  agent.limits.place-ahead-bytes = 1048576",
@@ -143,7 +207,7 @@ fn every_key_is_listed() {
 #[test]
 fn a_token_is_not_listed() {
     let config = parse("node = 'dtn://a/'\n[http]\ntoken = 'a-long-secret-token'").expect("it makes sense");
-    let words = config.explain();
+    let words = config.explain_all();
     assert!(words.contains("http.token = \"..\"") && !words.contains("a-long-secret"), "{words}");
 }
 
@@ -155,7 +219,7 @@ const LINK: &str = "[[link]]\nname = 'bob'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsi
 
 #[test]
 fn a_limit_of_air_time_is_explained() {
-    let explained = |text: &str| parse(text).expect("it makes sense").explain();
+    let explained = |text: &str| parse(text).expect("it makes sense").explain_all();
     let limited = explained(&format!("{TNC}air-time-max = '60 s'\n"));
     assert!(limited.contains("It sends for at most 60s of any 600s, key-ups included"), "{limited}");
     assert!(limited.contains("  tnc.0.air-time-window = \"10 min\""), "{limited}");
@@ -179,7 +243,7 @@ fn a_tnc_and_links_over_it_are_explained() {
     assert_eq!(neighbour.ours.resume_within, Duration::from_secs(3600));
     assert_eq!(neighbour.ours.node_id, "dtn://a/");
     assert_eq!(neighbour.ours.peer_node_id.as_deref(), Some("dtn://bob/"));
-    let words = config.explain();
+    let words = config.explain_all();
     for part in [
         "TNC `vhf` at 127.0.0.1:8001, port 0: this station is OE1ABC-7 on it, at 1200 bit/s; TXDELAY 150ms",
         "It calls link `bob`: OE1XYZ by way of OE1XXR-1 over TNC `vhf`",
@@ -196,7 +260,7 @@ fn a_tnc_and_links_over_it_are_explained() {
 #[test]
 fn a_port_of_an_agwpe_server_is_explained() {
     let text = format!("{AGWPE}[tnc.channel]\nrate-bps = 9600\n[tnc.agwpe]\nport = 1\n{LINK}");
-    let words = parse(&text).expect("it makes sense").explain();
+    let words = parse(&text).expect("it makes sense").explain_all();
     for part in [
         "TNC `vhf` at agwpe:pi:8000, port 1: this station is OE1ABC-7 on it, at 9600 bit/s",
         "as the TNC has to have them by itself",
@@ -216,7 +280,7 @@ fn a_group_is_explained() {
     let group = |text: &str| {
         let config = parse(text).expect("it makes sense");
         let neighbour = config.neighbour(&config.link[0]).expect("it makes sense").expect("it is on the air");
-        (config.explain(), neighbour.group.expect("it is a group"))
+        (config.explain_all(), neighbour.group.expect("it is a group"))
     };
     let (words, slow) = group(&text);
     for part in [
@@ -331,6 +395,8 @@ fn the_configurations_of_the_manual_make_sense() {
         let text = std::fs::read_to_string(docs.join(format!("{name}.toml"))).expect("it is there");
         let read = parse(&text.replace("N0CALL", "EI7IG"));
         let words = read.unwrap_or_else(|error| panic!("{name}: {error}")).explain();
+        assert!(words.lines().count() <= 15, "short enough to be read: {words}");
+        assert!(!words.contains("agent.limits"), "{words}");
         assert_eq!(words.contains("TNC `uhf`"), name.starts_with("two-radios"), "{words}");
     }
 }

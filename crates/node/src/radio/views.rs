@@ -9,9 +9,20 @@ use longwire_proto::service::LinkId;
 use longwire_proto::uicl::{Group, Progress};
 
 /// What of the bundles under way the peer has, in frames.
-type Sending = Option<(u64, u64)>;
+pub(crate) type Sending = Option<(u64, u64)>;
 
 impl Radios {
+    /// Of the bundles under way on a link: frames that the peer has, and frames in all; none: nothing is under way, or that is
+    /// not known.
+    pub(crate) fn frames_there(&self, id: LinkId) -> Sending {
+        let (TncId(at), own) = self.owners.get(&id).copied()?;
+        let session = self.radios.get(at)?.tower.upper.ours.session(own)?;
+        let (gone, all) = session.under_way()?;
+        let frame = session.frame_bytes() as u64;
+        let on_the_way = session.unacknowledged() as u64;
+        (frame > 0).then(|| (gone.div_ceil(frame).saturating_sub(on_the_way), all.div_ceil(frame)))
+    }
+
     /// A link; none: it goes over something else.
     pub(crate) fn link_view(&self, id: LinkId, tncs: &[Tnc]) -> Option<view::Radio> {
         let (TncId(at), own) = self.owners.get(&id).copied()?;
@@ -21,12 +32,7 @@ impl Radios {
         let link = convergence.ours.link_of(own).unwrap_or(own);
         let station = &lower.upper;
         let standing = station.standing(link);
-        let sending = session.and_then(|session| {
-            let (gone, all) = session.under_way()?;
-            let frame = session.frame_bytes() as u64;
-            let on_the_way = session.unacknowledged() as u64;
-            (frame > 0).then(|| (gone.div_ceil(frame).saturating_sub(on_the_way), all.div_ceil(frame)))
-        });
+        let sending = self.frames_there(id);
         let detached = session.is_some_and(|session| session.is_detached());
         let group = convergence.groups.get(own);
         let progress = group.and_then(Group::progress);

@@ -14,7 +14,6 @@ use longwire_proto::service::{
     App, AppIndication, AppRequest, DeliveryId, RefuseReason, ReportedStatus, SendFailure, SendId,
     SendOptions,
 };
-use longwire_proto::tcp::config::Profile;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{ChannelId, NodeId, Told, World};
 use std::collections::BTreeMap;
@@ -119,10 +118,9 @@ impl Live {
             route: self.plan.routes(name).map(route).collect(),
             agent: self.plan.agent_of(name),
             tcpcl: self.plan.tcpcl_of(name),
-            tcp: Profile {
-                send_buffer_bytes: KERNEL_BYTES as u32,
-                receive_buffer_bytes: KERNEL_BYTES as u32,
-                ..Profile::default()
+            tcp: config::Tcp {
+                send_buffer_bytes: Some(KERNEL_BYTES as u32),
+                receive_buffer_bytes: Some(KERNEL_BYTES as u32),
             },
             ..Config::default()
         };

@@ -65,7 +65,7 @@ impl Plan {
         let path = format!("{}/../../scenarios/nodes/{name}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
         let table = toml_text::parse(&text, &path).expect("it is TOML");
-        toml_text::from_table(toml_text::durations_read(&table), &path).expect("it is a plan")
+        toml_text::from_table(table, &path).expect("it is a plan")
     }
 
     /// The same nodes on other lines and disks: what a seed makes of it.

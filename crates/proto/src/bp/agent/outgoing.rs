@@ -58,6 +58,8 @@ pub(super) struct Flight {
     /// Zero until the transfer is open.
     pub(super) head_bytes: u64,
     pub(super) acked: u64,
+    /// Bytes that were handed down, head and tail among them.
+    handed: u64,
     /// Given up: its terminal indication is owed, and its bundle no longer ours.
     cancelled: bool,
 }
@@ -100,6 +102,7 @@ impl Flight {
             piece = merged.freeze();
         }
         self.buffered -= piece.len();
+        self.handed += piece.len() as u64;
         let last = self.chunks.is_empty() && self.is_read();
         (piece, last)
     }
@@ -114,9 +117,19 @@ impl Flight {
 
     /// How many bytes of its range are safe with the peer.
     fn safe(&self) -> u64 {
+        self.of_range(self.acked)
+    }
+
+    /// How many bytes of its range were handed down.
+    pub(super) fn handed(&self) -> u64 {
+        self.of_range(self.handed)
+    }
+
+    /// How many bytes of its range the first so many of the transfer hold.
+    fn of_range(&self, bytes: u64) -> u64 {
         match self.head_bytes {
             0 => 0,
-            head_bytes => self.acked.saturating_sub(head_bytes).min(self.to - self.from),
+            head_bytes => bytes.saturating_sub(head_bytes).min(self.to - self.from),
         }
     }
 }
@@ -271,6 +284,7 @@ impl Agent {
             closing: Closing::of(&head),
             head_bytes: 0,
             acked: 0,
+            handed: 0,
             cancelled: false,
         };
         if from == to {

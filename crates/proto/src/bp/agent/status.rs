@@ -1,7 +1,7 @@
 //! What an agent holds, and why each bundle is still here.
 
 use crate::bp::{BundleId, CreationTimestamp, DtnTime, Eid};
-use crate::service::{BundleVersion, DeliveryId, LinkId, Priority, RecordId, SendId};
+use crate::service::{BundleVersion, DeliveryId, LinkId, Priority, RecordId, SendId, TransferId};
 use crate::time::{Duration, Instant};
 use core::ops::Bound;
 
@@ -33,6 +33,8 @@ pub struct BundleStatus {
     pub adu_bytes: u64,
     /// Payload bytes from its beginning that are safe with the next hop.
     pub safe_bytes: u64,
+    /// Payload bytes that links were handed and have not refused: those that are safe, and those of transfers under way.
+    pub handed_bytes: u64,
     /// How old it is, as far as that is known.
     pub age: Duration,
     /// How much of its lifetime is left.
@@ -162,6 +164,7 @@ impl Agent {
             payload_bytes: held.payload_bytes(),
             adu_bytes: held.adu_bytes(),
             safe_bytes: self.safe_prefix(held),
+            handed_bytes: self.handed_bytes(held),
             age: Duration::from_millis(held.age_ms_now(now)),
             lifetime_left: self.clock.left(held.end, now),
             arrived_over: held.intake.map(|(link, _)| link),
@@ -169,6 +172,13 @@ impl Agent {
             send: held.send,
             why: self.why(now, held),
         }
+    }
+
+    /// What of a bundle is safe with a next hop, or has been handed to the link of one.
+    fn handed_bytes(&self, held: &Held) -> u64 {
+        let flight = |(link, transfer): &(LinkId, TransferId)| self.links.get(*link)?.flights.get(transfer);
+        let ends = held.flights.iter().filter_map(flight).map(|flight| flight.from + flight.handed());
+        ends.fold(self.safe_prefix(held), u64::max)
     }
 
     /// Why a bundle is still here.

@@ -1,0 +1,74 @@
+//! Values of flags, and what is said of wrong ones: numbers and lengths of time are written in one way everywhere.
+
+use longwire_settings::toml_text::{DURATION_HINT, duration_of};
+use std::time::Duration;
+
+/// A length of time, as in configurations: `200ms`, `1.5 h`. Zero is one.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    duration_of(text).ok_or_else(|| format!("that is no length of time; {DURATION_HINT}"))
+}
+
+/// A length of time above zero.
+pub(crate) fn time_above_zero(text: &str) -> Result<Duration, String> {
+    let time = time(text)?;
+    if time.is_zero() { Err("it would be over before it began".to_owned()) } else { Ok(time) }
+}
+
+/// The same in seconds.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    time(text).map(|time| time.as_secs_f64())
+}
+
+/// A whole number from `least` to `most`, of the type that the flag has.
+pub(crate) fn whole<T>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: TryFrom<u64>,
+{
+    move |text: &str| {
+        // Where more than anybody wants are possible, the end says nothing.
+        let wanted = || match u32::try_from(most) {
+            Ok(most) if most < u32::MAX => format!("a whole number from {least} to {most} is wanted"),
+            _ => format!("a whole number from {least} on is wanted, and not too large a one"),
+        };
+        let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(wanted)
+    }
+}
+
+/// A number from zero on.
+pub(crate) fn number(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0 && number.is_finite());
+    number.ok_or_else(|| "a number from 0 on is wanted".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_have_units_and_are_written_as_in_configurations() {
+        let seconds = |text: &str| time(text).map(|time| time.as_secs_f64());
+        for (text, expected) in
+            [("20min", 1200.0), ("1.5 h", 5400.0), ("90s", 90.0), ("200 ms", 0.2), ("0s", 0.0)]
+        {
+            assert_eq!(seconds(text), Ok(expected), "{text}");
+        }
+        for wrong in ["20", "-1s", "soon", "", "1 week"] {
+            assert!(time(wrong).is_err_and(|said| said.contains("\"5 s\"")), "{wrong}");
+        }
+        assert!(time_above_zero("0s").is_err() && time_above_zero("1 ms").is_ok());
+    }
+
+    #[test]
+    fn numbers_that_are_not_wanted_are_answered_in_words() {
+        let port = whole::<u8>(0, 15);
+        assert_eq!((port("0"), port("15")), (Ok(0), Ok(15)));
+        for wrong in ["16", "-1", "x", "", "1.5", "99999999999999999999"] {
+            assert_eq!(port(wrong), Err("a whole number from 0 to 15 is wanted".to_owned()), "{wrong}");
+        }
+        assert!(
+            whole::<usize>(1, u64::MAX)("0").is_err_and(|said| said.starts_with("a whole number from 1 on "))
+        );
+        assert!(number("-1").is_err() && number("nan").is_err() && number("2.5") == Ok(2.5));
+    }
+}

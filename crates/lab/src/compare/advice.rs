@@ -1,0 +1,249 @@
+//! How the settings of a contender are brought about: in the configuration of a node, and by commands of the operating
+//! system, whose kernel is the TCP of nodes and of most programs.
+
+use crate::link::LinkProfile;
+use crate::report::Block;
+use crate::stack::{self, linux_6_as_installed};
+use crate::toml_text;
+use longwire_proto::tcp::config::{IdleRestart, Profile};
+use longwire_proto::time::Duration;
+use std::fmt::Write;
+use toml::{Table, Value};
+
+/// The most that a Linux gives a socket that asks for a buffer, unless it is told otherwise (net.core.rmem_max and
+/// wmem_max), bytes.
+const SOCKET_BYTES_MAX: u32 = 212_992;
+
+/// What has to be said for a contender's settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Advice {
+    /// Where a node says them: keys of its configuration that differ from its defaults. Elsewhere those of the engines.
+    settings: Table,
+    /// Commands of the operating system, for both ends.
+    commands: Vec<String>,
+    /// Settings of TCP that no command changes, with their values: those of the simulated kernel.
+    beyond: Vec<String>,
+}
+
+impl Advice {
+    /// What these settings need: `in_node` if a node is configured with them.
+    pub(super) fn of(settings: &Table, defaults: &Table, in_node: bool) -> Advice {
+        let mut advice = Advice {
+            settings: toml_text::durations_written(&toml_text::difference(settings, defaults)),
+            ..Advice::default()
+        };
+        // Two nodes that may speak both versions speak the newer one.
+        if let Some(Value::Table(tcpcl)) = advice.settings.get_mut("tcpcl") {
+            tcpcl.retain(|key, value| key != "versions" || value.as_str() != Some("4"));
+            if tcpcl.is_empty() {
+                advice.settings.remove("tcpcl");
+            }
+        }
+        advice.settings.remove("tcp");
+        if let Some(Value::Table(tcp)) = settings.get("tcp") {
+            let profile: Profile =
+                toml_text::from_table(tcp.clone(), "[tcp]").expect("an assembly has read its settings");
+            advice.tcp(&profile, in_node);
+        }
+        advice
+    }
+
+    /// True if computers and nodes have these settings as they come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.settings.is_empty() && self.commands.is_empty() && self.beyond.is_empty()
+    }
+
+    /// What a kernel of today, and a node on it, has to be told to be such a TCP.
+    fn tcp(&mut self, profile: &Profile, in_node: bool) {
+        let installed = toml_text::to_table(&linux_6_as_installed());
+        let differs = toml_text::difference(&toml_text::to_table(profile), &installed);
+        let mut sockets = Table::new();
+        let (mut sysctl, mut route) = (Vec::new(), Vec::new());
+        for (key, value) in &differs {
+            let millis = |time: Duration| time.as_nanos().div_ceil(1_000_000);
+            let truth = |value: &Value| u8::from(value.as_bool() == Some(true));
+            match key.as_str() {
+                "send-buffer-bytes" | "receive-buffer-bytes" if in_node => {
+                    sockets.insert(key.clone(), value.clone());
+                }
+                "send-buffer-bytes" => {
+                    sysctl.push(format!("net.ipv4.tcp_wmem=\"4096 16384 {}\"", profile.send_buffer_bytes));
+                }
+                // Half of the buffer is window.
+                "receive-buffer-bytes" => sysctl.push(format!(
+                    "net.ipv4.tcp_rmem=\"4096 {} {}\"",
+                    profile.receive_buffer_bytes.min(131_072),
+                    u64::from(profile.receive_buffer_bytes) * 2
+                )),
+                "initial-window-segments" => {
+                    let segments = profile.initial_window_segments;
+                    route.push(format!("initcwnd {segments} initrwnd {segments}"));
+                }
+                "maximum-segment-bytes" => route.push(format!("advmss {value}")),
+                "announced-bytes-max" => route.push(format!("window {value}")),
+                "rto-minimum" => route.push(format!("rto_min {}ms", millis(profile.rto_minimum))),
+                "timestamps" => sysctl.push(format!("net.ipv4.tcp_timestamps={}", truth(value))),
+                "sack" => sysctl.push(format!("net.ipv4.tcp_sack={}", truth(value))),
+                "window-scaling" => sysctl.push(format!("net.ipv4.tcp_window_scaling={}", truth(value))),
+                "syn-retries" => sysctl.push(format!("net.ipv4.tcp_syn_retries={value}")),
+                "retries" => sysctl.push(format!("net.ipv4.tcp_retries2={value}")),
+                "idle-restart" if profile.idle_restart == IdleRestart::Off => {
+                    sysctl.push("net.ipv4.tcp_slow_start_after_idle=0".to_owned());
+                }
+                "rto-maximum" if profile.rto_maximum <= Duration::from_secs(120) => {
+                    // Linux 6.15 and later.
+                    sysctl.push(format!("net.ipv4.tcp_rto_max_ms={}", millis(profile.rto_maximum)));
+                }
+                _ => self.beyond.push(said(key, value)),
+            }
+        }
+        for (key, bytes) in
+            [("rmem_max", profile.receive_buffer_bytes), ("wmem_max", profile.send_buffer_bytes)]
+        {
+            let asked = if key == "rmem_max" { "receive-buffer-bytes" } else { "send-buffer-bytes" };
+            if sockets.contains_key(asked) && bytes > SOCKET_BYTES_MAX {
+                sysctl.push(format!("net.core.{key}={bytes}"));
+            }
+        }
+        self.commands.extend(sysctl.into_iter().map(|setting| format!("sysctl -w {setting}")));
+        if !route.is_empty() {
+            self.commands.push(format!("ip route replace PEER via GATEWAY dev DEVICE {}", route.join(" ")));
+        }
+        if !sockets.is_empty() {
+            self.settings.insert("tcp".to_owned(), Value::Table(sockets));
+        }
+    }
+
+    /// The operating system's part; none: there is none.
+    fn system(&self) -> Option<String> {
+        if self.commands.is_empty() && self.beyond.is_empty() {
+            return None;
+        }
+        let mut text = String::new();
+        if !self.commands.is_empty() {
+            text += "# On both computers, as root. `ip route get PEER` says GATEWAY and DEVICE.\n";
+            for command in &self.commands {
+                let _ = writeln!(text, "{command}");
+            }
+        }
+        if !self.beyond.is_empty() {
+            let _ =
+                writeln!(text, "# No command sets these; a kernel has its own: {}.", self.beyond.join(", "));
+        }
+        Some(text)
+    }
+}
+
+/// `rto-initial = "3900 ms"`, in whole milliseconds.
+fn said(key: &str, value: &Value) -> String {
+    let part =
+        |name: &str| value.get(name).and_then(Value::as_integer).and_then(|part| u64::try_from(part).ok());
+    match (part("secs"), part("nanos"), value) {
+        (Some(secs), Some(nanos), _) => {
+            let millis = Duration::from_millis(secs * 1000 + nanos.div_ceil(1_000_000));
+            let text = toml_text::length_of_time(millis.as_secs(), u64::from(millis.subsec_nanos()));
+            format!("{key} = \"{}\"", text.unwrap_or_default())
+        }
+        (_, _, Value::Table(_)) => key.to_owned(),
+        _ => format!("{key} = {value}"),
+    }
+}
+
+/// How to use a contender's settings: those of a node, or of any other program, and what the operating system has to be told.
+pub(super) fn blocks(
+    name: &str,
+    advice: &Advice,
+    caption: String,
+    link: &str,
+    profile: &LinkProfile,
+) -> Vec<Block> {
+    let configured = Block::Code { caption, text: text(name, advice, link, profile) };
+    let system = advice.system().map(|text| Block::Code {
+        caption: format!("the operating system under {name}: its kernel is the TCP"),
+        text,
+    });
+    [configured].into_iter().chain(system).collect()
+}
+
+/// The settings where they differ from what is set without being said.
+fn text(name: &str, advice: &Advice, link: &str, profile: &LinkProfile) -> String {
+    let (stack, variant) = stack::find(name).expect("a name of the table");
+    let mut said = advice.settings.clone();
+    let mut text =
+        format!("# {}/{}: {}.\n# For the link \"{link}\".\n", stack.name, variant.name, variant.about);
+    if let (Some(kind), Some(radio)) = (stack.node_kind, &profile.radio) {
+        let group = match kind {
+            "uicl" => {
+                ", the group's callsign, such as \"QST\", and uicl.members = [..], who has to have each bundle"
+            }
+            _ => "",
+        };
+        let _ = writeln!(text, "# Its [[link]] has kind = \"{kind}\"{group}.");
+        text += "# These sections of the [[tnc]] take the place of those that are there.\n";
+        text += &radio.as_configured(profile);
+        // In a node the links of AX.25 are configured with their TNC.
+        if let Some(Value::Table(mut keys)) = said.remove("ax25") {
+            if kind == "uicl" {
+                // UI frames have no window.
+                keys.retain(|key, _| key == "information-bytes-max");
+            }
+            if !keys.is_empty() {
+                let _ = write!(text, "\n[tnc.ax25]\n{}", written(&keys));
+            }
+        }
+        if !said.is_empty() {
+            text.push('\n');
+        }
+    } else if advice.is_empty() {
+        text += "# Everything is as it comes: nothing has to be said.\n";
+    } else if said.is_empty() {
+        text += "# All of it is the operating system's, as below.\n";
+    }
+    text + &written(&said)
+}
+
+fn written(table: &Table) -> String {
+    toml::to_string(table).expect("settings are TOML")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advice(name: &str, link: &str) -> Advice {
+        let links = [LinkProfile::load(link, std::path::Path::new(".")).expect("it is shipped")];
+        let (stack, variant) = stack::find(name).expect("it is in the table");
+        Advice::of(&(variant.settings)(&links), &stack.defaults(), stack.node_kind.is_some())
+    }
+
+    #[test]
+    fn what_is_as_installed_needs_nothing() {
+        for name in ["tcp/linux-6", "tcpcl4/default"] {
+            assert_eq!(advice(name, "cislunar"), Advice::default(), "{name}");
+        }
+        assert!(advice("ax25cl/tuned", "ax25-9600").is_empty());
+    }
+
+    /// Of the engine's settings a node on a kernel takes two, and only where they differ from what the kernel does by itself.
+    #[test]
+    fn a_node_is_told_its_buffers_and_the_kernel_the_rest() {
+        let tuned = advice("tcpcl4/tuned", "cislunar");
+        let tcp: Vec<&str> = tuned.settings["tcp"].as_table().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(tcp, ["receive-buffer-bytes", "send-buffer-bytes"]);
+        assert_eq!(
+            tuned.commands,
+            [
+                "sysctl -w net.core.rmem_max=262144",
+                "sysctl -w net.core.wmem_max=524288",
+                "ip route replace PEER via GATEWAY dev DEVICE initcwnd 27 initrwnd 27",
+            ]
+        );
+        assert_eq!(tuned.beyond, ["rto-initial = \"4153 ms\""]);
+        let plain = advice("tcp/tuned", "cislunar");
+        assert!(plain.settings.is_empty(), "a program of its own has no such file");
+        assert_eq!(plain.commands[0], "sysctl -w net.ipv4.tcp_rmem=\"4096 131072 524288\"");
+        let old = advice("tcpcl3/dtn2", "cislunar");
+        assert_eq!(old.settings["tcp"]["receive-buffer-bytes"].as_integer(), Some(65_535));
+        assert!(old.beyond.contains(&"recovery = \"fack\"".to_owned()), "{:?}", old.beyond);
+    }
+}

@@ -1,0 +1,160 @@
+//! TOML values as values of their types. A length of time is read where the type has one: `"2 h"` is two hours in a field
+//! that is a [`Duration`](core::time::Duration), and a word in one that is a string.
+
+use crate::toml_text::duration_of;
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer, StringDeserializer};
+use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
+use std::fmt;
+use toml::{Table, Value};
+
+/// Why a value is not one of its type, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// What serde says of it.
+    pub(crate) message: String,
+    /// The keys that lead to it, the innermost first.
+    path: Vec<String>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if self.path.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<&str> = self.path.iter().rev().map(String::as_str).collect();
+        write!(f, "\nin `{}`", keys.join("."))
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Fault {
+        Fault { message: message.to_string(), path: Vec::new() }
+    }
+}
+
+/// A value that is about to be read.
+pub(crate) struct Reader(pub(crate) Value);
+
+impl<'de> Deserializer<'de> for Reader {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.0 {
+            Value::String(text) => visitor.visit_string(text),
+            Value::Integer(number) => visitor.visit_i64(number),
+            Value::Float(number) => visitor.visit_f64(number),
+            Value::Boolean(truth) => visitor.visit_bool(truth),
+            Value::Array(items) => {
+                let mut items = SeqDeserializer::new(items.into_iter().map(Reader));
+                let read = visitor.visit_seq(&mut items)?;
+                items.end()?;
+                Ok(read)
+            }
+            Value::Table(table) => visitor.visit_map(Fields::of(table)),
+            date @ Value::Datetime(_) => date.deserialize_any(visitor).map_err(Fault::custom),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match self.0 {
+            Value::String(text) if name == "Duration" => match duration_of(&text) {
+                Some(time) => {
+                    let parts = [("secs", time.as_secs()), ("nanos", u64::from(time.subsec_nanos()))];
+                    visitor.visit_map(MapDeserializer::new(parts.into_iter()))
+                }
+                None => visitor.visit_string(text),
+            },
+            date @ Value::Datetime(_) => {
+                date.deserialize_struct(name, fields, visitor).map_err(Fault::custom)
+            }
+            other => Reader(other).deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match self.0 {
+            Value::String(text) => StringDeserializer::new(text).deserialize_enum(name, variants, visitor),
+            Value::Table(table) if table.len() == 1 => {
+                MapAccessDeserializer::new(Fields::of(table)).deserialize_enum(name, variants, visitor)
+            }
+            Value::Table(table) => {
+                Err(Fault::custom(format!("one of {} is wanted, not {} keys", quoted(variants), table.len())))
+            }
+            other => Reader(other).deserialize_any(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map identifier ignored_any
+    }
+}
+
+impl IntoDeserializer<'_, Fault> for Reader {
+    type Deserializer = Reader;
+
+    fn into_deserializer(self) -> Reader {
+        self
+    }
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The entries of a table, one after the other.
+struct Fields {
+    entries: toml::map::IntoIter<String, Value>,
+    /// The entry whose key was taken.
+    under_way: Option<(String, Value)>,
+}
+
+impl Fields {
+    fn of(table: Table) -> Fields {
+        Fields { entries: table.into_iter(), under_way: None }
+    }
+}
+
+impl<'de> MapAccess<'de> for Fields {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let Some((key, value)) = self.entries.next() else { return Ok(None) };
+        self.under_way = Some((key.clone(), value));
+        seed.deserialize(StringDeserializer::new(key)).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+        let (key, value) = self.under_way.take().expect("a value is asked for after its key");
+        seed.deserialize(Reader(value)).map_err(|mut fault| {
+            fault.path.push(key);
+            fault
+        })
+    }
+}
