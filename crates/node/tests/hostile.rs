@@ -302,10 +302,10 @@ fn floods_of_messages_that_do_nothing() {
     holds(&mut bob);
 }
 
+/// What cannot be kept is refused before it is accepted, and what was accepted stays.
 #[test]
 fn fragments_that_never_become_a_whole() {
-    let text = "[agent.limits]\nreassemblies-max = 50\nfragments-max = 100\n";
-    let mut bob = besiege("fragments", text);
+    let mut bob = besiege("fragments", "agent.limits.fragments-max = 100\n");
     let mut peer = Peer::stranger_4(bob.address).unwrap();
     peer.deafen();
     let mut id = 0;
@@ -318,22 +318,28 @@ fn fragments_that_never_become_a_whole() {
         let bundle = Bundle::new(head, Bytes::copy_from_slice(payload));
         peer.say(&transfer(id, &bundle.to_bytes())).unwrap();
     };
-    // More payloads in parts than are put together at a time; more parts of one than there may be.
-    for sequence in 0..80 {
+    // Beginnings of very many payloads; more parts of one than there may be.
+    for sequence in 0..5_000 {
         send(sequence, 0, 1000, b"a beginning");
     }
-    bob.wait_count("/counters/deleted_reassembly", 30);
-    for part in 0..200 {
+    bob.wait_count("/counters/received", 5_000);
+    holds(&mut bob);
+    for part in 0..99 {
         send(7, 20 + 2 * part, 1000, b"x");
     }
-    bob.wait_count("/counters/deleted_reassembly", 130);
+    bob.wait_count("/counters/received", 5_000 + 1 + 99);
+    for part in 99..200 {
+        send(7, 20 + 2 * part, 1000, b"x");
+    }
+    bob.wait_count("/counters/refused_no_resources", 101);
     // Parts that contradict each other: about the length of the whole, and about its bytes.
     send(8, 500, 2000, b"another length");
-    bob.wait_count("/counters/deleted_reassembly", 131);
     send(9, 0, 1000, &[1; 600]);
     send(9, 400, 1000, &[2; 600]);
-    bob.wait_count("/counters/received", 80 + 200 + 3);
+    // And one with a friend, whose bundles come: see `holds`.
+    bob.wait_count("/counters/received", 5_000 + 1 + 99 + 3);
     holds(&mut bob);
+    assert_eq!(bob.status()["counters"]["deleted_reassembly"], 0);
 }
 
 /// Connections that each keep as much in the node's memory as they may.

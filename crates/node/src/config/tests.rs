@@ -194,7 +194,6 @@ fn every_key_is_listed() {
     for line in [
         "  agent.clock-skew-max = \"60 min\"",
         "  agent.limits.place-ahead-bytes = 1048576",
-        "  agent.limits.reassemblies-max = 4096",
         "  link.0.tcpcl.keepalive = \"15 s\"",
         "  link.0.peer: not said",
         "  node = \"dtn://a/\"  # default: \"\"",

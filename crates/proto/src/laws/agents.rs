@@ -6,6 +6,7 @@ use super::apps::{Applications, Ways, node_name};
 use super::disks::{Disks, Floor};
 use super::flawed::Flawed;
 use super::frames::{Damage, HostileFrames, Weather};
+use super::stranger::Besieged;
 use super::toy::{Flaw, toys};
 use super::{Crash, Draw, Idle, Plan, Replay, Trace, World, catches, catches_also, sweep};
 use crate::bp::agent::{Agent, Config};
@@ -69,6 +70,29 @@ fn world<N>(replay: &Replay, lies: bool, dress: impl Fn(Lawful<Agent>) -> N) -> 
 where
     N: Engine<Above = App, Below = Both<Storage, Many<LinkId, Bundles>>>,
 {
+    world_with(replay, lies, |_, _| {}, |_, _, agent| dress(agent))
+}
+
+/// A stranger at each node, and little place for anybody.
+fn besieged_world(replay: &Replay) -> Trace {
+    let tighten = |draw: &mut Rng, config: &mut Config| {
+        let mut draw = draw.fork("tight");
+        config.limits.fragments_max = draw.between(8, 20) as usize;
+    };
+    world_with(replay, false, tighten, |node, rng, agent| {
+        Besieged::new(agent, rng.fork("stranger"), node_name(node), Applications::BEGAN_DTN_MS)
+    })
+}
+
+fn world_with<N>(
+    replay: &Replay,
+    lies: bool,
+    tighten: impl Fn(&mut Rng, &mut Config),
+    dress: impl Fn(usize, &Rng, Lawful<Agent>) -> N,
+) -> Trace
+where
+    N: Engine<Above = App, Below = Both<Storage, Many<LinkId, Bundles>>>,
+{
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
     let calm_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(120));
@@ -89,12 +113,13 @@ where
     let honest = Disks::new(rng.fork("disks"), 3);
     let disks = if lies { honest.lying() } else { honest };
     let users = Applications::new(rng.fork("users"), ways(), calm_at);
-    let configs: Vec<_> = (0..3).map(|node| draw_config(&mut draw, node)).collect();
+    let mut configs: Vec<_> = (0..3).map(|node| draw_config(&mut draw, node)).collect();
+    configs.iter_mut().for_each(|config| tighten(&mut draw, config));
     let factory = |node: usize, boot, now| {
         let rng = rng.fork(&format!("node {node} boot {boot}"));
         let Stack { upper, lower, .. } =
             self::node(configs[node].clone(), &rng, now, toys(Flaw::None, rng.clone()));
-        Stack::starting(now, dress(upper), lower)
+        Stack::starting(now, dress(node, &rng, upper), lower)
     };
     World::new(replay, plan, 3, Box::new(factory), Floor { disks, links }, users).run()
 }
@@ -107,6 +132,16 @@ fn agents_keep_the_laws_1() {
 #[test]
 fn agents_keep_the_laws_2() {
     sweep("agent", 500, 500, |replay| world(replay, false, |agent| agent));
+}
+
+#[test]
+fn a_stranger_costs_nobody_a_bundle_1() {
+    sweep("stranger", 0, 250, besieged_world);
+}
+
+#[test]
+fn a_stranger_costs_nobody_a_bundle_2() {
+    sweep("stranger", 250, 250, besieged_world);
 }
 
 #[test]

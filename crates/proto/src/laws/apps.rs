@@ -116,7 +116,7 @@ pub(crate) struct Applications {
 
 impl Applications {
     /// When the run began, in DTN time: some time in 2026.
-    const BEGAN_DTN_MS: u64 = 830_000_000_000;
+    pub(crate) const BEGAN_DTN_MS: u64 = 830_000_000_000;
 
     pub(crate) fn new(mut rng: Rng, ways: Vec<Ways>, calm_at: Instant) -> Self {
         let count = ways.len();

@@ -39,6 +39,7 @@ mod packets;
 mod radio;
 mod seeds;
 mod stack;
+mod stranger;
 mod tcp;
 mod toy;
 

@@ -4,7 +4,7 @@ use crate::service::{LinkId, RecordId};
 use crate::time::{Duration, Instant};
 use std::collections::BTreeSet;
 
-use super::delivery::AduKey;
+use super::delivery::LocalKey;
 
 /// DTN time as it was last told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,11 +60,11 @@ pub(super) enum Due {
     /// A router waits no longer: every link looks what there is for it.
     Look,
     /// A delivery is said again.
-    Repeat(Box<AduKey>),
+    Repeat(Box<LocalKey>),
     /// A read that failed is tried again.
-    Reread(Box<AduKey>),
+    Reread(Box<LocalKey>),
     /// A tombstone that found no space is tried again.
-    Bury(Box<AduKey>),
+    Bury(Box<LocalKey>),
 }
 
 /// When something ends: by the clock where there is one and the end is known in DTN time, else by its own age.

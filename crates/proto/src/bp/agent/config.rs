@@ -135,7 +135,6 @@ impl Config {
 impl Limits {
     fn check(&self) -> Result<(), Fault> {
         const BUNDLES: &str = "no bundle could ever be held";
-        const PARTS: &str = "no bundle that comes in parts could ever be put together";
         at_least("bundles-max", self.bundles_max, 1, BUNDLES)?;
         at_least("store-bytes-max", self.store_bytes_max, 1024, BUNDLES)?;
         at_least("bundle-bytes-max", self.bundle_bytes_max, 64, BUNDLES)?;
@@ -148,8 +147,12 @@ impl Limits {
         at_least("buffer-bytes-max", self.buffer_bytes_max, 1, "no application could ever send a byte")?;
         at_least("incoming-max", self.incoming_max, 1, "no bundle could ever come")?;
         at_least("links-max", self.links_max, 1, "there could be no link")?;
-        at_least("reassemblies-max", self.reassemblies_max, 1, PARTS)?;
-        at_least("fragments-max", self.fragments_max, 2, PARTS)?;
+        at_least(
+            "fragments-max",
+            self.fragments_max,
+            2,
+            "no bundle that comes in parts could ever be put together",
+        )?;
         at_least("tombstones-max", self.tombstones_max, 1, "what was taken would be delivered again")?;
         at_least("admin-bytes-max", self.admin_bytes_max, 64, "no status report could ever be read")?;
         at_least("reads-max", self.reads_max, 1, "no application could ever read a delivery")
@@ -204,9 +207,7 @@ pub struct Limits {
     pub links_max: usize,
     /// Contact windows of one link. Default 4,096.
     pub contacts_max: usize,
-    /// Payloads in reassembly at a time. Default 4,096.
-    pub reassemblies_max: usize,
-    /// Fragments of one payload in reassembly. Default 65,536.
+    /// Fragments of one payload in reassembly; more of them are refused, a whole is not. Default 65,536.
     pub fragments_max: usize,
     /// Bundles remembered as taken, so that they are not delivered again. Default 100,000.
     pub tombstones_max: usize,
@@ -231,7 +232,6 @@ impl Default for Limits {
             routes_max: 4096,
             links_max: 4096,
             contacts_max: 4096,
-            reassemblies_max: 4096,
             fragments_max: 65_536,
             tombstones_max: 100_000,
             admin_bytes_max: 4096,

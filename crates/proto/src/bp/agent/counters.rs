@@ -59,7 +59,7 @@ pub struct Counters {
     pub deleted_refused: u64,
     /// Deleted: the storage lost it.
     pub deleted_storage: u64,
-    /// Deleted: fragments that contradict each other, or exceed a limit of reassembly.
+    /// Deleted: parts that came under the name of what was delivered, and belong to something else.
     pub deleted_reassembly: u64,
     /// Sends that failed for want of space or a limit.
     pub sends_failed: u64,

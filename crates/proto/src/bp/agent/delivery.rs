@@ -13,17 +13,17 @@
 
 use crate::bp::{AdminRecord, CreationTimestamp, DtnTime, Eid, ReasonCode, v6};
 use crate::service::{
-    AppIndication, BundleVersion, DeliveryId, Happened, RecordId, SendFailure, StorageFailure,
+    AppIndication, BundleVersion, DeliveryId, Happened, RecordId, RefuseReason, SendFailure, StorageFailure,
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use core::ops::RangeInclusive;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::Agent;
 use super::clock::{Due, End, millis};
 use super::head::{Head, Record, decode_record};
-use super::held::Stage;
+use super::held::{Held, Stage};
 use super::reassembly::{Assembly, Extent};
 use super::record::TombstoneBody;
 use super::store::Purpose;
@@ -87,6 +87,29 @@ impl AduKey {
     }
 }
 
+/// What all parts of a payload for this node have in common. A part that says otherwise, under whatever name, belongs to
+/// another payload and takes nothing from this one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LocalKey {
+    pub(super) adu: AduKey,
+    pub(super) endpoint: Eid,
+    /// The length of the whole, bytes.
+    total: u64,
+    is_admin: bool,
+}
+
+impl LocalKey {
+    /// The key of the payload that a bundle with this head brings, or a part of which.
+    pub(super) fn of(head: &Head, adu: AduKey) -> Self {
+        LocalKey {
+            adu,
+            endpoint: head.destination().clone(),
+            total: head.adu_bytes(),
+            is_admin: head.is_administrative(),
+        }
+    }
+}
+
 /// How far a payload for this node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -104,7 +127,6 @@ pub(super) enum Progress {
 #[derive(Debug)]
 pub(super) struct Local {
     pub(super) assembly: Assembly,
-    pub(super) endpoint: Eid,
     pub(super) progress: Progress,
     pub(super) delivery: DeliveryId,
     /// An administrative record: what was read of it.
@@ -174,69 +196,83 @@ impl Agent {
         }
     }
 
-    /// A bundle, or a part of one, is for this node (RFC 9171 5.7).
-    pub(super) fn arrive_here(&mut self, now: Instant, record: RecordId) {
+    /// What is known of the payload that a bundle for this node is a part of.
+    pub(super) fn local_of(&self, held: &Held) -> Option<&Local> {
+        self.local.get(&LocalKey::of(&held.head, held.adu.clone()))
+    }
+
+    /// Whether a part of a payload for this node, or a record, can be put together and read. What cannot is not accepted:
+    /// later nothing is given up for it.
+    pub(super) fn judge_local(&self, head: &Head) -> Result<(), RefuseReason> {
         let limits = &self.config.limits;
+        let is_part = head.fragment().is_some();
+        if !(is_part || head.is_administrative()) || !self.is_local(head.destination()) {
+            return Ok(());
+        }
+        if head.is_administrative() && head.adu_bytes() > limits.admin_bytes_max {
+            return Err(RefuseReason::NotAcceptable);
+        }
+        let local = self.local.get(&LocalKey::of(head, AduKey::of(head, RecordId(0))));
+        if is_part && local.is_some_and(|local| local.assembly.len() >= limits.fragments_max) {
+            return Err(RefuseReason::NoResources);
+        }
+        Ok(())
+    }
+
+    /// A bundle, or a part of one, is for this node (RFC 9171 5.7). It was accepted, and so it stays, whatever else is here
+    /// under its name.
+    pub(super) fn arrive_here(&mut self, now: Instant, record: RecordId) {
         let held = self.bundles.get_mut(&record).expect("only what is held arrives");
-        let (key, total) = (held.adu.clone(), held.adu_bytes());
         let (start, length, at) = (held.adu_offset(), held.payload_bytes(), held.payload_at());
-        let is_admin = held.head.is_administrative();
-        let endpoint = held.head.destination().detached();
-        let in_parts = length < total;
-        held.stage = Stage::Local;
-        let too_many = in_parts && !self.local.contains_key(&key) && self.in_parts >= limits.reassemblies_max;
-        let local = self.local.entry(key.clone()).or_insert_with(|| Local {
-            assembly: Assembly::new(total),
-            endpoint,
-            progress: Progress::InParts,
-            delivery: DeliveryId(record.0),
-            admin: is_admin.then(BytesMut::new),
-            extents: Vec::new(),
-            reads: VecDeque::new(),
-            reading: false,
-            repeat_at: None,
-        });
-        let is_new = local.assembly.len() == 0;
-        self.in_parts += usize::from(is_new);
-        let fits = local.assembly.total() == total
-            && local.assembly.len() < limits.fragments_max
-            && !too_many
-            && !(is_admin && total > limits.admin_bytes_max);
-        if local.progress == Progress::InParts && fits {
-            local.assembly.add(record, start, length, at);
-            self.assembled(now, &key);
+        let mut key = LocalKey::of(&held.head, held.adu.clone());
+        if key.is_admin && key.total > self.config.limits.admin_bytes_max {
+            // It came before its endpoint was here. Nobody can read it.
+            self.counters.admin_unknown += 1;
+            self.drop_bundle(record);
             return;
         }
-        if is_new {
-            self.local.remove(&key);
-            self.in_parts -= 1;
-        }
-        if !fits {
-            self.counters.deleted_reassembly += 1;
-            let reason = if too_many { ReasonCode::DepletedStorage } else { ReasonCode::BlockUnintelligible };
-            // The part belongs to no assembly: it goes alone.
-            self.bundles.get_mut(&record).expect("it was just found").stage = Stage::Sealing;
-            self.delete(now, record, reason, SendFailure::Limit);
+        held.stage = Stage::Local;
+        let local = match self.local.get_mut(&key) {
+            Some(local) => local,
+            None => {
+                key.endpoint = key.endpoint.detached();
+                self.local.entry(key.clone()).or_insert_with(|| Local {
+                    assembly: Assembly::new(key.total),
+                    progress: Progress::InParts,
+                    delivery: DeliveryId(record.0),
+                    admin: key.is_admin.then(BytesMut::new),
+                    extents: Vec::new(),
+                    reads: VecDeque::new(),
+                    reading: false,
+                    repeat_at: None,
+                })
+            }
+        };
+        if local.progress == Progress::InParts {
+            local.assembly.add(record, start, length, at);
+            self.assembled(now, &key);
         } else {
             // All of it was here before.
-            self.bundles.get_mut(&record).expect("it was just found").stage = Stage::Sealing;
+            held.stage = Stage::Sealing;
             self.drop_bundle(record);
         }
     }
 
     /// A part was added: perhaps the payload is whole now.
-    fn assembled(&mut self, now: Instant, key: &AduKey) {
+    fn assembled(&mut self, now: Instant, key: &LocalKey) {
         let local = self.local.get_mut(key).expect("the caller has it");
         if !local.assembly.is_whole() {
             return;
         }
-        local.extents = local.assembly.extents();
+        let extents = local.assembly.extents();
+        self.drop_spare_parts(key, &extents);
+        let local = self.local.get_mut(key).expect("the parts that it needs are here");
+        local.extents = extents;
         local.progress = Progress::Whole;
-        self.in_parts -= 1;
         // The same after a restart: the oldest record names the delivery.
         let oldest = local.assembly.records().next().expect("a whole has parts");
         local.delivery = DeliveryId(oldest.0);
-        let (delivery, endpoint, total) = (local.delivery, local.endpoint.clone(), local.assembly.total());
+        let (delivery, total) = (local.delivery, local.assembly.total());
         if local.admin.is_some() && total == 0 {
             // There is nothing to read, and nothing is not a record.
             self.administer(now, &Bytes::new(), key);
@@ -249,29 +285,47 @@ impl Agent {
             return;
         }
         self.deliveries.insert(delivery, key.clone());
-        self.waiting.entry(endpoint).or_default().insert(delivery);
+        self.waiting.entry(key.endpoint.clone()).or_default().insert(delivery);
         self.tell(now, delivery);
+    }
+
+    /// The parts of a whole that others make superfluous go: one that expires sooner would take the whole along. What is in
+    /// custody, or owed to an application, is answered for first.
+    fn drop_spare_parts(&mut self, key: &LocalKey, extents: &[Extent]) {
+        let assembly = &self.local[key].assembly;
+        if assembly.len() == extents.len() || extents.is_empty() {
+            return;
+        }
+        let needed: BTreeSet<RecordId> = extents.iter().map(|extent| extent.record).collect();
+        let spare = |record: &RecordId| {
+            let held = &self.bundles[record];
+            !needed.contains(record) && held.custody.is_none() && held.send.is_none()
+        };
+        let spare: Vec<RecordId> = assembly.records().filter(spare).collect();
+        for record in spare {
+            self.drop_bundle(record);
+        }
     }
 
     /// Says a delivery to the application that is registered for it.
     fn tell(&mut self, now: Instant, delivery: DeliveryId) {
         let key = self.deliveries[&delivery].clone();
         let local = self.local.get_mut(&key).expect("deliveries are local");
-        if local.progress == Progress::Taken || !self.registrations.contains(&local.endpoint) {
+        if local.progress == Progress::Taken || !self.registrations.contains(&key.endpoint) {
             return;
         }
         local.progress = Progress::Told;
         self.up.push_back(AppIndication::Delivered {
             delivery,
-            source: key.source.to_string(),
-            destination: local.endpoint.to_string(),
-            created: (key.timestamp.time.0, key.timestamp.sequence),
+            source: key.adu.source.to_string(),
+            destination: key.endpoint.to_string(),
+            created: (key.adu.timestamp.time.0, key.adu.timestamp.sequence),
             length: local.assembly.total(),
         });
         self.repeat_later(now, &key);
     }
 
-    fn repeat_later(&mut self, now: Instant, key: &AduKey) {
+    fn repeat_later(&mut self, now: Instant, key: &LocalKey) {
         let local = self.local.get_mut(key).expect("the caller has it");
         if let Some(old) = local.repeat_at.take() {
             self.deadlines.not_at(old, Due::Repeat(Box::new(key.clone())));
@@ -284,7 +338,7 @@ impl Agent {
     }
 
     /// It is time to say a delivery again.
-    pub(super) fn repeat(&mut self, now: Instant, key: &AduKey) {
+    pub(super) fn repeat(&mut self, now: Instant, key: &LocalKey) {
         if let Some(local) = self.local.get_mut(key) {
             local.repeat_at = None;
             let delivery = local.delivery;
@@ -311,7 +365,7 @@ impl Agent {
     }
 
     /// Asks the storage for the next stretch that somebody wants of a local payload.
-    pub(super) fn read_next(&mut self, key: AduKey) {
+    pub(super) fn read_next(&mut self, key: LocalKey) {
         let Some(local) = self.local.get_mut(&key) else { return };
         let Some(&(offset, left)) = local.reads.front().filter(|_| !local.reading) else { return };
         let index = local.extents.partition_point(|extent| extent.end <= offset);
@@ -327,14 +381,14 @@ impl Agent {
     }
 
     /// A stretch of a local payload was read.
-    pub(super) fn local_data(&mut self, now: Instant, key: AduKey, data: Bytes) {
+    pub(super) fn local_data(&mut self, now: Instant, key: LocalKey, record: RecordId, data: Bytes) {
         let Some(local) = self.local.get_mut(&key) else { return };
         local.reading = false;
         let Some(front) = local.reads.front_mut() else { return };
         let offset = front.0;
         if data.is_empty() {
             // The storage has less than it said was durable.
-            return self.lose_local(now, &key);
+            return self.lose_part(now, &key, record);
         }
         front.0 += data.len() as u64;
         front.1 = front.1.saturating_sub(data.len() as u64);
@@ -358,26 +412,35 @@ impl Agent {
     }
 
     /// A stretch of a local payload could not be read.
-    pub(super) fn local_failed(&mut self, now: Instant, key: AduKey, failure: StorageFailure) {
+    pub(super) fn local_failed(
+        &mut self,
+        now: Instant,
+        key: LocalKey,
+        record: RecordId,
+        failure: StorageFailure,
+    ) {
         let Some(local) = self.local.get_mut(&key) else { return };
         local.reading = false;
         match failure {
             StorageFailure::Device => {
                 self.deadlines.at(now + self.config.backoff_min, Due::Reread(Box::new(key)))
             }
-            StorageFailure::Missing | StorageFailure::Damaged => self.lose_local(now, &key),
+            StorageFailure::Missing | StorageFailure::Damaged => self.lose_part(now, &key, record),
         }
     }
 
-    fn lose_local(&mut self, now: Instant, key: &AduKey) {
-        let first = self.local.get(key).and_then(|local| local.assembly.records().next());
-        if let Some(record) = first {
-            self.storage_lost(now, record);
+    /// The storage does not have what it said was durable of a part.
+    fn lose_part(&mut self, now: Instant, key: &LocalKey, record: RecordId) {
+        match self.local.get(key).is_some_and(|local| local.assembly.has_part(record)) {
+            true => self.storage_lost(now, record),
+            // It has gone meanwhile, and the payload is whole without it.
+            false => self.read_next(key.clone()),
         }
     }
 
     /// The administrative element reads a record (RFC 9171 6.1, RFC 9713 2).
-    fn administer(&mut self, now: Instant, payload: &Bytes, key: &AduKey) {
+    fn administer(&mut self, now: Instant, payload: &Bytes, key: &LocalKey) {
+        let key = &key.adu;
         match decode_record(key.version, payload) {
             Ok(Record::V7(AdminRecord::StatusReport(report))) => self.say_report(&report, key),
             Ok(Record::V6(v6::AdminRecord::StatusReport(report))) => self.say_report_v6(&report, key),
@@ -403,19 +466,20 @@ impl Agent {
     }
 
     /// Stores the tombstone of what was taken. What has no identity has none: its removal itself has to be durable.
-    pub(super) fn bury(&mut self, now: Instant, key: AduKey) {
+    pub(super) fn bury(&mut self, now: Instant, key: LocalKey) {
         let Some(local) = self.local.get(&key).filter(|local| local.progress == Progress::Taken) else {
             return;
         };
-        if key.is_anonymous() {
+        if key.adu.is_anonymous() {
             let record = local.assembly.records().next().expect("a whole has parts");
             self.burials.insert(record, (key.clone(), local.delivery));
             self.store.remove(record);
             return;
         }
-        let first = local.assembly.records().next().expect("a whole has parts");
-        let (end, delivery) = (self.bundles[&first].end, local.delivery);
-        let record = self.entomb(now, key.clone(), end);
+        let ends = local.assembly.records().map(|record| self.bundles[&record].end);
+        let end = ends.max_by_key(|end| (end.dtn_ms, end.by_age)).expect("a whole has parts");
+        let delivery = local.delivery;
+        let record = self.entomb(now, key.adu.clone(), end);
         self.burials.insert(record, (key, delivery));
     }
 
@@ -498,6 +562,21 @@ impl Agent {
             self.drop_bundle(record);
         }
         self.up.push_back(AppIndication::Gone { delivery, taken: true });
+        self.drop_strays(now, &key.adu);
+    }
+
+    /// Parts under the name of what was delivered that belong to something else: the rest of them is not wanted any more.
+    fn drop_strays(&mut self, now: Instant, adu: &AduKey) {
+        let in_parts = |record: &RecordId| {
+            let held = &self.bundles[record];
+            let local = self.local_of(held).filter(|_| held.stage == Stage::Local);
+            local.is_some_and(|local| local.progress == Progress::InParts)
+        };
+        let strays: Vec<RecordId> = self.records_of(adu).filter(in_parts).collect();
+        for record in strays {
+            self.counters.deleted_reassembly += 1;
+            self.delete(now, record, ReasonCode::BlockUnintelligible, SendFailure::Limit);
+        }
     }
 
     /// A tombstone found no space: again later.
@@ -508,7 +587,7 @@ impl Agent {
     }
 
     /// Removes all of a local payload.
-    fn forget_local(&mut self, key: &AduKey) {
+    fn forget_local(&mut self, key: &LocalKey) {
         let Some(local) = self.local.get(key) else { return };
         let records: Vec<RecordId> = local.assembly.records().collect();
         for record in records {
@@ -516,36 +595,35 @@ impl Agent {
         }
     }
 
-    /// A part of a local payload goes; a payload that was whole goes with it.
-    pub(super) fn part_gone(&mut self, record: RecordId, key: &AduKey) {
+    /// A part of a local payload goes; a payload that was whole goes with it, if it needs that part.
+    pub(super) fn part_gone(&mut self, record: RecordId, key: &LocalKey) {
         let Some(local) = self.local.get_mut(key) else { return };
         local.assembly.remove(record);
-        if let Some(at) = local.repeat_at.take() {
-            self.deadlines.not_at(at, Due::Repeat(Box::new(key.clone())));
-        }
         let progress = local.progress;
-        let (delivery, endpoint) = (local.delivery, local.endpoint.clone());
-        if progress != Progress::InParts {
-            // The other parts have the same end as this one; without it they are parts again.
+        if progress != Progress::InParts && local.extents.iter().any(|extent| extent.record == record)
+            || local.assembly.len() == 0
+        {
+            // Without it the others are parts again.
+            let delivery = local.delivery;
+            if let Some(at) = local.repeat_at.take() {
+                self.deadlines.not_at(at, Due::Repeat(Box::new(key.clone())));
+            }
             local.progress = Progress::InParts;
             local.reads.clear();
             local.extents.clear();
-            self.in_parts += 1;
             self.deliveries.remove(&delivery);
-            if let Some(waiting) = self.waiting.get_mut(&endpoint) {
+            if let Some(waiting) = self.waiting.get_mut(&key.endpoint) {
                 waiting.remove(&delivery);
                 if waiting.is_empty() {
-                    self.waiting.remove(&endpoint);
+                    self.waiting.remove(&key.endpoint);
                 }
             }
             if progress == Progress::Told {
                 self.up.push_back(AppIndication::Gone { delivery, taken: false });
             }
         }
-        let local = self.local.get(key).expect("it was just found");
-        if local.assembly.len() == 0 {
+        if self.local[key].assembly.len() == 0 {
             self.local.remove(key);
-            self.in_parts -= 1;
         }
     }
 }

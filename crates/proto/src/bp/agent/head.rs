@@ -128,6 +128,11 @@ impl Head {
         }
     }
 
+    /// The length of the application data unit that it is, or is a part of, bytes.
+    pub(super) fn adu_bytes(&self) -> u64 {
+        self.fragment().map_or(self.payload_bytes(), |fragment| fragment.total_length)
+    }
+
     /// What tells this bundle from every other of its version, in memory of its own.
     pub(super) fn id(&self) -> BundleId {
         BundleId {

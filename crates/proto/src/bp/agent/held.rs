@@ -114,7 +114,7 @@ impl Held {
 
     /// The length of the application data unit.
     pub(super) fn adu_bytes(&self) -> u64 {
-        self.head.fragment().map_or(self.payload_bytes(), |fragment| fragment.total_length)
+        self.head.adu_bytes()
     }
 
     /// Bytes of payload in this record.

@@ -23,7 +23,7 @@ use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-use super::delivery::AduKey;
+use super::delivery::{AduKey, LocalKey};
 use super::head::{Closing, Head, decode_head};
 use super::held::{Held, Stage};
 use super::record::{HEADER_BYTES, Header, Kind, NOTE_BYTES, Note};
@@ -269,6 +269,7 @@ impl Agent {
             self.redundant(now, head);
             return Err(RefuseReason::Completed);
         }
+        self.judge_local(head)?;
         let all = HEADER_BYTES + whole + NOTE_BYTES;
         // What can have no place in the end need not begin to come.
         let claim = Agent::claim(head);
@@ -299,7 +300,7 @@ impl Agent {
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);
         let to = from.saturating_add(head.payload_bytes());
-        if self.local.get(&key).is_some_and(|local| local.has(from, to)) {
+        if self.local.get(&LocalKey::of(head, key.clone())).is_some_and(|local| local.has(from, to)) {
             return true;
         }
         let records = self.records_of(&key).rev().take(PARTS_LOOKED_AT);
@@ -312,7 +313,9 @@ impl Agent {
             let stays = held.spread.is_some()
                 || held.custody.is_some()
                 || (held.flights.is_empty() && self.safe_prefix(held) == 0);
-            waiting && covers && stays
+            // Under the same name, but not the same: forged, perhaps.
+            let same = held.adu_bytes() == head.adu_bytes() && held.head.destination() == head.destination();
+            waiting && covers && stays && same
         })
     }
 

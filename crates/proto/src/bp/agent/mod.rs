@@ -96,7 +96,7 @@ use core::ops::Bound;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use clock::{Clock, Deadlines, Due};
-use delivery::{AduKey, Local, Progress, Tombstone};
+use delivery::{AduKey, Local, LocalKey, Progress, Tombstone};
 use held::{Held, Stage};
 use incoming::Incoming;
 use links::Links;
@@ -172,16 +172,14 @@ pub struct Agent {
     control: VecDeque<(LinkId, BundlesRequest)>,
 
     registrations: BTreeSet<Eid>,
-    local: BTreeMap<AduKey, Local>,
-    /// Local payloads of which parts are missing.
-    in_parts: usize,
-    deliveries: BTreeMap<DeliveryId, AduKey>,
+    local: BTreeMap<LocalKey, Local>,
+    deliveries: BTreeMap<DeliveryId, LocalKey>,
     /// Deliveries by endpoint.
     waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
     tombstones: BTreeMap<AduKey, Tombstone>,
     tombstone_keys: BTreeMap<RecordId, AduKey>,
     /// Tombstones (or removals) that are not durable, and whose delivery ends with them.
-    burials: BTreeMap<RecordId, (AduKey, DeliveryId)>,
+    burials: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
 
     sends: BTreeMap<SendId, Sending>,
     composing: BTreeMap<RecordId, Composing>,
@@ -261,7 +259,6 @@ impl Agent {
             control: VecDeque::new(),
             registrations: BTreeSet::new(),
             local: BTreeMap::new(),
-            in_parts: 0,
             deliveries: BTreeMap::new(),
             waiting: BTreeMap::new(),
             tombstones: BTreeMap::new(),
@@ -331,7 +328,7 @@ impl Agent {
             return self.copy_gone(record, &copy);
         }
         if held.stage == Stage::Local {
-            self.part_gone(record, &held.adu);
+            self.part_gone(record, &LocalKey::of(&held.head, held.adu));
         }
         self.store.remove(record);
     }
@@ -361,7 +358,7 @@ impl Agent {
     /// The lifetime of a bundle is over (RFC 9171 5.5).
     fn expire(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get(&record) else { return };
-        let taken = self.local.get(&held.adu).is_some_and(|local| local.progress == Progress::Taken);
+        let taken = self.local_of(held).is_some_and(|local| local.progress == Progress::Taken);
         if held.stage == Stage::Local && taken {
             // It is about to go anyway, as delivered.
             return;
@@ -428,10 +425,10 @@ impl Agent {
                 Some(Purpose::Flight(link, transfer)) => self.flight_data(now, link, transfer, offset, data),
                 Some(Purpose::Delivery(delivery)) => {
                     if let Some(key) = self.deliveries.get(&delivery).cloned() {
-                        self.local_data(now, key, data);
+                        self.local_data(now, key, record, data);
                     }
                 }
-                Some(Purpose::Admin(key)) => self.local_data(now, key, data),
+                Some(Purpose::Admin(key)) => self.local_data(now, key, record, data),
                 Some(Purpose::Restore) => self.restore_data(now, record, offset, data),
                 Some(Purpose::Verify) => self.verify_data(now, record, data),
                 None => self.counters.ignored += 1,
@@ -504,10 +501,10 @@ impl Agent {
             Purpose::Restore => self.restore_failed(now, record, lost),
             Purpose::Delivery(delivery) => {
                 if let Some(key) = self.deliveries.get(&delivery).cloned() {
-                    self.local_failed(now, key, failure);
+                    self.local_failed(now, key, record, failure);
                 }
             }
-            Purpose::Admin(key) => self.local_failed(now, key, failure),
+            Purpose::Admin(key) => self.local_failed(now, key, record, failure),
             Purpose::Flight(link, transfer) => {
                 self.flight_read_failed(now, link, transfer);
                 if lost {

@@ -30,6 +30,8 @@ const PARTS_MAX: usize = 1024;
 #[derive(Debug)]
 struct Part {
     adu: AduKey,
+    /// The length of that, bytes.
+    total: u64,
     previous: Option<Eid>,
     /// Where it lies in the application data unit.
     from: u64,
@@ -47,7 +49,8 @@ impl Parts {
         }
         let from = held.adu_offset();
         let (adu, previous) = (held.adu.clone(), held.head.previous_node());
-        self.0.push_back(Part { adu, previous, from, to: from + held.payload_bytes() });
+        let total = held.adu_bytes();
+        self.0.push_back(Part { adu, total, previous, from, to: from + held.payload_bytes() });
     }
 
     /// The end of the part that this is the rest of: it begins inside. What begins where a part began is the same part
@@ -55,7 +58,11 @@ impl Parts {
     fn take_end(&mut self, rest: &Held) -> Option<u64> {
         let (begin, previous) = (rest.adu_offset(), rest.head.previous_node());
         let continues = |part: &Part| {
-            part.from < begin && begin <= part.to && part.adu == rest.adu && part.previous == previous
+            part.from < begin
+                && begin <= part.to
+                && part.adu == rest.adu
+                && part.total == rest.adu_bytes()
+                && part.previous == previous
         };
         let at = self.0.iter().position(continues)?;
         self.0.remove(at).map(|part| part.to)
@@ -102,7 +109,10 @@ impl Agent {
         for other in latest.filter(|other| *other != record) {
             let part = &self.bundles[&other];
             let waiting = matches!(part.stage, Stage::Forwarding(_) | Stage::Resting(_));
-            if waiting && part.head.fragment().is_some() && part.head.previous_node() == previous {
+            let same = part.adu_bytes() == held.adu_bytes()
+                && part.head.destination() == held.head.destination()
+                && part.head.previous_node() == previous;
+            if waiting && part.head.fragment().is_some() && same {
                 let (from, to) = (part.adu_offset(), part.adu_offset() + part.payload_bytes());
                 todo.remove(from.saturating_sub(base), to.saturating_sub(base));
             }

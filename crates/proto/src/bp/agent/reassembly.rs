@@ -57,6 +57,11 @@ impl Assembly {
         self.parts.keys().copied()
     }
 
+    /// True if this record is one of its parts.
+    pub(super) fn has_part(&self, record: RecordId) -> bool {
+        self.parts.contains_key(&record)
+    }
+
     /// Adds `length` bytes from `start`, which lie at `at` in the record.
     pub(super) fn add(&mut self, record: RecordId, start: u64, length: u64, at: u64) {
         if self.stale {

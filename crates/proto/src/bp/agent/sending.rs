@@ -350,9 +350,7 @@ impl Agent {
             Some(Sending::Held(record)) => {
                 let record = *record;
                 let held = &self.bundles[&record];
-                if held.stage == Stage::Local
-                    && self.local.get(&held.adu).is_some_and(|local| local.is_taken())
-                {
+                if held.stage == Stage::Local && self.local_of(held).is_some_and(|local| local.is_taken()) {
                     // Delivered: too late.
                     return;
                 }
@@ -370,7 +368,7 @@ impl Agent {
         }
         for record in found {
             let Some(held) = self.bundles.get(&record) else { continue };
-            let taken = self.local.get(&held.adu).is_some_and(|local| local.is_taken());
+            let taken = self.local_of(held).is_some_and(|local| local.is_taken());
             if held.stage == Stage::Local && taken {
                 continue;
             }

@@ -197,7 +197,7 @@ impl Agent {
     }
 
     fn why_local(&self, held: &Held) -> Why {
-        let Some(local) = self.local.get(&held.adu) else { return Why::Storing };
+        let Some(local) = self.local_of(held) else { return Why::Storing };
         match local.progress {
             Progress::InParts => Why::InParts { have: local.assembly.have(), of: local.assembly.total() },
             Progress::Whole => Why::NobodyRegistered(local.delivery),

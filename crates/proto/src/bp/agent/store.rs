@@ -4,7 +4,7 @@ use crate::service::{DeliveryId, LinkId, RecordId, StorageRequest, TransferId};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
-use super::delivery::AduKey;
+use super::delivery::LocalKey;
 
 /// Who asked for a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(super) enum Purpose {
     /// An application.
     Delivery(DeliveryId),
     /// The administrative element, for a record whose payload has this key.
-    Admin(AduKey),
+    Admin(LocalKey),
     /// The start of the agent.
     Restore,
     /// The check of a bundle that a crash left without a seal.

@@ -65,7 +65,7 @@ fn overlapping_fragments_give_the_payload_once() {
 }
 
 #[test]
-fn fragments_that_contradict_each_other_are_dropped() {
+fn fragments_that_contradict_each_other_are_put_together_apart() {
     let (mut world, node) = lone();
     let payload = random(1, 100);
     let whole = Bundle::new(head_for("dtn://earth/in", 1), payload.clone());
@@ -74,12 +74,14 @@ fn fragments_that_contradict_each_other_are_dropped() {
     world.run_for(MINUTE);
     world.inject(node, &Bundle::new(other.head.fragment(60, 60), random(1, 60)).to_bytes(), 500);
     world.run_for(MINUTE);
-    assert_eq!(world.agent(node).counters().deleted_reassembly, 1);
     let whys: Vec<Why> = world.agent(node).bundles(world.now).map(|status| status.why).collect();
-    assert_eq!(whys, [Why::InParts { have: 60, of: 100 }]);
+    assert_eq!(whys, [Why::InParts { have: 60, of: 100 }, Why::InParts { have: 60, of: 120 }]);
     world.inject(node, &Bundle::new(whole.head.fragment(60, 40), payload.slice(60..)).to_bytes(), 500);
     world.run_for(MINUTE);
     assert_eq!(world.nodes[node].user.inbox[0].2, payload);
+    // What came under its name and is no part of it goes with it.
+    assert_eq!(world.agent(node).counters().deleted_reassembly, 1);
+    assert_eq!(world.agent(node).bundles(world.now).count(), 0);
 }
 
 #[test]

@@ -13,5 +13,6 @@ mod parts;
 mod roaming;
 mod space;
 mod spreading;
+mod strangers;
 mod version6;
 mod world;

@@ -16,7 +16,7 @@ use crate::service::{
 use crate::time::{Duration, Instant};
 use crate::wrap::Lawful;
 use bytes::{Bytes, BytesMut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// DTN time when a run begins.
 pub(super) const EPOCH_DTN_MS: u64 = 800_000_000_000;
@@ -206,6 +206,15 @@ impl World {
             _ => None,
         };
         self.answers.iter().filter_map(refusal).collect()
+    }
+
+    /// The injected bundles of which something was accepted.
+    pub(super) fn accepted_injected(&self) -> BTreeSet<TransferId> {
+        let accepted = |answer: &BundlesRequest| match answer {
+            BundlesRequest::Accept { transfer, .. } => Some(*transfer),
+            _ => None,
+        };
+        self.answers.iter().filter_map(accepted).collect()
     }
 
     /// A node `dtn://name/`, started, with an application that is registered for `dtn://name/in` and takes everything.

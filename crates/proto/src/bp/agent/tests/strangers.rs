@@ -1,0 +1,173 @@
+//! A neighbour that nobody asked for: what it sends costs nobody else a bundle that was acknowledged.
+
+use super::forwarding::{EARTH, HOUR, MINUTE, MOON, chain, chain_with, has_arrived, random};
+use super::world::{Payload, World};
+use crate::bp::agent::Why;
+use crate::bp::{Bundle, BundleFlags, CreationTimestamp, DtnTime, Fragment, Head, PrimaryBlock};
+use crate::service::{RefuseReason, SendOptions};
+use crate::time::Duration;
+use bytes::Bytes;
+
+const LONG_MS: u64 = 30 * 86_400_000;
+
+fn head(world: &World, source: &str, destination: &str, sequence: u64) -> Head {
+    let now = world.agent(EARTH).clock.dtn_ms(world.now).expect("it has a clock");
+    let timestamp = CreationTimestamp { time: DtnTime(now), sequence };
+    let [source, destination] = [source, destination].map(|eid| eid.parse().unwrap());
+    Head::new(PrimaryBlock::new(destination, source, timestamp, LONG_MS), 0)
+}
+
+/// Bytes of a payload from here on, as a fragment of so many.
+fn part(head: &Head, offset: u64, total_length: u64, payload: &[u8]) -> Bytes {
+    let mut head = head.clone();
+    head.primary.fragment = Some(Fragment { offset, total_length });
+    head.payload.length = payload.len() as u64;
+    Bundle::new(head, Bytes::copy_from_slice(payload)).to_bytes()
+}
+
+fn whole(head: &Head, payload: &Bytes) -> Bytes {
+    let mut head = head.clone();
+    head.payload.length = payload.len() as u64;
+    Bundle::new(head, payload.clone()).to_bytes()
+}
+
+fn ready(mut world: World) -> World {
+    world.start_all();
+    world.run_for(Duration::from_secs(1));
+    world
+}
+
+/// The file's link breaks in the middle of it: what came of it is acknowledged, and forgotten by its sender.
+#[test]
+fn beginnings_that_never_become_a_whole_cost_nobody_a_file() {
+    for restart in [false, true] {
+        let mut world = ready(chain(1));
+        for sequence in 0..4_096 {
+            let head = head(&world, "dtn://mallory/x", "dtn://earth/in", sequence);
+            world.inject(EARTH, &part(&head, 0, 1000, b"x"), 1000);
+        }
+        world.run_for(MINUTE);
+        let refused = world.refusals().len();
+        world.cables[1].cut_at = Some((60_000, Duration::from_secs(30)));
+        let file = random(1, 100_000);
+        world.send(MOON, 1, "dtn://earth/in", Payload::Given(file.clone()), SendOptions::default());
+        if restart {
+            // The beginning is in the store alone then.
+            world.run_until(HOUR, "the break", |world| !world.cables[1].has_session());
+            world.run_for(Duration::from_secs(1));
+            world.crash(EARTH);
+            world.start(EARTH);
+        }
+        world.run_until(HOUR, "the file", |world| has_arrived(world, EARTH, 1));
+        assert_eq!(world.nodes[EARTH].user.inbox[0].2, file);
+        assert_eq!(world.agent(EARTH).counters().deleted_reassembly, 0);
+        assert_eq!(world.refusals().len(), refused, "what was accepted stays");
+    }
+}
+
+/// One forged part with another's name: another length of the whole, another destination, an administrative record.
+#[test]
+fn a_forged_part_costs_neither_the_parts_nor_the_whole() {
+    let payload = random(2, 100);
+    let kinds = ["length", "destination", "record"];
+    for (kind, first, in_parts) in kinds
+        .iter()
+        .flat_map(|kind| [(kind, true), (kind, false)])
+        .flat_map(|(kind, first)| [(*kind, first, true), (*kind, first, false)])
+    {
+        let what = format!("{kind}, forged first: {first}, in parts: {in_parts}");
+        let mut world = ready(chain(2));
+        let true_head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+        let mut forged = true_head.clone();
+        let total = if kind == "length" { 4_000 } else { 100 };
+        match kind {
+            "destination" => forged.primary.destination = "dtn://earth/elsewhere".parse().unwrap(),
+            "record" => forged.primary.flags |= BundleFlags::ADMINISTRATIVE_RECORD,
+            _ => {}
+        }
+        let forged = part(&forged, 20, total, &[0x5a; 70]);
+        let mut messages = match in_parts {
+            true => vec![part(&true_head, 0, 100, &payload[..50]), part(&true_head, 50, 100, &payload[50..])],
+            false => vec![whole(&true_head, &payload)],
+        };
+        messages.insert(usize::from(!first && in_parts), forged);
+        for message in messages {
+            world.inject(EARTH, &message, 500);
+            world.run_for(MINUTE);
+        }
+        assert_eq!(world.refusals(), [], "{what}");
+        let inbox: Vec<&[u8]> = world.nodes[EARTH].user.inbox.iter().map(|taken| &taken.2[..]).collect();
+        assert_eq!(inbox, [&payload[..]], "{what}");
+    }
+}
+
+/// A part that expires before the others, and that they do not need, takes nothing along.
+#[test]
+fn a_part_that_is_not_needed_takes_nothing_along() {
+    let mut world = ready(chain(3));
+    world.nodes[EARTH].user.takes = false;
+    let payload = random(3, 100);
+    let true_head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+    let mut brief = true_head.clone();
+    brief.primary.lifetime_ms = 600_000;
+    world.inject(EARTH, &part(&brief, 20, 100, &payload[20..50]), 500);
+    world.run_for(MINUTE);
+    world.inject(EARTH, &whole(&true_head, &payload), 500);
+    world.run_for(HOUR);
+    let whys: Vec<Why> = world.agent(EARTH).bundles(world.now).map(|status| status.why).collect();
+    assert!(matches!(whys[..], [Why::NotTaken(_)]), "{whys:?}");
+    assert_eq!(world.agent(EARTH).counters().deleted_expired, 0);
+}
+
+/// Here a bundle waits for its link; one with its name and another length, or for somebody else, is not that.
+#[test]
+fn what_waits_under_a_forged_name_keeps_nobody_out() {
+    let mut world = ready(chain(4));
+    world.cut(1);
+    let payload = random(4, 300);
+    let true_head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+    // Elsewhere; a whole bundle that is longer; a part.
+    let mut elsewhere = true_head.clone();
+    elsewhere.primary.destination = "dtn://nowhere/in".parse().unwrap();
+    for forged in [whole(&elsewhere, &payload), part(&true_head, 0, 4_000, &[0x5a; 350])] {
+        world.inject(super::forwarding::ORBITER, &forged, 500);
+        world.run_for(MINUTE);
+    }
+    world.inject(super::forwarding::ORBITER, &whole(&true_head, &payload), 500);
+    world.run_for(MINUTE);
+    assert_eq!(world.refusals(), []);
+    world.heal(1);
+    world.run_until(HOUR, "the bundle", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+}
+
+/// What is over a limit of reassembly is refused, and its sender still has it.
+#[test]
+fn what_cannot_be_put_together_is_refused_before_it_is_accepted() {
+    let mut world = ready(chain_with(5, |config| {
+        config.limits.fragments_max = 3;
+        config.limits.admin_bytes_max = 100;
+    }));
+    let head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+    let payload = random(5, 1_000);
+    for number in 0..4 {
+        let from = 10 * number;
+        world.inject(EARTH, &part(&head, from as u64, 1_000, &payload[from..from + 10]), 500);
+        world.run_for(MINUTE);
+    }
+    assert_eq!(world.refusals(), [RefuseReason::NoResources]);
+    let accepted = world.accepted_injected();
+    assert_eq!(accepted.len(), 3, "{accepted:?}");
+    // A record that is longer than any that is read.
+    let mut record = head.clone();
+    record.primary.flags |= BundleFlags::ADMINISTRATIVE_RECORD;
+    record.primary.timestamp.sequence = 2;
+    world.inject(EARTH, &whole(&record, &payload), 500);
+    assert_eq!(world.refusals().last(), Some(&RefuseReason::NotAcceptable));
+    // The whole always has its place.
+    world.inject(EARTH, &whole(&head, &payload), 500);
+    world.run_for(MINUTE);
+    assert_eq!(world.refusals().len(), 2);
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+    assert_eq!(world.agent(EARTH).bundles(world.now).count(), 0, "its parts went with it");
+}

@@ -1,0 +1,203 @@
+//! A hostile third party: a neighbour of a node that nobody asked for. It takes up places with what never becomes whole,
+//! and forges parts of bundles that it has seen passing, so that they contradict the true ones. It can forge no bundle
+//! that is whole under another's name: without signatures nobody could tell that from the true one.
+
+use super::Draw;
+use crate::bp::{
+    Bundle, BundleFlags, CreationTimestamp, DtnTime, Fragment, Head, Policy, PrimaryBlock, decode_head,
+};
+use crate::engine::{Engine, Indication, Request};
+use crate::rng::Rng;
+use crate::service::{
+    App, AppIndication, AppRequest, Both, Bundles, BundlesIndication, LinkId, Many, Port, Storage, TransferId,
+};
+use crate::time::{Duration, Instant};
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// The link that it has to each node.
+const LINK: LinkId = LinkId(LinkId::FIRST_INCOMING + 1_000);
+/// Its bundles outlive every world.
+const LIFETIME_MS: u64 = 30 * 86_400_000;
+/// How many of the bundles that pass it remembers.
+const SEEN_MAX: usize = 8;
+
+type Below = Both<Storage, Many<LinkId, Bundles>>;
+
+/// A node with a stranger beside it.
+pub(crate) struct Besieged<A> {
+    agent: A,
+    rng: Rng,
+    /// The node that it is at.
+    node: String,
+    now_dtn_ms: u64,
+    seen: VecDeque<Head>,
+    /// What it is about to say, one thing at a time.
+    says: VecDeque<BundlesIndication>,
+    at: Instant,
+    up: VecDeque<AppIndication>,
+    transfers: u64,
+    left: u64,
+    busy: bool,
+}
+
+impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
+    pub(crate) fn new(agent: A, mut rng: Rng, node: String, now_dtn_ms: u64) -> Self {
+        let up = BundlesIndication::Up {
+            peer: Some("dtn://mallory/".into()),
+            interleave: true,
+            transfer_bytes_max: u64::MAX,
+        };
+        Besieged {
+            agent,
+            left: rng.between(20, 150),
+            busy: rng.chance(0.5),
+            rng,
+            node,
+            now_dtn_ms,
+            seen: VecDeque::new(),
+            says: [up].into(),
+            at: Instant::ZERO,
+            up: VecDeque::new(),
+            transfers: 0,
+        }
+    }
+
+    /// Remembers whose bundle it is that begins here.
+    fn watch(&mut self, data: &Bytes) {
+        if let Ok((head, _)) = decode_head(data, &Policy::STRICT) {
+            if self.seen.len() >= SEEN_MAX {
+                self.seen.pop_front();
+            }
+            self.seen.push_back(head);
+        }
+    }
+
+    /// Says one thing more.
+    fn say(&mut self, now: Instant) {
+        if self.says.is_empty() && self.left > 0 {
+            self.left -= 1;
+            self.forge(now);
+        }
+        let Some(said) = self.says.pop_front() else { return };
+        if self.says.is_empty() {
+            let longest = if self.busy { Duration::from_millis(200) } else { Duration::from_secs(4) };
+            self.at = now + self.rng.span(Duration::ZERO, longest);
+        }
+        self.agent.handle_indication(now, Port::Second((LINK, said)));
+    }
+
+    fn forge(&mut self, now: Instant) {
+        let known = self.rng.below(SEEN_MAX as u64) as usize;
+        match self.seen.get(known).cloned() {
+            Some(head) if self.rng.chance(0.7) => self.contradict(head),
+            _ => self.take_a_place(now),
+        }
+    }
+
+    /// A part of a bundle that somebody else has sent, which does not fit to the others.
+    fn contradict(&mut self, mut head: Head) {
+        let total = head.primary.fragment.map_or(head.payload.length, |fragment| fragment.total_length);
+        let length = self.rng.between(1, 40);
+        let mut offset = self.rng.below(total.max(1));
+        // Its victim would hear of it, and wonder.
+        head.primary.flags = BundleFlags::NONE;
+        let mut claimed = offset + length + 1 + self.rng.below(3_000);
+        match self.rng.below(4) {
+            0 if total > length + 1 => {
+                // The right length, for somebody else.
+                head.primary.destination = format!("{}elsewhere", self.node).parse().expect("an endpoint");
+                (claimed, offset) = (total, offset.min(total - length - 1));
+            }
+            1 if total > length + 1 => {
+                head.primary.flags |= BundleFlags::ADMINISTRATIVE_RECORD;
+                (claimed, offset) = (total, offset.min(total - length - 1));
+            }
+            _ if claimed == total => claimed += 1,
+            _ => {}
+        }
+        head.primary.fragment = Some(Fragment { offset, total_length: claimed });
+        head.primary.lifetime_ms = LIFETIME_MS;
+        self.transfer(head, length, false);
+    }
+
+    /// The beginning of a payload that never comes, or a bundle for nowhere.
+    fn take_a_place(&mut self, now: Instant) {
+        let sequence = self.rng.next_u64() >> 20;
+        let time = DtnTime(self.now_dtn_ms + now.as_nanos() / 1_000_000);
+        let nowhere = self.rng.chance(0.3);
+        let destination = if nowhere { "dtn://nowhere/x".into() } else { format!("{}in", self.node) };
+        let endpoint = |text: &str| text.parse().expect("an endpoint");
+        let timestamp = CreationTimestamp { time, sequence };
+        let primary =
+            PrimaryBlock::new(endpoint(&destination), endpoint("dtn://mallory/x"), timestamp, LIFETIME_MS);
+        let mut head = Head::new(primary, 0);
+        let breaks = self.rng.chance(0.2);
+        if !nowhere && !breaks {
+            head.primary.fragment = Some(Fragment { offset: self.rng.below(50), total_length: 5_000 });
+        }
+        let length = if breaks { self.rng.between(2, 3_000) } else { 1 };
+        self.transfer(head, length, breaks);
+    }
+
+    fn transfer(&mut self, mut head: Head, length: u64, breaks: bool) {
+        self.transfers += 1;
+        let transfer = TransferId(self.transfers);
+        head.payload.length = length;
+        let mut data = Bundle::new(head, vec![0x5a; length as usize].into()).to_bytes();
+        self.says.push_back(BundlesIndication::Begin { transfer, length: None });
+        if breaks {
+            let kept = data.len() - self.rng.between(1, length.min(data.len() as u64)) as usize;
+            data.truncate(kept);
+            self.says.push_back(BundlesIndication::Piece { transfer, data, last: false });
+            self.says.push_back(BundlesIndication::Lost { transfer });
+        } else {
+            self.says.push_back(BundlesIndication::Piece { transfer, data, last: true });
+        }
+    }
+}
+
+impl<A: Engine<Above = App, Below = Below>> Engine for Besieged<A> {
+    type Above = App;
+    type Below = Below;
+
+    fn handle_request(&mut self, now: Instant, request: AppRequest) {
+        self.agent.handle_request(now, request);
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<Below>) {
+        if let Port::Second((_, BundlesIndication::Piece { data, .. })) = &indication {
+            self.watch(data);
+        }
+        self.agent.handle_indication(now, indication);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.agent.poll_timeout().is_some_and(|at| at <= now) {
+            self.agent.handle_timeout(now);
+        } else if self.at <= now {
+            self.say(now);
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<AppIndication> {
+        self.up.pop_front().or_else(|| self.agent.poll_indication())
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<Below>> {
+        loop {
+            match self.agent.poll_request(now)? {
+                // It listens to nobody; what rises meanwhile goes first.
+                Port::Second((LINK, _)) => {
+                    self.up.extend(core::iter::from_fn(|| self.agent.poll_indication()))
+                }
+                request => return Some(request),
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let says = (self.left > 0 || !self.says.is_empty()).then_some(self.at);
+        crate::joint::earlier(self.agent.poll_timeout(), says)
+    }
+}
