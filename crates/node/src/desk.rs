@@ -378,7 +378,10 @@ impl Desk {
             AppIndication::Report { created, status, reason, reporter, .. } => {
                 self.report(created, status, reason, &reporter);
             }
-            AppIndication::Bundle { .. } | AppIndication::Refused { .. } | AppIndication::Link { .. } => {}
+            AppIndication::Bundle { .. }
+            | AppIndication::Refused { .. }
+            | AppIndication::ClockJumped { .. }
+            | AppIndication::Link { .. } => {}
         }
     }
 

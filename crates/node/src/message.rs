@@ -249,6 +249,9 @@ pub enum Request {
     },
     /// Notes what happens to bundles, too, for whoever reads events.
     Watch,
+    /// Says that the clock is right although it has jumped: lifetimes go by it from here on, and what is over by it is
+    /// deleted.
+    TrustClock,
     /// Reads the configuration again: links and routes change without a restart.
     Reload,
 }

@@ -23,6 +23,11 @@ pub(crate) struct Watching {
     full_at: Option<Instant>,
 }
 
+/// Milliseconds as seconds.
+pub(crate) fn in_seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
+}
+
 impl Task {
     /// Notes an event.
     pub(crate) fn note(&self, now: Instant, event: Event) {
@@ -55,6 +60,13 @@ impl Task {
     /// Notes what the agent says, as far as it is for those who watch. False: it is not for applications.
     pub(crate) fn note_indication(&mut self, now: Instant, indication: &AppIndication) -> bool {
         match indication {
+            AppIndication::ClockJumped { by_ms } => {
+                let ahead_ms = self.engines.upper.clock_ahead_ms();
+                self.note(
+                    now,
+                    Event::ClockJumped { by_s: in_seconds(*by_ms), ahead_s: in_seconds(ahead_ms) },
+                );
+            }
             AppIndication::Link { link, peer, down } => {
                 let down = down.map(|down| self.down_words(*link, down));
                 let (link, peer) = (self.link_name(*link), peer.clone());

@@ -39,6 +39,7 @@ impl Task {
             Request::Routes => Reply::Routes { routes: self.routes() },
             Request::AddRoute { route } => self.add_route(now, route),
             Request::RemoveRoute { to, via } => self.remove_route(now, &to, &via),
+            Request::TrustClock => self.trust_clock(now),
             Request::Reload => self.reload(now),
             Request::Send { .. }
             | Request::Piece { .. }
@@ -48,6 +49,16 @@ impl Task {
             | Request::Read { .. }
             | Request::Taken { .. } => unreachable!("the desk does these"),
         }
+    }
+
+    /// The operator says that the clock is right: lifetimes go by it from here on.
+    fn trust_clock(&mut self, now: Instant) -> Reply {
+        if self.engines.upper.clock_ahead_ms() == 0 {
+            return Reply::error("lifetimes go by the clock already: it has not jumped", None);
+        }
+        self.ask(now, AppRequest::TrustClock);
+        self.note(now, view::Event::ClockTrusted);
+        Reply::Done
     }
 
     fn status(&self, now: Instant) -> Status {
@@ -60,6 +71,7 @@ impl Task {
             router: self.setup.config.routing.router.name().to_owned(),
             uptime_s: now.as_secs_f64(),
             dtn_ms: self.dtn_ms(),
+            clock_ahead_s: crate::noting::in_seconds(agent.clock_ahead_ms()),
             bundles: bundles as u64,
             bundles_max: agent.limits().bundles_max as u64,
             stored_bytes,

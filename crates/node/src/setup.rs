@@ -4,11 +4,12 @@ use crate::config::{Clock, Config};
 use crate::quick_ack::QuickAck;
 use crate::storage::Forgetful;
 use crate::stream::Wire;
+use longwire_proto::service::Steady;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
@@ -75,6 +76,20 @@ pub fn system_dtn_ms() -> Option<u64> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     let dtn_ms = u64::try_from(since.as_millis()).ok()?.checked_sub(DTN_EPOCH_MS)?;
     (dtn_ms >= PLAUSIBLE_DTN_MS).then_some(dtn_ms)
+}
+
+/// The time since this machine's start, sleep included, where the system says it.
+pub(crate) fn steady() -> Option<Steady> {
+    static START: LazyLock<Option<u64>> = LazyLock::new(|| {
+        let name = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let digits: String = name.chars().filter(char::is_ascii_hexdigit).take(16).collect();
+        u64::from_str_radix(&digits, 16).ok().filter(|of| *of != 0)
+    });
+    let of = (*START)?;
+    let since = std::fs::read_to_string("/proc/uptime").ok()?;
+    let (seconds, hundredths) = since.split_whitespace().next()?.split_once('.')?;
+    let ms = seconds.parse::<u64>().ok()?.checked_mul(1000)? + hundredths.parse::<u64>().ok()? * 10;
+    Some(Steady { of, ms })
 }
 
 /// Calls by TCP, one address of the host after the other.

@@ -355,7 +355,8 @@ impl Task {
 
     fn tell_time(&mut self, now: Instant) {
         let dtn_ms = self.dtn_ms();
-        self.ask(now, AppRequest::SetClock { dtn_ms });
+        let steady = crate::setup::steady();
+        self.ask(now, AppRequest::SetClock { dtn_ms, steady });
         self.plan(now);
     }
 

@@ -26,6 +26,10 @@ pub struct Status {
     pub uptime_s: f64,
     /// DTN time by its clock, milliseconds since 2000-01-01 UTC; none: it has no clock, or a wrong one.
     pub dtn_ms: Option<u64>,
+    /// By how many seconds its clock is ahead of the time that lifetimes go by, because it has jumped and nobody has said
+    /// that it is right; zero: they go by the clock.
+    #[serde(default)]
+    pub clock_ahead_s: f64,
     /// Bundles that it holds, fragments counted each.
     pub bundles: u64,
     /// The most bundles that it holds.
@@ -749,6 +753,16 @@ pub enum Event {
         /// What may help.
         hint: String,
     },
+    /// The wall clock says something else than was to be expected. Lifetimes go by the time that has passed, until it is back
+    /// or the operator says that it is right.
+    ClockJumped {
+        /// By how much, seconds; less than zero: it went back.
+        by_s: f64,
+        /// By how much it is ahead now of what lifetimes go by, seconds; zero: they go by it.
+        ahead_s: f64,
+    },
+    /// The operator says that the wall clock is right: lifetimes go by it.
+    ClockTrusted,
     /// The configuration was read again.
     ConfigurationRead {
         /// Settings that have changed and hold from the node's next start on.

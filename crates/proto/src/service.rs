@@ -23,7 +23,7 @@ mod stream;
 
 pub use app::{
     App, AppIndication, AppRequest, BundleVersion, Contact, DeliveryId, Happened, NextHop, ReportedStatus,
-    SendFailure, SendId, SendOptions,
+    SendFailure, SendId, SendOptions, Steady,
 };
 pub use bundles::{
     Bundles, BundlesIndication, BundlesRequest, DownReason, Priority, RefuseReason, TransferFailure,

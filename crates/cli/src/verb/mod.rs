@@ -2,6 +2,7 @@
 
 mod bundles;
 mod certificate;
+mod clock;
 mod compare;
 mod links;
 mod model;
@@ -34,6 +35,7 @@ pub(crate) enum Verb {
     Bundles(bundles::Bundles),
     Store(store::Store),
     Links(links::Links),
+    Clock(clock::Clock),
     Certificate(certificate::Certificate),
 }
 
@@ -53,6 +55,7 @@ impl Verb {
             Verb::Bundles(bundles) => bundles.run(),
             Verb::Store(store) => store.run(),
             Verb::Links(links) => links.run(),
+            Verb::Clock(clock) => clock.run(),
             Verb::Certificate(certificate) => certificate.run(),
         }
     }

@@ -33,6 +33,7 @@ fn words(status: &view::Status) -> String {
     if !status.ready {
         out += "its store is still being read\n";
     }
+    out += &super::clock::jump(status).unwrap_or_default();
     if status.router != "static" {
         let _ = writeln!(out, "bundles are routed by {}", status.router);
     }

@@ -232,7 +232,7 @@ impl Maker {
 
     /// What the operator says first.
     fn setup(&self, dtn_ms: Option<u64>) -> Vec<AppRequest> {
-        let mut said = vec![AppRequest::SetClock { dtn_ms }, AppRequest::Watch { on: true }];
+        let mut said = vec![AppRequest::SetClock { dtn_ms, steady: None }, AppRequest::Watch { on: true }];
         said.push(AppRequest::Register { endpoint: format!("{}in", node_id(&self.name)) });
         for route in &self.routes {
             let way = self.ways.iter().find(|way| way.peer == route.via);

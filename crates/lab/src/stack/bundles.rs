@@ -165,7 +165,7 @@ where
 
 /// What the operator of the node says first.
 fn setup(place: &Place, dtn_ms: Option<u64>) -> Vec<AppRequest> {
-    let mut said = vec![AppRequest::SetClock { dtn_ms }];
+    let mut said = vec![AppRequest::SetClock { dtn_ms, steady: None }];
     if place.is_destination() {
         said.push(AppRequest::Register { endpoint: place.endpoint() });
         return said;

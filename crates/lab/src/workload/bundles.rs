@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_source_says_its_setup_first_and_hands_pieces_down_only_against_room() {
-        let setup = vec![AppRequest::SetClock { dtn_ms: Some(5) }];
+        let setup = vec![AppRequest::SetClock { dtn_ms: Some(5), steady: None }];
         let mut source = FilesOverBundles::new(setup.clone(), "dtn://rx/in".into(), SendOptions::default());
         let mut heard = Vec::new();
         let files = vec![Bytes::from(vec![1; 1000]), Bytes::new()];

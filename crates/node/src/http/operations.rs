@@ -61,6 +61,8 @@ pub(super) fn enter(api: &mut Api) {
     api.operation(Delete, "/deliveries/{id}", ("take", words), mailbox::take);
     let words = "Sends small bundles to an echo service and waits for them to come back";
     api.operation(Post, "/ping", ("ping", words), pinging::ping);
+    let words = "Says that the clock is right although it has jumped: lifetimes go by it, and what is over by it is deleted";
+    api.operation(Post, "/clock/trust", ("trust_clock", words), trust_clock);
     let words = "Reads the configuration again: links and routes follow it";
     api.operation(Post, "/reload", ("reload", words), reload);
     let plain = Plain { takes: None, gives: Some("text/event-stream"), status: 200 };
@@ -225,6 +227,10 @@ async fn cancel(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Done> {
     let (source, created) = bundle_named(&asked.named)?;
     let words = format!("{} is deleted", asked.named);
     shared.done(Request::Delete { source, created }, words).await.map_err(Failure::missing)
+}
+
+async fn trust_clock(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Done> {
+    shared.done(Request::TrustClock, "lifetimes go by the clock".into()).await
 }
 
 async fn reload(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Done> {

@@ -30,7 +30,9 @@ pub(crate) struct Besieged {
     connection: Connection,
     friend: Option<(Node, App)>,
     sent: u64,
-    _place: Place,
+    /// The test that is the node.
+    entry: String,
+    place: Place,
 }
 
 impl Besieged {
@@ -40,20 +42,31 @@ impl Besieged {
         let path = place.0.join("bob.toml");
         let usual = "node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n";
         std::fs::write(&path, format!("{usual}{text}")).expect("a file");
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", entry, "--nocapture", "--test-threads=1"])
-            .env(CHILD, &path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let address = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("at ")?.parse().ok());
-        let address = address.expect("the node says where it is");
-        let mut connection = connect(&place.0.join("longwire.sock"));
-        let register = Request::Register { endpoint: "inbox".into(), inline_bytes: 0 };
-        connection.say(register).expect("the node is there");
-        Besieged { child, address, connection, friend: None, sent: 0, _place: place }
+        let (child, address, connection) = run(&place, entry);
+        Besieged { child, address, connection, friend: None, sent: 0, entry: entry.to_owned(), place }
+    }
+
+    /// Loses its power, and starts again: in a new process, with a new address.
+    pub(crate) fn restart(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+        let _ = std::fs::remove_file(self.place.0.join("longwire.sock"));
+        self.friend = None;
+        (self.child, self.address, self.connection) = run(&self.place, &self.entry);
+    }
+
+    /// An application on this machine sends something, and the node takes it.
+    #[track_caller]
+    pub(crate) fn takes_a_send(&mut self) {
+        self.sent += 1;
+        let number = self.sent;
+        let options = Options::default();
+        self.say(Request::Send { send: number, to: "dtn://far/y".into(), length: 0, options });
+        self.wait(|said| match said.head {
+            Reply::Accepted { send, .. } if send == number => Some(()),
+            Reply::Failed { send, reason, .. } if send == number => panic!("it is refused: {reason}"),
+            _ => None,
+        });
     }
 
     /// Lets the friend come.
@@ -153,6 +166,24 @@ impl Besieged {
         let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
         kib * 1024
     }
+}
+
+/// The node in a process of its own, where it is, and an application there.
+fn run(place: &Place, entry: &str) -> (Child, SocketAddr, Connection) {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", entry, "--nocapture", "--test-threads=1"])
+        .env(CHILD, place.0.join("bob.toml"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let address = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("at ")?.parse().ok());
+    let address = address.expect("the node says where it is");
+    let mut connection = connect(&place.0.join("longwire.sock"));
+    let register = Request::Register { endpoint: "inbox".into(), inline_bytes: 0 };
+    connection.say(register).expect("the node is there");
+    (child, address, connection)
 }
 
 fn connect(path: &Path) -> Connection {

@@ -107,7 +107,7 @@ fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>
         second: Stack::starting(boot.now, Fan::new(session), host),
     };
     let mut engine = Stack::starting(boot.now, agent, ports);
-    engine.handle_request(boot.now, AppRequest::SetClock { dtn_ms: boot.dtn_ms });
+    engine.handle_request(boot.now, AppRequest::SetClock { dtn_ms: boot.dtn_ms, steady: None });
     for route in plan.routes(name) {
         let (pattern, via) = (route.to.clone(), NextHop::Node(node_id(&route.via)));
         engine.handle_request(boot.now, AppRequest::SetRoute { pattern, via, cost: 1 });

@@ -77,6 +77,7 @@ where
 fn besieged_world(replay: &Replay) -> Trace {
     let tighten = |draw: &mut Rng, config: &mut Config| {
         let mut draw = draw.fork("tight");
+        config.limits.bundles_max = draw.between(300, 600) as usize;
         config.limits.fragments_max = draw.between(8, 20) as usize;
     };
     world_with(replay, false, tighten, |node, rng, agent| {

@@ -194,7 +194,7 @@ impl Applications {
     fn tell_clock(&mut self, now: Instant, node: usize) {
         let millis = now.as_nanos() / 1_000_000 + Self::BEGAN_DTN_MS;
         let dtn_ms = self.clocks[node].map(|wrong| millis.saturating_add_signed(wrong));
-        self.ask(node, AppRequest::SetClock { dtn_ms });
+        self.ask(node, AppRequest::SetClock { dtn_ms, steady: None });
     }
 
     /// Its links are to be up, and its endpoint is registered.
@@ -423,6 +423,7 @@ impl Users<App> for Applications {
             | AppIndication::Report { .. }
             | AppIndication::Bundle { .. }
             | AppIndication::Refused { .. }
+            | AppIndication::ClockJumped { .. }
             | AppIndication::Link { .. } => {}
         }
     }

@@ -35,6 +35,7 @@ pub(crate) struct Besieged<A> {
     /// What it is about to say, one thing at a time.
     says: VecDeque<BundlesIndication>,
     at: Instant,
+    now: Instant,
     up: VecDeque<AppIndication>,
     transfers: u64,
     left: u64,
@@ -58,6 +59,7 @@ impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
             seen: VecDeque::new(),
             says: [up].into(),
             at: Instant::ZERO,
+            now: Instant::ZERO,
             up: VecDeque::new(),
             transfers: 0,
         }
@@ -147,7 +149,8 @@ impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
         let mut data = Bundle::new(head, vec![0x5a; length as usize].into()).to_bytes();
         self.says.push_back(BundlesIndication::Begin { transfer, length: None });
         if breaks {
-            let kept = data.len() - self.rng.between(1, length.min(data.len() as u64)) as usize;
+            // Behind the payload stand its checksum and the end.
+            let kept = data.len() - 7 - self.rng.between(0, length - 2) as usize;
             data.truncate(kept);
             self.says.push_back(BundlesIndication::Piece { transfer, data, last: false });
             self.says.push_back(BundlesIndication::Lost { transfer });
@@ -173,6 +176,7 @@ impl<A: Engine<Above = App, Below = Below>> Engine for Besieged<A> {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
         if self.agent.poll_timeout().is_some_and(|at| at <= now) {
             self.agent.handle_timeout(now);
         } else if self.at <= now {
@@ -197,7 +201,7 @@ impl<A: Engine<Above = App, Below = Below>> Engine for Besieged<A> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let says = (self.left > 0 || !self.says.is_empty()).then_some(self.at);
+        let says = (self.left > 0 || !self.says.is_empty()).then_some(self.at.max(self.now));
         crate::joint::earlier(self.agent.poll_timeout(), says)
     }
 }

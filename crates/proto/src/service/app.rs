@@ -131,6 +131,15 @@ pub struct Contact {
     pub delay_ms: u64,
 }
 
+/// A clock that never jumps, and goes on while a program does not run, or its machine sleeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Steady {
+    /// Since when it counts: another number after each start of the machine. Not zero.
+    pub of: u64,
+    /// Milliseconds since then.
+    pub ms: u64,
+}
+
 /// Down through [`App`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppRequest {
@@ -186,7 +195,11 @@ pub enum AppRequest {
     SetClock {
         /// Milliseconds since 2000-01-01 UTC.
         dtn_ms: Option<u64>,
+        /// A clock that never jumps, where there is one beside the engines' own time: it shows whether the other one has.
+        steady: Option<Steady>,
     },
+    /// The operator says that the clock is right, although it has jumped: lifetimes go by it from here on.
+    TrustClock,
     /// Adds or replaces a route: bundles for endpoints that `pattern` matches go over `link`.
     SetRoute {
         /// An endpoint id; a trailing `*` matches any rest.
@@ -247,6 +260,12 @@ pub enum NextHop {
 /// Up through [`App`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppIndication {
+    /// The clock says something else than was to be expected: lifetimes go by the time that has passed, until it is back or
+    /// the operator says that it is right.
+    ClockJumped {
+        /// By how much, milliseconds; less than zero: it went back.
+        by_ms: i64,
+    },
     /// How many payload bytes of open sends may be handed down.
     Room(u64),
     /// The bundle is durable: from here on it is the agent's.

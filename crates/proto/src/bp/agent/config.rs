@@ -45,7 +45,8 @@ pub struct Config {
     /// How often a delivery is said again while it is not taken; zero: only on registration and after a restart.
     /// Default zero.
     pub delivery_repeat: Duration,
-    /// No bundle stays longer than this whatever its own lifetime says; zero: no override. Default zero. RFC 9171 4.3.1.
+    /// No bundle that a neighbour brings stays longer than this whatever its own lifetime says; zero: no override. Default
+    /// 60 days. RFC 9171 4.3.1.
     pub lifetime_max: Duration,
     /// By how much clocks may differ. A bundle made later than that in the future lives as long as its lifetime from its
     /// arrival, and is counted. Default 1 hour. RFC 9171 5.5.
@@ -80,7 +81,7 @@ impl Default for Config {
             backoff_min: Duration::from_secs(2),
             backoff_max: Duration::from_secs(300),
             delivery_repeat: Duration::ZERO,
-            lifetime_max: Duration::ZERO,
+            lifetime_max: Duration::from_secs(60 * 86_400),
             clock_skew_max: Duration::from_secs(3600),
             routing: Routing::default(),
             version6: Version6::default(),
@@ -137,6 +138,19 @@ impl Limits {
         const BUNDLES: &str = "no bundle could ever be held";
         at_least("bundles-max", self.bundles_max, 1, BUNDLES)?;
         at_least("store-bytes-max", self.store_bytes_max, 1024, BUNDLES)?;
+        number(
+            "own-share-percent",
+            self.own_share_percent,
+            0..=99,
+            "10 is usual; the rest is for what neighbours bring",
+        )?;
+        number(
+            "neighbour-share-percent",
+            self.neighbour_share_percent,
+            1..=100,
+            "50 is usual; 100: no quota",
+        )?;
+        number("source-share-percent", self.source_share_percent, 1..=100, "75 is usual; 100: no quota")?;
         at_least("bundle-bytes-max", self.bundle_bytes_max, 64, BUNDLES)?;
         number(
             "head-bytes-max",
@@ -186,6 +200,12 @@ pub struct Limits {
     pub bundles_max: usize,
     /// Bytes of all records of bundles. Default 1 TiB: the storage's own limit comes first.
     pub store_bytes_max: u64,
+    /// What is kept of both for bundles of applications here, percent. Default 10.
+    pub own_share_percent: u32,
+    /// What one neighbour's bundles may take of the place that nobody else's have taken, percent. Default 50.
+    pub neighbour_share_percent: u32,
+    /// What the bundles of one source may take of that, over one neighbour, percent. Default 75.
+    pub source_share_percent: u32,
     /// Bytes of one bundle. Default 1 TiB.
     pub bundle_bytes_max: u64,
     /// Bytes of one bundle before its payload. Default 16,384.
@@ -222,6 +242,9 @@ impl Default for Limits {
         Limits {
             bundles_max: 100_000,
             store_bytes_max: 1 << 40,
+            own_share_percent: 10,
+            neighbour_share_percent: 50,
+            source_share_percent: 75,
             bundle_bytes_max: 1 << 40,
             head_bytes_max: 16_384,
             buffer_bytes_max: 1 << 20,

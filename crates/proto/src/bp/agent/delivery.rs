@@ -485,11 +485,7 @@ impl Agent {
 
     /// Stores a tombstone for a bundle with this end.
     pub(super) fn entomb(&mut self, now: Instant, key: AduKey, end: End) -> RecordId {
-        let dtn_ms = self.clock.dtn_ms(now);
-        let remaining_ms = match (end.dtn_ms, dtn_ms) {
-            (Some(end), Some(dtn_ms)) => end.saturating_sub(dtn_ms),
-            _ => millis(end.by_age.saturating_since(now)),
-        };
+        let remaining_ms = millis(self.clock.left(end, now));
         let key = key.detached();
         let body = TombstoneBody {
             source: key.source.clone(),

@@ -5,6 +5,7 @@ use crate::time::Instant;
 use core::cmp::Reverse;
 use core::time::Duration;
 
+use super::accounts::Neighbour;
 use super::clock::{End, millis};
 use super::custody::Custody;
 use super::delivery::AduKey;
@@ -54,6 +55,8 @@ pub(super) struct Held {
     pub(super) closed: bool,
     /// The transfer it came in broke: a rest may come that overlaps with it.
     pub(super) broken: bool,
+    /// The neighbour that brought it.
+    pub(super) neighbour: Neighbour,
     /// The record's nonce.
     pub(super) nonce: u64,
     /// Bytes handed to the storage.

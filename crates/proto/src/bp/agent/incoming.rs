@@ -19,10 +19,11 @@ use crate::service::{
     AppIndication, BundlesRequest, Happened, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure,
     TransferId,
 };
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
+use super::accounts::Neighbour;
 use super::delivery::{AduKey, LocalKey};
 use super::head::{Closing, Head, decode_head};
 use super::held::{Held, Stage};
@@ -189,14 +190,15 @@ impl Agent {
         }
         let whole = announced.unwrap_or(known);
         let age_ms = self.age_ms_over(id, &head).unwrap_or(0);
-        if let Err(reason) = self.judge(now, &head, age_ms, whole) {
+        if let Err(reason) = self.judge(now, id, &head, age_ms, whole) {
             return self.refuse(id, transfer, reason);
         }
         self.report_unsupported(now, &head);
         head.discard_unsupported();
         let closing = Closing::of(&head);
         let record = self.next_record();
-        let header = self.header(now, Kind::Received, age_ms);
+        let mut header = self.header(now, Kind::Received, age_ms);
+        header.neighbour = self.neighbour_over(id);
         let mut held = self.hold(now, record, header, head, length as u64, false);
         held.intake = Some((id, transfer));
         held.share = self.share_ahead(whole, length as u64);
@@ -221,6 +223,14 @@ impl Agent {
         HEADER_BYTES + whole.min(ahead) + NOTE_BYTES
     }
 
+    /// An arriving bundle takes so many bytes of the store now.
+    fn resize(&mut self, record: RecordId, share: u64) {
+        let held = self.bundles.get_mut(&record).expect("what arrives is held");
+        self.accounts.resize(held, share);
+        self.bytes_held = self.bytes_held - held.share + share;
+        held.share = share;
+    }
+
     /// Makes place for more of an arriving bundle; false: there is none.
     fn grow(&mut self, now: Instant, record: RecordId, whole: u64, more: u64) -> bool {
         let held = &self.bundles[&record];
@@ -229,17 +239,23 @@ impl Agent {
             return true;
         }
         let growth = self.share_ahead(whole.max(come), come).saturating_sub(held.share);
-        let claim = Agent::claim(&held.head);
-        if !self.make_bytes(now, growth, claim) {
+        let claim = self.claim_of(record);
+        if !self.make_bytes(now, growth, &claim) {
             return false;
         }
-        self.bundles.get_mut(&record).expect("it was just found").share += growth;
-        self.bytes_held += growth;
+        self.resize(record, self.bundles[&record].share + growth);
         true
     }
 
     /// Whether a bundle is wanted (RFC 9171 5.6).
-    fn judge(&mut self, now: Instant, head: &Head, age_ms: u64, whole: u64) -> Result<(), RefuseReason> {
+    fn judge(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        head: &Head,
+        age_ms: u64,
+        whole: u64,
+    ) -> Result<(), RefuseReason> {
         if whole > self.config.limits.bundle_bytes_max {
             return Err(RefuseReason::NotAcceptable);
         }
@@ -272,8 +288,8 @@ impl Agent {
         self.judge_local(head)?;
         let all = HEADER_BYTES + whole + NOTE_BYTES;
         // What can have no place in the end need not begin to come.
-        let claim = Agent::claim(head);
-        if !self.could_fit(all, claim) || !self.make_space(now, self.share_ahead(whole, 0), claim) {
+        let claim = self.claim_over(id, head);
+        if !self.could_fit(all, &claim) || !self.make_space(now, self.share_ahead(whole, 0), &claim) {
             return Err(RefuseReason::NoResources);
         }
         Ok(())
@@ -281,8 +297,8 @@ impl Agent {
 
     /// True if the bundle's age, by its clock or as it says, exceeds its lifetime (RFC 9171 5.5).
     fn is_over(&self, now: Instant, head: &Head, age_ms: u64) -> bool {
-        let age = match (self.clock.dtn_ms(now), head.created_ms()) {
-            (Some(dtn_ms), Some(created)) => dtn_ms.saturating_sub(created),
+        let age = match (self.clock.life_ms(now), head.created_ms()) {
+            (Some(life_ms), Some(created)) => life_ms.saturating_sub(created),
             _ => age_ms,
         };
         age > head.lifetime_ms()
@@ -559,10 +575,9 @@ impl Agent {
         let payload = held.appended.saturating_sub(held.payload_at()).min(held.payload_bytes());
         held.cut_to(payload);
         held.stage = Stage::Sealing;
-        let share = held.appended;
         // More than was counted, where blocks came behind the payload that nobody had announced.
-        let before = core::mem::replace(&mut held.share, share);
-        self.bytes_held = self.bytes_held - before + share;
+        let share = held.appended;
+        self.resize(record, share);
         self.settle_stored(record);
     }
 
@@ -602,8 +617,8 @@ impl Agent {
     /// True if the bundle was made later than now, by more than clocks may differ: its clock or this one is wrong.
     pub(super) fn is_from_future(&self, now: Instant, held: &Held) -> bool {
         let skew = super::clock::millis(self.config.clock_skew_max);
-        match (self.clock.dtn_ms(now), held.head.created_ms()) {
-            (Some(dtn_ms), Some(created)) => created > dtn_ms.saturating_add(skew),
+        match (self.clock.life_ms(now), held.head.created_ms()) {
+            (Some(life_ms), Some(created)) => created > life_ms.saturating_add(skew),
             _ => false,
         }
     }
@@ -611,7 +626,9 @@ impl Agent {
     /// When a bundle expires. One from the future lives as long as its lifetime from its arrival: nobody can tell whose
     /// clock is wrong, so it is neither refused nor kept until then.
     pub(super) fn set_end(&self, now: Instant, held: &mut Held) {
-        held.set_end(self.config.lifetime_max);
+        // What is made here lives as long as its sender wants.
+        let most = if held.own { Duration::ZERO } else { self.config.lifetime_max };
+        held.set_end(most);
         if self.is_from_future(now, held) {
             held.end.dtn_ms = None;
         }
@@ -619,8 +636,9 @@ impl Agent {
 
     /// A record header for now.
     pub(super) fn header(&mut self, now: Instant, kind: Kind, age_ms: u64) -> Header {
-        let arrival_dtn_ms = self.clock.dtn_ms(now).unwrap_or(0);
-        Header { kind, nonce: self.rng.next_u64(), arrival_dtn_ms, age_ms }
+        let arrival_dtn_ms = self.clock.life_ms(now).unwrap_or(0);
+        let neighbour = Neighbour::UNKNOWN;
+        Header { kind, neighbour, nonce: self.rng.next_u64(), arrival_dtn_ms, age_ms }
     }
 
     /// What is kept of a bundle in memory.
@@ -644,6 +662,7 @@ impl Agent {
             closed: false,
             broken: false,
             nonce: header.nonce,
+            neighbour: header.neighbour,
             appended: 0,
             stored: 0,
             share: 0,

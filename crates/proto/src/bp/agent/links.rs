@@ -21,6 +21,7 @@ use crate::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Agent;
+use super::accounts::Neighbour;
 use super::clock::{Clock, Due};
 use super::config::LinkConfig;
 use super::custody::RoundTrip;
@@ -41,6 +42,8 @@ pub(super) struct Link {
     /// The node it led to then.
     led_to: Option<Eid>,
     peer: Option<Eid>,
+    /// Stands for the peer among those whose bundles are here, once it was asked for.
+    pub(super) neighbour: Option<Neighbour>,
     /// Stands for the peer among those that have a copy of a bundle.
     peer_key: Option<u64>,
     /// What holds for the peer.
@@ -173,6 +176,7 @@ impl Links {
     fn set_peer(&mut self, id: LinkId, peer: Option<Eid>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         link.peer_key = peer.as_ref().map(peer_key);
+        link.neighbour = None;
         if let Some(old) = core::mem::replace(&mut link.peer, peer.clone())
             && let Some(ids) = self.by_peer.get_mut(&old)
         {
@@ -188,6 +192,11 @@ impl Links {
 }
 
 impl Link {
+    /// The node at the other end, while the link is up.
+    pub(super) fn peer(&self) -> Option<&Eid> {
+        self.peer.as_ref()
+    }
+
     fn is_held(&self, now: Instant) -> bool {
         self.held_until.is_some_and(|until| now < until)
     }

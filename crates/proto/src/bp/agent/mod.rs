@@ -50,6 +50,7 @@
 //! # Units
 //! Bytes; DTN times in milliseconds since 2000-01-01 UTC, zero for not known; engine time in nanoseconds.
 
+mod accounts;
 mod clock;
 mod config;
 mod counters;
@@ -88,10 +89,10 @@ use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
     App, AppIndication, AppRequest, Both, Bundles, BundlesIndication, BundlesRequest, DeliveryId, Happened,
-    LinkId, Many, Port, RecordId, SendFailure, SendId, Storage, StorageFailure, StorageIndication,
+    LinkId, Many, Port, RecordId, SendFailure, SendId, Steady, Storage, StorageFailure, StorageIndication,
     StorageRequest, TransferId,
 };
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use core::ops::Bound;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -119,6 +120,9 @@ enum Phase {
     Ready,
 }
 
+/// How often what is kept of the clock is written down: a restart counts no more than this twice.
+const CLOCK_KEPT_EVERY: Duration = Duration::from_secs(3600);
+
 /// Where the number of the start stands in a record id.
 const BOOT_SHIFT: u32 = 40;
 
@@ -131,6 +135,8 @@ pub struct Agent {
     stored_policy: Policy,
     rng: Rng,
     clock: Clock,
+    /// When it was last written down.
+    clock_kept_at: Instant,
     counters: Counters,
     phase: Phase,
     /// How often the node has started before.
@@ -138,6 +144,12 @@ pub struct Agent {
     records: u64,
     next_sequence: u64,
     next_transfer: u64,
+    /// Known to this node's store only.
+    secret: u64,
+    /// Where the number of this start and the clock are written.
+    boot_record: RecordId,
+    /// Where they were before: they go once that is durable.
+    old_boots: Vec<RecordId>,
 
     store: Store,
     /// Each in memory of its own: half of a tree's places are empty.
@@ -147,6 +159,7 @@ pub struct Agent {
     /// The records of a bundle and its fragments.
     adus: BTreeSet<(AduKey, RecordId)>,
     bytes_held: u64,
+    accounts: accounts::Accounts,
     evictable: space::Evictable,
     deadlines: Deadlines,
     /// Records of which all may be durable.
@@ -229,17 +242,22 @@ impl Agent {
             stored_policy,
             rng,
             clock: Clock::default(),
+            clock_kept_at: Instant::ZERO,
             counters: Counters::default(),
             phase: Phase::Listing,
             boot: 0,
             records: 0,
             next_sequence: 0,
             next_transfer: 0,
+            secret: 0,
+            boot_record: RecordId(0),
+            old_boots: Vec::new(),
             store,
             bundles: BTreeMap::new(),
             copies_held: 0,
             adus: BTreeSet::new(),
             bytes_held: 0,
+            accounts: accounts::Accounts::default(),
             evictable: space::Evictable::default(),
             deadlines: Deadlines::default(),
             settled: VecDeque::new(),
@@ -284,6 +302,12 @@ impl Agent {
         &self.counters
     }
 
+    /// By how many milliseconds the wall clock is ahead of the time that lifetimes go by, because it has jumped; zero: it
+    /// has not, or the operator has said that it is right.
+    pub fn clock_ahead_ms(&self) -> i64 {
+        self.clock.ahead_ms()
+    }
+
     /// True once the storage has been read.
     pub fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Ready)
@@ -297,6 +321,7 @@ impl Agent {
 
     fn insert_bundle(&mut self, record: RecordId, held: Held) {
         self.bytes_held += held.share;
+        self.accounts.enter(&held);
         self.adus.insert((held.adu.clone(), record));
         self.deadlines.ends(held.end, Due::Expiry(record));
         self.bundles.insert(record, Box::new(held));
@@ -315,6 +340,9 @@ impl Agent {
         let Some(held) = self.bundles.remove(&record) else { return };
         self.deadlines.not_ends(held.end, Due::Expiry(record));
         self.bytes_held -= held.share;
+        if held.copy_of.is_none() {
+            self.accounts.leave(&held);
+        }
         self.unstored -= held.handed - held.durable;
         self.adus.remove(&(held.adu.clone(), record));
         self.composing.remove(&record);
@@ -380,16 +408,41 @@ impl Agent {
         self.delete(now, record, ReasonCode::DepletedStorage, SendFailure::Storage);
     }
 
-    fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>) {
-        self.clock.set(now, dtn_ms);
+    fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<Steady>) {
+        let step = self.clock.set(now, dtn_ms, steady);
+        if let Some(by_ms) = step {
+            self.up.push_back(AppIndication::ClockJumped { by_ms });
+        }
         if self.is_ready() {
             self.age_found(now);
+            if step.is_some() || now.saturating_since(self.clock_kept_at) >= CLOCK_KEPT_EVERY {
+                self.keep_clock(now);
+            }
         }
         self.look_at_all_contacts(now);
         self.run_deadlines(now);
     }
 
+    /// The operator says that the clock is right, whatever it has done.
+    fn trust_clock(&mut self, now: Instant) {
+        if self.clock.trust() && self.is_ready() {
+            self.keep_clock(now);
+        }
+        self.run_deadlines(now);
+    }
+
+    /// Writes the clock down anew: in place of the record that says it.
+    fn keep_clock(&mut self, now: Instant) {
+        let old = self.boot_record;
+        self.write_boot(now);
+        self.old_boots.push(old);
+    }
+
     fn run_deadlines(&mut self, now: Instant) {
+        if !self.is_ready() {
+            // What the clock says is judged by what is stored of it.
+            return;
+        }
         while let Some(due) = self.deadlines.pop(now, &self.clock) {
             match due {
                 Due::Expiry(record) => self.expire(now, record),
@@ -451,6 +504,10 @@ impl Agent {
     fn stored(&mut self, now: Instant, record: RecordId, up_to: u64) {
         if matches!(&self.phase, Phase::Booting { record: boot, .. } if *boot == record) {
             return self.booted(now, true);
+        }
+        if record == self.boot_record {
+            core::mem::take(&mut self.old_boots).into_iter().for_each(|old| self.store.remove(old));
+            return;
         }
         if let Some(key) = self.tombstone_keys.get(&record) {
             if self.tombstones.get(key).is_some_and(|tombstone| up_to >= tombstone.appended) {
@@ -558,7 +615,8 @@ impl Engine for Agent {
                 self.read_delivery(now, delivery, offset, length)
             }
             AppRequest::Taken { delivery } => self.taken(now, delivery),
-            AppRequest::SetClock { dtn_ms } => self.set_clock(now, dtn_ms),
+            AppRequest::SetClock { dtn_ms, steady } => self.set_clock(now, dtn_ms, steady),
+            AppRequest::TrustClock => self.trust_clock(now),
             AppRequest::SetRoute { pattern, via, cost } => self.set_route(now, pattern, via, cost),
             AppRequest::RemoveRoute { pattern, via } => self.remove_route(now, pattern, &via),
             AppRequest::Delete { source, created } => self.delete_named(now, &source, created),
@@ -618,6 +676,6 @@ impl Engine for Agent {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.next(&self.clock)
+        if self.is_ready() { self.deadlines.next(&self.clock) } else { None }
     }
 }

@@ -18,6 +18,7 @@ use crate::service::RecordId;
 use std::collections::VecDeque;
 
 use super::Agent;
+use super::accounts::Neighbour;
 use super::delivery::AduKey;
 use super::held::{Held, Stage};
 use super::incoming::PARTS_LOOKED_AT;
@@ -32,6 +33,7 @@ struct Part {
     adu: AduKey,
     /// The length of that, bytes.
     total: u64,
+    neighbour: Neighbour,
     previous: Option<Eid>,
     /// Where it lies in the application data unit.
     from: u64,
@@ -49,8 +51,8 @@ impl Parts {
         }
         let from = held.adu_offset();
         let (adu, previous) = (held.adu.clone(), held.head.previous_node());
-        let total = held.adu_bytes();
-        self.0.push_back(Part { adu, total, previous, from, to: from + held.payload_bytes() });
+        let (total, neighbour) = (held.adu_bytes(), held.neighbour);
+        self.0.push_back(Part { adu, total, neighbour, previous, from, to: from + held.payload_bytes() });
     }
 
     /// The end of the part that this is the rest of: it begins inside. What begins where a part began is the same part
@@ -62,6 +64,7 @@ impl Parts {
                 && begin <= part.to
                 && part.adu == rest.adu
                 && part.total == rest.adu_bytes()
+                && part.neighbour == rest.neighbour
                 && part.previous == previous
         };
         let at = self.0.iter().position(continues)?;
@@ -109,7 +112,8 @@ impl Agent {
         for other in latest.filter(|other| *other != record) {
             let part = &self.bundles[&other];
             let waiting = matches!(part.stage, Stage::Forwarding(_) | Stage::Resting(_));
-            let same = part.adu_bytes() == held.adu_bytes()
+            let same = part.neighbour == held.neighbour
+                && part.adu_bytes() == held.adu_bytes()
                 && part.head.destination() == held.head.destination()
                 && part.head.previous_node() == previous;
             if waiting && part.head.fragment().is_some() && same {

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  header (36 bytes)                             | body
-//!  "LWR1" kind ver 0 0  nonce  arrival  age  crc | bundle as on the wire .. | notes (24 bytes each)
+//!  "LWR1" kind ver from nonce  arrival  age  crc | bundle as on the wire .. | notes (24 bytes each)
 //! ```
 //!
 //! | kind | body |
 //! |---|---|
-//! | boot | how often this node has started: makes record ids and sequence numbers unique |
+//! | boot | how often this node has started: makes record ids and sequence numbers unique; and what is kept of the clock |
 //! | tombstone | a bundle that the application has taken, and until when to remember it |
 //! | tombstone of version 6 | the same, of a bundle of version 6 |
 //! | received | a bundle from a peer; as long as no seal follows, the prefix that arrived |
@@ -23,6 +23,9 @@ use crate::codec::crc::{Running, crc32c};
 use crate::codec::{DecodeError, cbor};
 use crate::service::BundleVersion;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use super::accounts::Neighbour;
+use super::clock::Kept;
 
 /// Bytes before the body.
 pub(super) const HEADER_BYTES: u64 = 36;
@@ -47,7 +50,9 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,
-    /// Known to this record only.
+    /// Who brought the bundle; records of earlier versions do not say.
+    pub(super) neighbour: Neighbour,
+    /// Known to this record only; of a boot record, to this store only.
     pub(super) nonce: u64,
     /// DTN milliseconds when the record was begun; zero: no clock.
     pub(super) arrival_dtn_ms: u64,
@@ -67,7 +72,7 @@ impl Header {
             Kind::TombstoneV6 => 5,
         });
         out.put_u8(VERSION);
-        out.put_u16(0);
+        out.put_u16(self.neighbour.0);
         out.put_u64(self.nonce);
         out.put_u64(self.arrival_dtn_ms);
         out.put_u64(self.age_ms);
@@ -91,9 +96,13 @@ impl Header {
             (5, VERSION) => Kind::TombstoneV6,
             _ => return Err(DecodeError::Limit { what: "the kind or version of a record" }),
         };
-        input.advance(2);
-        let header =
-            Header { kind, nonce: input.get_u64(), arrival_dtn_ms: input.get_u64(), age_ms: input.get_u64() };
+        let header = Header {
+            kind,
+            neighbour: Neighbour(input.get_u16()),
+            nonce: input.get_u64(),
+            arrival_dtn_ms: input.get_u64(),
+            age_ms: input.get_u64(),
+        };
         if input.get_u32() == crc { Ok(header) } else { Err(DecodeError::Checksum { what: "record header" }) }
     }
 }
@@ -221,24 +230,27 @@ impl TombstoneBody {
     }
 }
 
-/// A boot record.
-pub(super) fn encode_boot(header: Header, boot: u64) -> Bytes {
+/// A boot record, with the clock where there is one. Records of earlier versions have none.
+pub(super) fn encode_boot(header: Header, boot: u64, clock: Option<Kept>) -> Bytes {
     let mut out = BytesMut::new();
     header.encode(&mut out);
     out.put_u64(boot);
     let crc = crc32c(&boot.to_be_bytes());
     out.put_u32(crc);
+    if let Some(clock) = clock {
+        clock.encode(&mut out);
+    }
     out.freeze()
 }
 
 /// The body of a boot record.
-pub(super) fn decode_boot(input: &mut Bytes) -> Result<u64, DecodeError> {
+pub(super) fn decode_boot(input: &mut Bytes) -> Result<(u64, Option<Kept>), DecodeError> {
     if input.len() < 12 {
         return Err(DecodeError::Incomplete);
     }
     let boot = input.get_u64();
     if input.get_u32() == crc32c(&boot.to_be_bytes()) {
-        Ok(boot)
+        Ok((boot, Kept::decode(input).ok()))
     } else {
         Err(DecodeError::Checksum { what: "boot record" })
     }
@@ -251,7 +263,8 @@ mod tests {
 
     #[test]
     fn records_survive_the_disk_and_every_cut_is_noticed() {
-        let header = Header { kind: Kind::Received, nonce: 7, arrival_dtn_ms: 8, age_ms: 9 };
+        let header =
+            Header { kind: Kind::Received, neighbour: Neighbour(6), nonce: 7, arrival_dtn_ms: 8, age_ms: 9 };
         let mut out = BytesMut::new();
         header.encode(&mut out);
         let bytes = out.freeze();

@@ -9,12 +9,12 @@
 //! without a seal was never accepted, and goes. Records of an unknown kind or version are left alone.
 
 use crate::codec::DecodeError;
-use crate::service::{BundleVersion, RecordId};
+use crate::service::{AppIndication, BundleVersion, RecordId};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
-use super::clock::{Due, End, millis};
+use super::clock::{Due, End, Kept, millis};
 use super::custody::Custody;
 use super::delivery::{AduKey, Tombstone};
 use super::head::{Closing, Head, decode_head};
@@ -36,6 +36,10 @@ pub(super) struct Restore {
     waiting: VecDeque<(RecordId, u64)>,
     reading: BTreeMap<RecordId, Looking>,
     boot: Option<u64>,
+    /// What the last of them says: the secret of the store, and the clock.
+    last_boot: Option<(u64, RecordId, u64, Option<Kept>)>,
+    /// What was taken: how long that was ago is known when the clock is.
+    tombstones: Vec<(RecordId, Header, TombstoneBody, u64)>,
     old_boots: Vec<RecordId>,
 }
 
@@ -136,9 +140,14 @@ impl Agent {
         };
         match header.kind {
             Kind::Boot => {
-                if let Ok(boot) = decode_boot(&mut input) {
+                if let Ok((boot, clock)) = decode_boot(&mut input) {
                     let restore = self.restore();
                     restore.boot = restore.boot.max(Some(boot));
+                    let is_later =
+                        |last: &(u64, RecordId, u64, Option<Kept>)| (last.0, last.1) < (boot, record);
+                    if restore.last_boot.as_ref().is_none_or(is_later) {
+                        restore.last_boot = Some((boot, record, header.nonce, clock));
+                    }
                 }
                 self.restore().old_boots.push(record);
             }
@@ -146,7 +155,7 @@ impl Agent {
                 let v6 = header.kind == Kind::TombstoneV6;
                 let version = if v6 { BundleVersion::V6 } else { BundleVersion::V7 };
                 match TombstoneBody::decode(&mut input, version) {
-                    Ok(body) => self.restore_tombstone(now, record, header, &body, length),
+                    Ok(body) => self.restore().tombstones.push((record, header, body, length)),
                     // Not durable when the node went down: the application was not told that it is gone.
                     Err(_) => self.too_short(record),
                 }
@@ -301,8 +310,8 @@ impl Agent {
         body: &TombstoneBody,
         length: u64,
     ) {
-        let gone_by = match (self.clock.dtn_ms(now), header.arrival_dtn_ms) {
-            (Some(dtn_ms), taken) if taken > 0 => dtn_ms.saturating_sub(taken),
+        let gone_by = match (self.clock.life_ms(now), header.arrival_dtn_ms) {
+            (Some(life_ms), taken) if taken > 0 => life_ms.saturating_sub(taken),
             _ => 0,
         };
         let left = Duration::from_millis(body.remaining_ms.saturating_sub(gone_by));
@@ -316,10 +325,27 @@ impl Agent {
     fn boot(&mut self, now: Instant) {
         let restore = core::mem::take(self.restore());
         self.boot = restore.boot.map_or(0, |boot| boot + 1);
-        let record = self.next_record();
-        let header = self.header(now, Kind::Boot, 0);
-        self.store.append(record, encode_boot(header, self.boot));
+        let kept = restore.last_boot.and_then(|(.., kept)| kept);
+        self.secret =
+            restore.last_boot.map_or_else(|| self.rng.fork("secret").next_u64(), |(_, _, secret, _)| secret);
+        if let Some(step) = kept.and_then(|kept| self.clock.resume(now, kept)) {
+            self.up.push_back(AppIndication::ClockJumped { by_ms: step });
+        }
+        for (record, header, body, length) in restore.tombstones {
+            self.restore_tombstone(now, record, header, &body, length);
+        }
+        let record = self.write_boot(now);
         self.phase = Phase::Booting { record, old: restore.old_boots };
+    }
+
+    /// Writes down the number of this start, and the clock.
+    pub(super) fn write_boot(&mut self, now: Instant) -> RecordId {
+        let record = self.next_record();
+        let header = Header { nonce: self.secret, ..self.header(now, Kind::Boot, 0) };
+        self.store.append(record, encode_boot(header, self.boot, self.clock.kept(now)));
+        self.boot_record = record;
+        self.clock_kept_at = now;
+        record
     }
 
     /// The number of this start is durable (or there is no space even for that): work begins.
@@ -354,13 +380,13 @@ impl Agent {
 
     /// Adds to the age of what was found how long the node was down, once there is a clock.
     pub(super) fn age_found(&mut self, now: Instant) {
-        let Some(dtn_ms) = self.clock.dtn_ms(now) else { return };
+        let Some(life_ms) = self.clock.life_ms(now) else { return };
         for record in core::mem::take(&mut self.unaged) {
             let Some(true) = self.bundles.get(&record).map(|held| held.arrival_dtn_ms > 0) else { continue };
             let mut held = self.bundles.remove(&record).expect("it was just found");
             self.deadlines.not_ends(held.end, Due::Expiry(record));
             let here_ms = millis(now.saturating_since(held.since));
-            let since_arrival = dtn_ms.saturating_sub(held.arrival_dtn_ms);
+            let since_arrival = life_ms.saturating_sub(held.arrival_dtn_ms);
             held.age_ms = held.age_ms.saturating_add(since_arrival.saturating_sub(here_ms));
             self.set_end(now, &mut held);
             self.deadlines.ends(held.end, Due::Expiry(record));

@@ -250,7 +250,7 @@ impl Agent {
     pub(super) fn timestamp(&mut self, now: Instant) -> CreationTimestamp {
         let count = self.next_sequence;
         self.next_sequence += 1;
-        match self.clock.dtn_ms(now).filter(|dtn_ms| *dtn_ms > 0) {
+        match self.clock.stamp_ms(now).filter(|dtn_ms| *dtn_ms > 0) {
             Some(dtn_ms) => {
                 CreationTimestamp { time: DtnTime(dtn_ms), sequence: count << 8 | self.boot & 0xff }
             }
@@ -263,7 +263,7 @@ impl Agent {
         let bytes = head.to_bytes();
         let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() + NOTE_BYTES;
         let share = whole.saturating_add(head.payload_bytes());
-        if !self.make_space(now, share, Agent::claim(&head)) {
+        if !self.make_space(now, share, &Agent::own_claim(&head)) {
             return None;
         }
         let record = self.next_record();

@@ -1,149 +1,202 @@
 //! The store's limits, and what goes when they are reached.
 //!
-//! Limits: `limits.store-bytes-max` bytes (heads, payloads and a note for each bundle) and `limits.bundles-max` bundles. The
-//! policy ([`Evict`]) says what happens then:
+//! Limits: `limits.store-bytes-max` bytes (heads, payloads and a note for each bundle) and `limits.bundles-max` bundles;
+//! who may have how much of that stands in [`super::accounts`]. The policy ([`Evict`]) says what happens when there is no
+//! place:
 //!
 //! - `none`: nothing goes. The newcomer is refused: a peer hears it in its protocol's own words, an application as a failed
 //!   send.
-//! - `lowest-priority`: bundles that are less urgent than the newcomer go, the least urgent first and of those the oldest, as
-//!   many as are needed; and none at all where they would not be enough. Each is counted (`deleted_evicted`), told as
-//!   deleted for want of storage, and reported where its sender asked for it.
+//! - `lowest-priority`: bundles that are less urgent than the newcomer go, the least urgent first, of those the ones of
+//!   whoever has most here, and of those the oldest, as many as are needed; and none at all where they would not be
+//!   enough. Each is counted (`deleted_evicted`), told as deleted for want of storage, and reported where its sender asked
+//!   for it.
 //!
 //! What may go is what waits for a link, own sends included: an application that waits for one hears that it failed. What
 //! never goes: what is in custody, what is on its way to a neighbour or has come in part, what is here for an application,
-//! and anything for the sake of an administrative record. A device that is full before the limit is reached refuses the
-//! newcomer under either policy.
+//! what applications here have within their share, for what a neighbour brings, and anything for the sake of an
+//! administrative record. A device that is full before the limit is reached refuses the newcomer under either policy.
 
 use crate::bp::ReasonCode;
-use crate::service::{Priority, RecordId, SendFailure};
+use crate::service::{LinkId, Priority, RecordId, SendFailure};
 use crate::time::Instant;
-use core::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Agent;
+use super::accounts::{Amount, Neighbour, Payer};
 use super::config::Evict;
 use super::head::Head;
-use super::held::Rank;
 use super::routing::is_copy;
 
-/// So many bundles, and so many bytes of the store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Amount {
-    bundles: usize,
-    bytes: u64,
+/// How urgently something wants a place, and who pays for it.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    priority: Priority,
+    payer: Payer,
 }
 
-/// The bundles that may go for something more urgent.
+/// Whose a bundle is: of a neighbour, or of an application here.
+type Owner = Option<Neighbour>;
+
+/// The bundles of one urgency that may go for something more urgent. Empty where the policy lets nothing go.
+#[derive(Debug, Default)]
+struct Class {
+    of: BTreeMap<Owner, BTreeSet<RecordId>>,
+    received: Amount,
+    own: Amount,
+}
+
+/// The bundles that may go for something more urgent, by priority.
 #[derive(Debug, Default)]
 pub(super) struct Evictable {
-    ranks: BTreeSet<Rank>,
-    /// What they amount to, by priority.
-    sums: [Amount; 3],
+    classes: [Class; 3],
     /// The place that is being made: reports about what has gone for it take none of it.
     reserved: Amount,
 }
 
-impl core::ops::Add for Amount {
-    type Output = Amount;
-    fn add(self, other: Amount) -> Amount {
-        Amount { bundles: self.bundles + other.bundles, bytes: self.bytes.saturating_add(other.bytes) }
+impl Class {
+    fn sum(&mut self, owner: Owner) -> &mut Amount {
+        if owner.is_none() { &mut self.own } else { &mut self.received }
+    }
+
+    fn insert(&mut self, owner: Owner, record: RecordId, amount: Amount) {
+        if self.of.entry(owner).or_default().insert(record) {
+            let sum = self.sum(owner);
+            *sum = *sum + amount;
+        }
+    }
+
+    fn remove(&mut self, owner: Owner, record: RecordId, amount: Amount) {
+        let Some(records) = self.of.get_mut(&owner) else { return };
+        if records.remove(&record) {
+            if records.is_empty() {
+                self.of.remove(&owner);
+            }
+            let sum = self.sum(owner);
+            *sum = *sum - amount;
+        }
     }
 }
 
 impl Evictable {
-    fn insert(&mut self, rank: Rank, bytes: u64) {
-        if self.ranks.insert(rank) {
-            let sum = &mut self.sums[rank.0.0 as usize];
-            sum.bundles += 1;
-            sum.bytes += bytes;
-        }
-    }
-
-    fn remove(&mut self, rank: Rank, bytes: u64) {
-        if self.ranks.remove(&rank) {
-            let sum = &mut self.sums[rank.0.0 as usize];
-            sum.bundles -= 1;
-            sum.bytes -= bytes;
-        }
-    }
-
-    /// What is less urgent than this.
-    fn below(&self, priority: Priority) -> Amount {
-        self.sums[..priority as usize].iter().fold(Amount::default(), |all, sum| all + *sum)
-    }
-
-    /// The oldest of the least urgent, if that is less urgent than this.
-    fn first_below(&self, priority: Priority) -> Option<RecordId> {
-        let least = self.ranks.last()?.0;
-        let first = self.ranks.range((least, RecordId(0))..).next();
-        first.filter(|_| least > Reverse(priority)).map(|(_, record)| *record)
+    /// What is less urgent than this: of neighbours, and of applications here.
+    fn below(&self, priority: Priority) -> (Amount, Amount) {
+        let classes = self.classes[..priority as usize].iter();
+        classes
+            .fold(Default::default(), |(received, own), class| (received + class.received, own + class.own))
     }
 }
 
 impl Agent {
     /// Says whether a bundle may go for something more urgent: while it waits, and nothing of it is on its way.
     pub(super) fn note_evictable(&mut self, record: RecordId, waits: bool) {
+        if self.config.evict == Evict::None {
+            return;
+        }
         let Some(held) = self.bundles.get(&record) else { return };
-        let (rank, bytes) = (held.rank(record), held.share);
+        let (owner, amount) = (held.charged_to(), Amount { bundles: 1, bytes: held.share });
+        let class = &mut self.evictable.classes[held.head.priority() as usize];
         if waits && held.flights.is_empty() && !is_copy(record) && held.custody.is_none() {
-            self.evictable.insert(rank, bytes);
+            class.insert(owner, record, amount);
         } else {
-            self.evictable.remove(rank, bytes);
+            class.remove(owner, record, amount);
         }
     }
 
-    /// How urgent something is when it wants the place of others.
-    pub(super) fn claim(head: &Head) -> Priority {
-        if head.is_administrative() { Priority::Bulk } else { head.priority() }
+    /// What wants a place for a bundle that is made here.
+    pub(super) fn own_claim(head: &Head) -> Claim {
+        Claim { priority: urgency(head), payer: Payer::of_own(head) }
+    }
+
+    /// What wants a place for a bundle that comes over a link.
+    pub(super) fn claim_over(&mut self, id: LinkId, head: &Head) -> Claim {
+        let neighbour = self.neighbour_over(id);
+        Claim { priority: urgency(head), payer: Payer::Source(neighbour, head.source().node_id()) }
+    }
+
+    /// What wants more place for a bundle that is arriving.
+    pub(super) fn claim_of(&self, record: RecordId) -> Claim {
+        let held = &self.bundles[&record];
+        let source = held.head.source().node_id();
+        Claim { priority: urgency(&held.head), payer: Payer::Source(held.neighbour, source) }
     }
 
     /// What would have to go for so much more.
-    fn excess(&self, more: Amount) -> Amount {
-        let here = Amount { bundles: self.bundles.len(), bytes: self.bytes_held };
-        let all = here + self.evictable.reserved + more;
+    fn excess(&self, more: Amount, payer: &Payer) -> Amount {
         let limits = &self.config.limits;
-        Amount {
-            bundles: all.bundles.saturating_sub(limits.bundles_max),
-            bytes: all.bytes.saturating_sub(limits.store_bytes_max),
-        }
+        let here = Amount { bundles: self.bundles.len(), bytes: self.bytes_held };
+        let kept = match payer {
+            Payer::Own => Amount::default(),
+            Payer::Record | Payer::Source(..) => self.accounts.unused(limits),
+        };
+        let most = Amount { bundles: limits.bundles_max, bytes: limits.store_bytes_max };
+        here + self.evictable.reserved + more + kept - most
     }
 
-    fn fits(&self, more: Amount, claim: Priority) -> bool {
-        let excess = self.excess(more);
-        let may_go = match self.config.evict {
-            Evict::None => Amount::default(),
-            Evict::LowestPriority => self.evictable.below(claim),
+    fn fits(&self, more: Amount, claim: &Claim) -> bool {
+        let limits = &self.config.limits;
+        let (received, own) = self.evictable.below(claim.priority);
+        let own = match claim.payer {
+            Payer::Own => own,
+            _ => own.at_most(self.accounts.own_beyond(limits)),
         };
-        excess.bundles <= may_go.bundles && excess.bytes <= may_go.bytes
+        let may_go = received + own;
+        self.excess(more, &claim.payer).fits(may_go)
+            && match &claim.payer {
+                Payer::Source(neighbour, source) => {
+                    self.accounts.allows(limits, *neighbour, source, more, may_go)
+                }
+                Payer::Own | Payer::Record => true,
+            }
     }
 
     /// True if one bundle more of so many bytes has a place, or can be given one.
-    pub(super) fn could_fit(&self, bytes: u64, claim: Priority) -> bool {
+    pub(super) fn could_fit(&self, bytes: u64, claim: &Claim) -> bool {
         self.fits(Amount { bundles: 1, bytes }, claim)
     }
 
     /// Makes place for one bundle more of so many bytes, as the policy says; false: there is none, and nothing has gone.
-    pub(super) fn make_space(&mut self, now: Instant, bytes: u64, claim: Priority) -> bool {
+    pub(super) fn make_space(&mut self, now: Instant, bytes: u64, claim: &Claim) -> bool {
         self.make_place(now, Amount { bundles: 1, bytes }, claim)
     }
 
     /// Makes place for so many bytes more of a bundle that has one.
-    pub(super) fn make_bytes(&mut self, now: Instant, bytes: u64, claim: Priority) -> bool {
+    pub(super) fn make_bytes(&mut self, now: Instant, bytes: u64, claim: &Claim) -> bool {
         self.make_place(now, Amount { bundles: 0, bytes }, claim)
     }
 
-    fn make_place(&mut self, now: Instant, more: Amount, claim: Priority) -> bool {
+    fn make_place(&mut self, now: Instant, more: Amount, claim: &Claim) -> bool {
         if !self.fits(more, claim) {
             return false;
         }
         let before = self.evictable.reserved;
         self.evictable.reserved = before + more;
-        while self.excess(Amount::default()) != Amount::default() {
-            let victim = self.evictable.first_below(claim).expect("what may go is enough");
+        let mut excess = self.excess(Amount::default(), &claim.payer);
+        while !excess.is_zero()
+            && let Some(victim) = self.victim(claim, excess)
+        {
             self.counters.deleted_evicted += 1;
             self.delete(now, victim, ReasonCode::DepletedStorage, SendFailure::Full);
+            excess = self.excess(Amount::default(), &claim.payer);
         }
         self.evictable.reserved = before;
-        true
+        excess.is_zero()
     }
+
+    /// Of the least urgent bundles that may go, the oldest of whoever has most of what there is too much of.
+    fn victim(&self, claim: &Claim, excess: Amount) -> Option<RecordId> {
+        let measure = |amount: Amount| if excess.bundles > 0 { amount.bundles as u64 } else { amount.bytes };
+        let own_may_go =
+            claim.payer == Payer::Own || measure(self.accounts.own_beyond(&self.config.limits)) > 0;
+        let may_go = |owner: &Owner| owner.is_some() || own_may_go;
+        self.evictable.classes[..claim.priority as usize].iter().find_map(|class| {
+            let owners = class.of.iter().filter(|(owner, _)| may_go(owner));
+            let (_, records) = owners.max_by_key(|(owner, _)| measure(self.accounts.of(**owner)))?;
+            records.first().copied()
+        })
+    }
+}
+
+/// How urgent something is when it wants the place of others.
+fn urgency(head: &Head) -> Priority {
+    if head.is_administrative() { Priority::Bulk } else { head.priority() }
 }

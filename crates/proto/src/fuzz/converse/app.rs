@@ -76,7 +76,7 @@ impl Party<AppIndication, AppRequest> for User {
             2 => {
                 // The clock of a node may be set to anything, and be lost.
                 self.dtn_ms = self.dtn_ms.max(1 << 39) + script.number() % 100_000;
-                AppRequest::SetClock { dtn_ms: script.chance().then_some(self.dtn_ms) }
+                AppRequest::SetClock { dtn_ms: script.chance().then_some(self.dtn_ms), steady: None }
             }
             3 => {
                 let pattern =

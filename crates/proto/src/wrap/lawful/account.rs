@@ -643,6 +643,7 @@ impl Accounted for App {
             AppRequest::Register { .. }
             | AppRequest::Unregister { .. }
             | AppRequest::SetClock { .. }
+            | AppRequest::TrustClock
             | AppRequest::SetRoute { .. }
             | AppRequest::RemoveRoute { .. }
             | AppRequest::Delete { .. }
@@ -706,6 +707,7 @@ impl Accounted for App {
             AppIndication::Report { .. }
             | AppIndication::Bundle { .. }
             | AppIndication::Refused { .. }
+            | AppIndication::ClockJumped { .. }
             | AppIndication::Link { .. } => {}
         }
         Ok(())

@@ -303,23 +303,6 @@ fn without_clocks_lifetimes_end_by_age() {
 }
 
 #[test]
-fn a_clock_that_jumps_decides_anew() {
-    let mut world = chain(6);
-    world.start_all();
-    world.run_for(Duration::from_secs(1));
-    world.cut(1);
-    world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(6, 100)), lifetime(3600));
-    world.run_for(MINUTE);
-    world.nodes[ORBITER].clock_ms = Some(-5_000_000);
-    world.tell_clock(ORBITER);
-    world.run_for(2 * HOUR);
-    assert_eq!(world.agent(ORBITER).bundles(world.now).count(), 1, "its clock is slow");
-    world.nodes[ORBITER].clock_ms = Some(0);
-    world.tell_clock(ORBITER);
-    assert_eq!(world.agent(ORBITER).counters().deleted_expired, 1);
-}
-
-#[test]
 fn all_four_reports_come_when_asked_for_and_only_then() {
     let mut world = chain_with(7, |config| config.reports = Reports::all());
     world.start_all();

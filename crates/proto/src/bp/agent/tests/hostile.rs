@@ -24,7 +24,12 @@ fn announce(world: &mut World, head: &Head) {
 
 #[test]
 fn an_announced_bundle_takes_no_place_before_its_bytes_come() {
-    let mut world = chain_with(1, |config| config.limits.store_bytes_max = 10_000_000);
+    let mut world = chain_with(1, |config| {
+        config.limits.store_bytes_max = 10_000_000;
+        config.limits.own_share_percent = 0;
+        config.limits.neighbour_share_percent = 100;
+        config.limits.source_share_percent = 100;
+    });
     world.start_all();
     world.run_for(Duration::from_secs(1));
     for sequence in 0..5 {
@@ -49,6 +54,9 @@ fn an_announced_bundle_takes_no_place_before_its_bytes_come() {
 fn an_announced_urgent_bundle_evicts_nothing_before_its_bytes_come() {
     let mut world = chain_with(1, |config| {
         config.limits.store_bytes_max = 10_000_000;
+        config.limits.own_share_percent = 0;
+        config.limits.neighbour_share_percent = 100;
+        config.limits.source_share_percent = 100;
         config.evict = Evict::LowestPriority;
     });
     world.start_all();

@@ -1,6 +1,7 @@
 //! Stories of the agent.
 
 mod chaos;
+mod clocks;
 mod custody;
 mod delivering;
 mod device;

@@ -15,10 +15,20 @@ use crate::service::{
 use crate::time::Duration;
 use bytes::Bytes;
 
+/// Everybody may have all of the store.
+fn share_with_all(config: &mut Config) {
+    config.limits.own_share_percent = 0;
+    config.limits.neighbour_share_percent = 100;
+    config.limits.source_share_percent = 100;
+}
+
 /// A node with these limits, which nobody takes anything from.
 fn lone(configure: impl FnOnce(&mut Config)) -> World {
     let mut world = World::new(1);
-    world.node("moon", configure);
+    world.node("moon", |config| {
+        share_with_all(config);
+        configure(config);
+    });
     world.tell(MOON, AppRequest::Watch { on: true });
     world.start_all();
     world.run_for(Duration::from_secs(1));
@@ -148,6 +158,7 @@ fn an_evicted_bundle_goes_once_and_its_report_evicts_nothing() {
 #[test]
 fn what_is_on_its_way_or_here_for_an_application_stays() {
     let mut world = chain_with(2, |config| {
+        share_with_all(config);
         config.evict = Evict::LowestPriority;
         config.limits.store_bytes_max = 10_000;
     });
@@ -173,6 +184,7 @@ fn what_is_on_its_way_or_here_for_an_application_stays() {
 #[test]
 fn what_rests_after_a_refusal_may_go() {
     let mut world = chain_with(3, |config| {
+        share_with_all(config);
         config.evict = Evict::LowestPriority;
         let small = config.node == "dtn://orbiter/";
         config.limits.store_bytes_max = if small { 3_000 } else { 10_000 };

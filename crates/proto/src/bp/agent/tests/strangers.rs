@@ -1,10 +1,12 @@
 //! A neighbour that nobody asked for: what it sends costs nobody else a bundle that was acknowledged.
 
-use super::forwarding::{EARTH, HOUR, MINUTE, MOON, chain, chain_with, has_arrived, random};
+use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, chain_with, has_arrived, random};
 use super::world::{Payload, World};
-use crate::bp::agent::Why;
-use crate::bp::{Bundle, BundleFlags, CreationTimestamp, DtnTime, Fragment, Head, PrimaryBlock};
-use crate::service::{RefuseReason, SendOptions};
+use crate::bp::agent::{Evict, Reports, Why};
+use crate::bp::{
+    Bundle, BundleFlags, Content, CreationTimestamp, DtnTime, Fragment, Head, PrimaryBlock, QualityOfService,
+};
+use crate::service::{Priority, RefuseReason, SendOptions};
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -130,10 +132,10 @@ fn what_waits_under_a_forged_name_keeps_nobody_out() {
     let mut elsewhere = true_head.clone();
     elsewhere.primary.destination = "dtn://nowhere/in".parse().unwrap();
     for forged in [whole(&elsewhere, &payload), part(&true_head, 0, 4_000, &[0x5a; 350])] {
-        world.inject(super::forwarding::ORBITER, &forged, 500);
+        world.inject(ORBITER, &forged, 500);
         world.run_for(MINUTE);
     }
-    world.inject(super::forwarding::ORBITER, &whole(&true_head, &payload), 500);
+    world.inject(ORBITER, &whole(&true_head, &payload), 500);
     world.run_for(MINUTE);
     assert_eq!(world.refusals(), []);
     world.heal(1);
@@ -170,4 +172,144 @@ fn what_cannot_be_put_together_is_refused_before_it_is_accepted() {
     assert_eq!(world.refusals().len(), 2);
     assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
     assert_eq!(world.agent(EARTH).bundles(world.now).count(), 0, "its parts went with it");
+}
+
+/// Nine hundred places are there for what neighbours bring, and a hundred more for applications here.
+fn small() -> World {
+    ready(chain_with(6, |config| {
+        config.limits.bundles_max = 1_000;
+    }))
+}
+
+/// So many empty bundles for nowhere, for ever, from as many sources.
+fn flood(world: &mut World, first: u64, count: u64, source: impl Fn(u64) -> String, priority: Priority) {
+    for sequence in first..first + count {
+        let mut head = head(world, &source(sequence), "dtn://nowhere/x", sequence);
+        head.primary.lifetime_ms = 1 << 62;
+        head.set(&Content::QualityOfService(QualityOfService::from(priority)));
+        world.inject(ORBITER, &whole(&head, &Bytes::new()), 500);
+    }
+    world.run_for(MINUTE);
+}
+
+fn refused(world: &World) -> u64 {
+    world.agent(ORBITER).counters().refused_no_resources
+}
+
+#[test]
+fn one_stranger_does_not_close_a_node() {
+    let mut world = small();
+    let many = |number: u64| format!("dtn://mallory-{number}/x");
+    flood(&mut world, 0, 1_100, many, Priority::Normal);
+    let has = world.agent(ORBITER).holds().0;
+    assert_eq!(has, 450, "half of what is not kept for applications");
+    for round in 0..2_u64 {
+        // From an application here, and through here from a friend.
+        world.cut(1);
+        for send in 0..50 {
+            let number = 100 * round + send;
+            world.send(
+                ORBITER,
+                number,
+                "dtn://earth/in",
+                Payload::Given(random(number, 50)),
+                SendOptions::default(),
+            );
+            world.send(
+                MOON,
+                number,
+                "dtn://earth/in",
+                Payload::Given(random(number, 50)),
+                SendOptions::default(),
+            );
+        }
+        world.run_for(MINUTE);
+        world.heal(1);
+        world.run_until(HOUR, "the friends' bundles", |world| {
+            has_arrived(world, EARTH, 100 * (round as usize + 1))
+        });
+        assert_eq!(world.agent(ORBITER).counters().sends_failed, 0);
+        // Known again after a restart: it gets no more than it has.
+        world.crash(ORBITER);
+        world.answers.clear();
+        world.start(ORBITER);
+        world.run_for(MINUTE);
+        let before = world.agent(ORBITER).holds().0;
+        flood(&mut world, 2_000 + 1_000 * round, 100, many, Priority::Normal);
+        assert_eq!((refused(&world), world.agent(ORBITER).holds().0), (100, before), "round {round}");
+    }
+    // Longer than this nothing stays that a neighbour brings.
+    world.run_for(Duration::from_secs(60 * 86_400));
+    assert_eq!(world.agent(ORBITER).holds().0, 0);
+}
+
+#[test]
+fn one_source_does_not_use_up_the_share_of_its_neighbour() {
+    let mut world = small();
+    flood(&mut world, 0, 1_000, |_| "dtn://mallory/x".into(), Priority::Normal);
+    let (has, before) = (world.agent(ORBITER).holds().0, refused(&world));
+    assert_eq!(has as u64 + before, 1_000);
+    flood(&mut world, 1_000, 50, |_| "dtn://alice/x".into(), Priority::Normal);
+    assert_eq!(world.agent(ORBITER).holds().0, has + 50);
+    // Under the name of a friend, over this neighbour: the friend's own bundles are not counted with them.
+    flood(&mut world, 2_000, 1_000, |_| "dtn://moon/x".into(), Priority::Normal);
+    for number in 0..20 {
+        let options = SendOptions::default();
+        world.send(MOON, number, "dtn://earth/in", Payload::Given(random(number, 50)), options);
+    }
+    world.run_until(HOUR, "the friend's bundles", |world| has_arrived(world, EARTH, 20));
+}
+
+#[test]
+fn a_stranger_that_asks_for_reports_does_not_use_up_the_share_of_applications() {
+    let mut world = ready(chain_with(7, |config| {
+        config.limits.bundles_max = 1_000;
+        config.reports = Reports { per_minute_max: 100_000, ..Reports::all() };
+    }));
+    for sequence in 0..1_100 {
+        let mut head = head(&world, "dtn://mallory/x", "dtn://nowhere/x", sequence);
+        head.primary.flags |= BundleFlags::REPORT_RECEPTION;
+        head.primary.report_to = "dtn://nowhere/reports".parse().unwrap();
+        world.inject(ORBITER, &whole(&head, &Bytes::new()), 500);
+    }
+    world.run_for(MINUTE);
+    world.cut(1);
+    for number in 0..100 {
+        let options = SendOptions::default();
+        world.send(ORBITER, number, "dtn://earth/in", Payload::Given(random(number, 50)), options);
+    }
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(ORBITER).counters().sends_failed, 0);
+}
+
+#[test]
+fn what_goes_is_of_whoever_has_most() {
+    let mut world = ready(chain_with(8, |config| {
+        config.limits.bundles_max = 1_000;
+        config.limits.neighbour_share_percent = 100;
+        config.limits.source_share_percent = 100;
+        config.evict = Evict::LowestPriority;
+    }));
+    world.cut(1);
+    // A friend's, which are older, and an application's.
+    let bulk = SendOptions { priority: Priority::Bulk, ..SendOptions::default() };
+    for number in 0..50 {
+        world.send(MOON, number, "dtn://earth/in", Payload::Given(random(number, 10)), bulk.clone());
+        world.send(ORBITER, number, "dtn://earth/in", Payload::Given(random(number, 10)), bulk.clone());
+    }
+    world.run_for(MINUTE);
+    flood(&mut world, 0, 1_000, |_| "dtn://mallory/x".into(), Priority::Bulk);
+    let mallory = |world: &World| {
+        let all = world.agent(ORBITER).bundles(world.now);
+        all.filter(|status| status.id.source.to_string() == "dtn://mallory/x").count()
+    };
+    let before = mallory(&world);
+    for number in 1_000..1_300 {
+        let options = SendOptions::default();
+        world.send(ORBITER, number, "dtn://earth/in", Payload::Given(random(number, 10)), options);
+    }
+    world.run_for(MINUTE);
+    let evicted = world.agent(ORBITER).counters().deleted_evicted as usize;
+    assert!(evicted > 50, "{evicted}");
+    assert_eq!(mallory(&world), before - evicted, "all that went was the stranger's");
 }

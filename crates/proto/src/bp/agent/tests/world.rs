@@ -11,7 +11,8 @@ use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{
     AppRequest, BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId, NextHop, Port,
-    RefuseReason, SendId, SendOptions, StorageIndication, StorageRequest, TransferFailure, TransferId,
+    RefuseReason, SendId, SendOptions, Steady, StorageIndication, StorageRequest, TransferFailure,
+    TransferId,
 };
 use crate::time::{Duration, Instant};
 use crate::wrap::Lawful;
@@ -34,6 +35,8 @@ pub(super) struct Node {
     setup: Vec<AppRequest>,
     /// Its clock is so many milliseconds off; none: it has no clock.
     pub(super) clock_ms: Option<i64>,
+    /// And one that never jumps.
+    pub(super) has_steady_clock: bool,
     wake: Option<Instant>,
     pub(super) peak_buffered: usize,
 }
@@ -234,6 +237,7 @@ impl World {
             seed,
             setup,
             clock_ms: Some(0),
+            has_steady_clock: false,
             wake: None,
             peak_buffered: 0,
         });
@@ -304,10 +308,12 @@ impl World {
     /// Tells a node what its clock says.
     pub(super) fn tell_clock(&mut self, node: usize) {
         let here = &self.nodes[node];
+        let steady = Steady { of: 7, ms: self.now.as_nanos() / 1_000_000 };
+        let steady = here.has_steady_clock.then_some(steady);
         let dtn_ms = here.clock_ms.map(|off| {
             (EPOCH_DTN_MS + self.now.as_nanos() / 1_000_000).checked_add_signed(off).expect("a time")
         });
-        self.request(node, AppRequest::SetClock { dtn_ms });
+        self.request(node, AppRequest::SetClock { dtn_ms, steady });
     }
 
     /// Takes a node's power: what is not durable is lost, or not.

@@ -1,0 +1,274 @@
+//! Who has how much of the store.
+//!
+//! ```text
+//!   |<------------------------- limits.bundles-max, store-bytes-max ------------------------->|
+//!   | kept for applications | what other neighbours have |      what one neighbour may have    |
+//!   | here: own-share       |                            | neighbour-share of this, and one    |
+//!   |                       |                            | source over it source-share of that |
+//! ```
+//!
+//! A quota is a share of what the others have left, so it needs no number of neighbours: one alone may have most of the
+//! store, and whoever comes later still finds a place. A source counts by the neighbour that its bundles came over: what
+//! others send under its name takes nothing from it.
+//!
+//! A neighbour is told from others by what it calls itself, in 16 bits that nobody can choose: they stand in the header of
+//! each record, so that a restart knows them. Two neighbours in 65,535 share a quota by chance.
+
+use crate::bp::Eid;
+use crate::rng::Rng;
+use crate::service::LinkId;
+use std::collections::BTreeMap;
+
+use super::Agent;
+use super::config::Limits;
+use super::head::Head;
+use super::held::Held;
+
+/// So many bundles, and so many bytes of the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Amount {
+    pub(super) bundles: usize,
+    pub(super) bytes: u64,
+}
+
+impl core::ops::Add for Amount {
+    type Output = Amount;
+    fn add(self, other: Amount) -> Amount {
+        Amount {
+            bundles: self.bundles.saturating_add(other.bundles),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}
+
+impl core::ops::Sub for Amount {
+    type Output = Amount;
+    /// What is left; nothing, where there is less.
+    fn sub(self, other: Amount) -> Amount {
+        Amount {
+            bundles: self.bundles.saturating_sub(other.bundles),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+}
+
+impl Amount {
+    pub(super) fn fits(self, most: Amount) -> bool {
+        self.bundles <= most.bundles && self.bytes <= most.bytes
+    }
+
+    pub(super) fn at_most(self, most: Amount) -> Amount {
+        Amount { bundles: self.bundles.min(most.bundles), bytes: self.bytes.min(most.bytes) }
+    }
+
+    fn at_least(self, least: Amount) -> Amount {
+        Amount { bundles: self.bundles.max(least.bundles), bytes: self.bytes.max(least.bytes) }
+    }
+
+    /// So many percent of it, rounded up: a small store has a place for somebody, too.
+    fn percent(self, percent: u32) -> Amount {
+        let part = |all: u128| (all * u128::from(percent)).div_ceil(100);
+        Amount { bundles: part(self.bundles as u128) as usize, bytes: part(u128::from(self.bytes)) as u64 }
+    }
+
+    pub(super) fn is_zero(self) -> bool {
+        self == Amount::default()
+    }
+}
+
+/// What stands for a neighbour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Neighbour(pub(super) u16);
+
+impl Neighbour {
+    /// Nobody knows which; this node itself, where it makes records about the bundles of others.
+    pub(super) const UNKNOWN: Neighbour = Neighbour(0);
+
+    /// The one that calls itself so.
+    fn named(secret: u64, name: &str) -> Self {
+        let number = Rng::new(secret).fork(name).below(u64::from(u16::MAX));
+        Neighbour(u16::try_from(number + 1).expect("it is below"))
+    }
+}
+
+/// Who wants a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Payer {
+    /// An application of this node.
+    Own,
+    /// This node, for a record about what others have sent.
+    Record,
+    /// A node whose bundle this neighbour brings.
+    Source(Neighbour, Eid),
+}
+
+impl Payer {
+    /// Who pays for what is made here.
+    pub(super) fn of_own(head: &Head) -> Self {
+        if head.is_administrative() { Payer::Record } else { Payer::Own }
+    }
+}
+
+impl Held {
+    /// The neighbour whose quota it counts against; none: it is of an application here.
+    pub(super) fn charged_to(&self) -> Option<Neighbour> {
+        match self.own {
+            true if !self.head.is_administrative() => None,
+            true => Some(Neighbour::UNKNOWN),
+            false => Some(self.neighbour),
+        }
+    }
+}
+
+/// What everybody has.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    own: Amount,
+    received: Amount,
+    neighbours: BTreeMap<Neighbour, Amount>,
+    sources: BTreeMap<(Neighbour, Eid), Amount>,
+}
+
+impl Accounts {
+    /// A bundle is here from now on.
+    pub(super) fn enter(&mut self, held: &Held) {
+        let more = Amount { bundles: 1, bytes: held.share };
+        self.change(held, |amount| *amount = *amount + more);
+    }
+
+    /// It is here no longer.
+    pub(super) fn leave(&mut self, held: &Held) {
+        let less = Amount { bundles: 1, bytes: held.share };
+        self.change(held, |amount| *amount = *amount - less);
+    }
+
+    /// It takes so many bytes now, and took its share before.
+    pub(super) fn resize(&mut self, held: &Held, bytes: u64) {
+        self.change(held, |amount| amount.bytes = amount.bytes - held.share + bytes);
+    }
+
+    fn change(&mut self, held: &Held, change: impl Fn(&mut Amount)) {
+        let Some(neighbour) = held.charged_to() else { return change(&mut self.own) };
+        change(&mut self.received);
+        let of = self.neighbours.entry(neighbour).or_default();
+        change(of);
+        if of.is_zero() {
+            self.neighbours.remove(&neighbour);
+        }
+        let key = (neighbour, held.head.source().node_id());
+        match self.sources.get_mut(&key) {
+            Some(of) => {
+                change(of);
+                if of.is_zero() {
+                    self.sources.remove(&key);
+                }
+            }
+            None => {
+                let mut of = Amount::default();
+                change(&mut of);
+                self.sources.insert((neighbour, key.1.detached()), of);
+            }
+        }
+    }
+
+    /// What somebody has.
+    pub(super) fn of(&self, neighbour: Option<Neighbour>) -> Amount {
+        match neighbour {
+            None => self.own,
+            Some(neighbour) => self.neighbours.get(&neighbour).copied().unwrap_or_default(),
+        }
+    }
+
+    /// What is kept for applications here.
+    fn kept(limits: &Limits) -> Amount {
+        whole(limits).percent(limits.own_share_percent)
+    }
+
+    /// What is kept for applications here and not in use.
+    pub(super) fn unused(&self, limits: &Limits) -> Amount {
+        Accounts::kept(limits) - self.own
+    }
+
+    /// What applications here have beyond what is kept for them.
+    pub(super) fn own_beyond(&self, limits: &Limits) -> Amount {
+        self.own - Accounts::kept(limits)
+    }
+
+    /// True if a neighbour may have so much more, where so much of what is here may go for it.
+    pub(super) fn allows(
+        &self,
+        limits: &Limits,
+        neighbour: Neighbour,
+        source: &Eid,
+        more: Amount,
+        may_go: Amount,
+    ) -> bool {
+        let has = self.of(Some(neighbour));
+        let kept = Accounts::kept(limits);
+        let place = whole(limits) - kept.at_least(self.own);
+        let left = (place - (self.received - has) + may_go).at_most(whole(limits) - kept);
+        let quota = left.percent(limits.neighbour_share_percent);
+        if !(has + more).fits(quota) {
+            return false;
+        }
+        let of_source = self.sources.get(&(neighbour, source.clone())).copied().unwrap_or_default();
+        let left = quota - (has - of_source);
+        (of_source + more).fits(left.percent(limits.source_share_percent))
+    }
+}
+
+fn whole(limits: &Limits) -> Amount {
+    Amount { bundles: limits.bundles_max, bytes: limits.store_bytes_max }
+}
+
+impl Agent {
+    /// What stands for the neighbour at the other end of a link: callers without a name are one.
+    pub(super) fn neighbour_over(&mut self, id: LinkId) -> Neighbour {
+        let secret = self.secret;
+        let Some(link) = self.links.get_mut(id) else { return Neighbour::UNKNOWN };
+        if let Some(known) = link.neighbour {
+            return known;
+        }
+        let name = match &link.peer() {
+            Some(peer) => peer.to_string(),
+            None if id.is_incoming() => "a caller".to_owned(),
+            None => format!("link {}", id.0),
+        };
+        *link.neighbour.insert(Neighbour::named(secret, &name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_newcomer_finds_a_place() {
+        let limits = Limits { bundles_max: 10_000, ..Limits::default() };
+        let mut accounts = Accounts::default();
+        let one = Amount { bundles: 1, bytes: 100 };
+        for number in 1..=8 {
+            let (neighbour, source) = (Neighbour(number), Eid::ipn(number.into(), 1));
+            let mut count = 0;
+            while accounts.allows(&limits, neighbour, &source, one, Amount::default()) {
+                count += 1;
+                accounts.received = accounts.received + one;
+                let of = accounts.neighbours.entry(neighbour).or_default();
+                *of = *of + one;
+                let of = accounts.sources.entry((neighbour, source.clone())).or_default();
+                *of = *of + one;
+            }
+            assert!(count > 0, "number {number} has no place");
+        }
+        let kept = limits.bundles_max - accounts.received.bundles;
+        assert!(kept > limits.bundles_max / 10, "{kept} are left for applications here");
+    }
+
+    #[test]
+    fn names_and_secrets_tell_neighbours_apart() {
+        let name = |secret, name| Neighbour::named(secret, name);
+        assert_eq!(name(1, "dtn://a/"), name(1, "dtn://a/"));
+        assert_ne!(name(1, "dtn://a/"), name(1, "dtn://b/"));
+        assert_ne!(name(1, "dtn://a/"), name(2, "dtn://a/"));
+    }
+}

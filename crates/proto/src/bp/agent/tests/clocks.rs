@@ -1,0 +1,150 @@
+//! Clocks that jump: lifetimes go by the time that has passed, until the operator says that the clock is right.
+
+use super::super::Counters;
+use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, has_arrived, random};
+use super::world::{Payload, World};
+use crate::service::{AppIndication, AppRequest, SendOptions};
+use crate::time::Duration;
+
+const TWO_DAYS_MS: i64 = 2 * 86_400_000;
+
+/// A bundle for earth waits at the orbiter, and would for an hour.
+fn waiting(seed: u64) -> World {
+    waiting_in(chain(seed), seed)
+}
+
+fn waiting_in(mut world: World, seed: u64) -> World {
+    world.start_all();
+    world.run_for(Duration::from_secs(1));
+    world.cut(1);
+    let options = SendOptions { lifetime: Duration::from_secs(3600), ..SendOptions::default() };
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(seed, 100)), options);
+    world.run_for(MINUTE);
+    assert_eq!(held(&world), 1);
+    world
+}
+
+fn held(world: &World) -> usize {
+    world.agent(ORBITER).bundles(world.now).count()
+}
+
+fn expired(world: &World) -> u64 {
+    let Counters { deleted_expired, .. } = *world.agent(ORBITER).counters();
+    deleted_expired
+}
+
+fn turn_clock(world: &mut World, off_ms: i64) {
+    world.nodes[ORBITER].clock_ms = Some(off_ms);
+    world.tell_clock(ORBITER);
+}
+
+fn restart(world: &mut World) {
+    world.crash(ORBITER);
+    world.start(ORBITER);
+    world.run_for(Duration::from_secs(1));
+}
+
+fn jumps(world: &World) -> Vec<i64> {
+    let jump = |said: &AppIndication| match said {
+        AppIndication::ClockJumped { by_ms } => Some(*by_ms),
+        _ => None,
+    };
+    world.nodes[ORBITER].user.log.iter().filter_map(jump).collect()
+}
+
+#[test]
+fn a_clock_two_days_ahead_deletes_nothing() {
+    for restarts in [0, 1, 3] {
+        let mut world = waiting(1);
+        turn_clock(&mut world, TWO_DAYS_MS);
+        assert_eq!(jumps(&world), [TWO_DAYS_MS]);
+        assert_eq!(world.agent(ORBITER).clock_ahead_ms(), TWO_DAYS_MS);
+        for _ in 0..restarts {
+            world.run_for(10 * MINUTE);
+            restart(&mut world);
+            assert_eq!(world.agent(ORBITER).clock_ahead_ms(), TWO_DAYS_MS);
+        }
+        world.run_for(10 * MINUTE);
+        assert_eq!((held(&world), expired(&world)), (1, 0), "{restarts} restarts");
+        // Its hour is its hour.
+        world.run_for((50 - 10 * restarts) * MINUTE);
+        assert_eq!((held(&world), expired(&world)), (0, 1), "{restarts} restarts");
+    }
+}
+
+#[test]
+fn a_clock_that_goes_back_keeps_nothing_longer() {
+    for restarted in [false, true] {
+        let mut world = waiting(2);
+        turn_clock(&mut world, -TWO_DAYS_MS);
+        if restarted {
+            restart(&mut world);
+        }
+        world.run_for(30 * MINUTE);
+        assert_eq!(held(&world), 1);
+        world.run_for(30 * MINUTE);
+        assert_eq!((held(&world), expired(&world)), (0, 1), "restarted: {restarted}");
+    }
+}
+
+#[test]
+fn the_operator_says_that_the_clock_is_right() {
+    let mut world = waiting(3);
+    turn_clock(&mut world, TWO_DAYS_MS);
+    world.run_for(MINUTE);
+    assert_eq!(held(&world), 1);
+    world.request(ORBITER, AppRequest::TrustClock);
+    world.run_for(Duration::from_secs(1));
+    assert_eq!((held(&world), world.agent(ORBITER).clock_ahead_ms()), (0, 0));
+    // That is remembered, too.
+    restart(&mut world);
+    assert_eq!(world.agent(ORBITER).clock_ahead_ms(), 0);
+}
+
+#[test]
+fn a_clock_that_is_back_is_right_again() {
+    let mut world = waiting(4);
+    turn_clock(&mut world, TWO_DAYS_MS);
+    turn_clock(&mut world, 300);
+    assert_eq!(world.agent(ORBITER).clock_ahead_ms(), 0);
+    assert_eq!(jumps(&world).len(), 2);
+    // Small steps are no jumps.
+    for step in 1..=10 {
+        turn_clock(&mut world, 50_000 * step);
+    }
+    assert_eq!((jumps(&world).len(), world.agent(ORBITER).clock_ahead_ms()), (2, 0));
+    world.heal(1);
+    world.run_until(MINUTE, "delivery", |world| has_arrived(world, EARTH, 1));
+}
+
+#[test]
+fn what_comes_and_what_is_made_after_a_jump_goes_its_way() {
+    for off_ms in [TWO_DAYS_MS, -TWO_DAYS_MS] {
+        let mut world = waiting(5);
+        turn_clock(&mut world, off_ms);
+        let options = SendOptions { lifetime: Duration::from_secs(600), ..SendOptions::default() };
+        world.send(MOON, 2, "dtn://earth/in", Payload::Given(random(6, 100)), options.clone());
+        world.send(ORBITER, 3, "dtn://earth/in", Payload::Given(random(7, 100)), options);
+        world.run_for(5 * MINUTE);
+        assert_eq!(held(&world), 3, "off by {off_ms}");
+        world.heal(1);
+        world.run_until(MINUTE, "delivery", |world| has_arrived(world, EARTH, 3));
+    }
+}
+
+/// A jump while the node does not run shows by a clock that goes on.
+#[test]
+fn a_jump_between_two_starts_shows() {
+    let mut world = chain(6);
+    world.nodes[ORBITER].has_steady_clock = true;
+    let mut world = waiting_in(world, 6);
+    world.crash(ORBITER);
+    world.run_for(10 * MINUTE);
+    world.nodes[ORBITER].clock_ms = Some(TWO_DAYS_MS);
+    world.start(ORBITER);
+    world.run_for(MINUTE);
+    assert_eq!(held(&world), 1);
+    assert!(world.agent(ORBITER).clock_ahead_ms().abs_diff(TWO_DAYS_MS) < 1000);
+    world.run_for(HOUR);
+    assert_eq!(held(&world), 0);
+}
