@@ -466,11 +466,12 @@ fn long_heads_fill_no_memory() {
     let mut peer = Peer::up_4(bob.address, "dtn://eve/").unwrap();
     peer.deafen();
     for id in 0..FLOOD {
-        let name = format!("dtn://nowhere/{}", "x".repeat(15_000));
-        let head = head("dtn://eve/", &name, id, 0);
+        let name = format!("dtn://nowhere/{}", "x".repeat(1_000));
+        let mut head = head("dtn://eve/", &name, id, 0);
+        head.primary.report_to = head.primary.destination.clone();
         peer.say(&transfer(id, &Bundle::new(head, Bytes::new()).to_bytes())).unwrap();
     }
-    bob.wait_count("/counters/refused_no_resources", FLOOD - 1_500);
+    bob.wait_count("/counters/refused_no_resources", FLOOD - 5_000);
     holds(&mut bob);
     bob.restart();
     bob.wait_count("/bundles", FLOOD);

@@ -183,6 +183,7 @@ impl Engine for FilesOverBundles {
             }
             AppIndication::Accepted { .. }
             | AppIndication::Progress { .. }
+            | AppIndication::ClockJumped { .. }
             | AppIndication::Bundle { .. }
             | AppIndication::Refused { .. }
             | AppIndication::Report { .. } => {}

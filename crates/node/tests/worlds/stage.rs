@@ -245,6 +245,7 @@ impl Users {
             AppIndication::Report { .. }
             | AppIndication::Bundle { .. }
             | AppIndication::Refused { .. }
+            | AppIndication::ClockJumped { .. }
             | AppIndication::Link { .. } => {}
         }
     }

@@ -9,7 +9,8 @@ use crate::bp::{
 use crate::engine::{Engine, Indication, Request};
 use crate::rng::Rng;
 use crate::service::{
-    App, AppIndication, AppRequest, Both, Bundles, BundlesIndication, LinkId, Many, Port, Storage, TransferId,
+    App, AppIndication, AppRequest, Both, Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Port,
+    Storage, TransferId,
 };
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -160,6 +161,16 @@ impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
     }
 }
 
+/// True if this is said of that transfer.
+fn is_of(said: &BundlesIndication, of: TransferId) -> bool {
+    match said {
+        BundlesIndication::Begin { transfer, .. }
+        | BundlesIndication::Piece { transfer, .. }
+        | BundlesIndication::Lost { transfer } => *transfer == of,
+        _ => false,
+    }
+}
+
 impl<A: Engine<Above = App, Below = Below>> Engine for Besieged<A> {
     type Above = App;
     type Below = Below;
@@ -191,9 +202,12 @@ impl<A: Engine<Above = App, Below = Below>> Engine for Besieged<A> {
     fn poll_request(&mut self, now: Instant) -> Option<Request<Below>> {
         loop {
             match self.agent.poll_request(now)? {
-                // It listens to nobody; what rises meanwhile goes first.
-                Port::Second((LINK, _)) => {
-                    self.up.extend(core::iter::from_fn(|| self.agent.poll_indication()))
+                // It stops where it is refused, and listens to nothing else; what rises meanwhile goes first.
+                Port::Second((LINK, said)) => {
+                    if let BundlesRequest::Refuse { transfer, .. } = said {
+                        self.says.retain(|other| !is_of(other, transfer));
+                    }
+                    self.up.extend(core::iter::from_fn(|| self.agent.poll_indication()));
                 }
                 request => return Some(request),
             }

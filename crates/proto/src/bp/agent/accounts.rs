@@ -24,11 +24,12 @@ use super::config::Limits;
 use super::head::Head;
 use super::held::Held;
 
-/// So many bundles, and so many bytes of the store.
+/// So many bundles, so many bytes of the store, and so many of memory for heads beyond what is usual.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amount {
     pub(super) bundles: usize,
     pub(super) bytes: u64,
+    pub(super) memory: u64,
 }
 
 impl core::ops::Add for Amount {
@@ -37,6 +38,7 @@ impl core::ops::Add for Amount {
         Amount {
             bundles: self.bundles.saturating_add(other.bundles),
             bytes: self.bytes.saturating_add(other.bytes),
+            memory: self.memory.saturating_add(other.memory),
         }
     }
 }
@@ -48,27 +50,49 @@ impl core::ops::Sub for Amount {
         Amount {
             bundles: self.bundles.saturating_sub(other.bundles),
             bytes: self.bytes.saturating_sub(other.bytes),
+            memory: self.memory.saturating_sub(other.memory),
         }
     }
 }
 
 impl Amount {
     pub(super) fn fits(self, most: Amount) -> bool {
-        self.bundles <= most.bundles && self.bytes <= most.bytes
+        self.bundles <= most.bundles && self.bytes <= most.bytes && self.memory <= most.memory
+    }
+
+    /// Of this what grows by `more`: what is too much already, after a start with smaller limits, keeps nothing else out.
+    pub(super) fn where_grown(self, more: Amount) -> Amount {
+        Amount {
+            bundles: if more.bundles > 0 { self.bundles } else { 0 },
+            bytes: if more.bytes > 0 { self.bytes } else { 0 },
+            memory: if more.memory > 0 { self.memory } else { 0 },
+        }
     }
 
     pub(super) fn at_most(self, most: Amount) -> Amount {
-        Amount { bundles: self.bundles.min(most.bundles), bytes: self.bytes.min(most.bytes) }
+        Amount {
+            bundles: self.bundles.min(most.bundles),
+            bytes: self.bytes.min(most.bytes),
+            memory: self.memory.min(most.memory),
+        }
     }
 
     fn at_least(self, least: Amount) -> Amount {
-        Amount { bundles: self.bundles.max(least.bundles), bytes: self.bytes.max(least.bytes) }
+        Amount {
+            bundles: self.bundles.max(least.bundles),
+            bytes: self.bytes.max(least.bytes),
+            memory: self.memory.max(least.memory),
+        }
     }
 
     /// So many percent of it, rounded up: a small store has a place for somebody, too.
     fn percent(self, percent: u32) -> Amount {
         let part = |all: u128| (all * u128::from(percent)).div_ceil(100);
-        Amount { bundles: part(self.bundles as u128) as usize, bytes: part(u128::from(self.bytes)) as u64 }
+        Amount {
+            bundles: part(self.bundles as u128) as usize,
+            bytes: part(u128::from(self.bytes)) as u64,
+            memory: part(u128::from(self.memory)) as u64,
+        }
     }
 
     pub(super) fn is_zero(self) -> bool {
@@ -110,6 +134,11 @@ impl Payer {
 }
 
 impl Held {
+    /// What it takes.
+    pub(super) fn amount(&self) -> Amount {
+        Amount { bundles: 1, bytes: self.share, memory: self.extra_bytes.into() }
+    }
+
     /// The neighbour whose quota it counts against; none: it is of an application here.
     pub(super) fn charged_to(&self) -> Option<Neighbour> {
         match self.own {
@@ -132,13 +161,13 @@ pub(super) struct Accounts {
 impl Accounts {
     /// A bundle is here from now on.
     pub(super) fn enter(&mut self, held: &Held) {
-        let more = Amount { bundles: 1, bytes: held.share };
+        let more = held.amount();
         self.change(held, |amount| *amount = *amount + more);
     }
 
     /// It is here no longer.
     pub(super) fn leave(&mut self, held: &Held) {
-        let less = Amount { bundles: 1, bytes: held.share };
+        let less = held.amount();
         self.change(held, |amount| *amount = *amount - less);
     }
 
@@ -179,6 +208,11 @@ impl Accounts {
         }
     }
 
+    /// What all heads take in memory beyond what is usual, bytes.
+    pub(super) fn memory(&self) -> u64 {
+        self.own.memory + self.received.memory
+    }
+
     /// What is kept for applications here.
     fn kept(limits: &Limits) -> Amount {
         whole(limits).percent(limits.own_share_percent)
@@ -194,31 +228,32 @@ impl Accounts {
         self.own - Accounts::kept(limits)
     }
 
-    /// True if a neighbour may have so much more, where so much of what is here may go for it.
+    /// True if a neighbour may have so much more, where so much of what is here may go for it, and so much of its own.
     pub(super) fn allows(
         &self,
         limits: &Limits,
         neighbour: Neighbour,
         source: &Eid,
         more: Amount,
-        may_go: Amount,
+        [may_go, of_its_own]: [Amount; 2],
     ) -> bool {
         let has = self.of(Some(neighbour));
         let kept = Accounts::kept(limits);
         let place = whole(limits) - kept.at_least(self.own);
         let left = (place - (self.received - has) + may_go).at_most(whole(limits) - kept);
         let quota = left.percent(limits.neighbour_share_percent);
-        if !(has + more).fits(quota) {
+        if !(has - of_its_own + more).where_grown(more).fits(quota) {
             return false;
         }
         let of_source = self.sources.get(&(neighbour, source.clone())).copied().unwrap_or_default();
         let left = quota - (has - of_source);
-        (of_source + more).fits(left.percent(limits.source_share_percent))
+        (of_source - of_its_own + more).where_grown(more).fits(left.percent(limits.source_share_percent))
     }
 }
 
-fn whole(limits: &Limits) -> Amount {
-    Amount { bundles: limits.bundles_max, bytes: limits.store_bytes_max }
+/// What there is for everybody together.
+pub(super) fn whole(limits: &Limits) -> Amount {
+    Amount { bundles: limits.bundles_max, bytes: limits.store_bytes_max, memory: limits.heads_bytes_max }
 }
 
 impl Agent {
@@ -246,11 +281,11 @@ mod tests {
     fn every_newcomer_finds_a_place() {
         let limits = Limits { bundles_max: 10_000, ..Limits::default() };
         let mut accounts = Accounts::default();
-        let one = Amount { bundles: 1, bytes: 100 };
+        let one = Amount { bundles: 1, bytes: 100, memory: 10 };
         for number in 1..=8 {
             let (neighbour, source) = (Neighbour(number), Eid::ipn(number.into(), 1));
             let mut count = 0;
-            while accounts.allows(&limits, neighbour, &source, one, Amount::default()) {
+            while accounts.allows(&limits, neighbour, &source, one, Default::default()) {
                 count += 1;
                 accounts.received = accounts.received + one;
                 let of = accounts.neighbours.entry(neighbour).or_default();

@@ -158,6 +158,7 @@ impl Limits {
             128..=1 << 30,
             "a bundle's head has some 60 to 200 bytes",
         )?;
+        at_least("heads-bytes-max", self.heads_bytes_max, 65_536, "a long name could not be kept")?;
         at_least("buffer-bytes-max", self.buffer_bytes_max, 1, "no application could ever send a byte")?;
         at_least("incoming-max", self.incoming_max, 1, "no bundle could ever come")?;
         at_least("links-max", self.links_max, 1, "there could be no link")?;
@@ -210,6 +211,9 @@ pub struct Limits {
     pub bundle_bytes_max: u64,
     /// Bytes of one bundle before its payload. Default 16,384.
     pub head_bytes_max: usize,
+    /// Bytes of memory for what is kept of all heads beyond 256 bytes each: long names; blocks that nobody here reads stay on
+    /// the disk. Default 16 MiB.
+    pub heads_bytes_max: u64,
     /// Bytes of applications' sends, and of what arrives before the storage has been read, that wait in memory for
     /// the storage. Default 1 MiB.
     pub buffer_bytes_max: u64,
@@ -247,6 +251,7 @@ impl Default for Limits {
             source_share_percent: 75,
             bundle_bytes_max: 1 << 40,
             head_bytes_max: 16_384,
+            heads_bytes_max: 16 << 20,
             buffer_bytes_max: 1 << 20,
             sends_max: 1024,
             incoming_max: 16_384,

@@ -440,8 +440,7 @@ impl Agent {
 
     /// The administrative element reads a record (RFC 9171 6.1, RFC 9713 2).
     fn administer(&mut self, now: Instant, payload: &Bytes, key: &LocalKey) {
-        let key = &key.adu;
-        match decode_record(key.version, payload) {
+        match decode_record(key.adu.version, payload) {
             Ok(Record::V7(AdminRecord::StatusReport(report))) => self.say_report(&report, key),
             Ok(Record::V6(v6::AdminRecord::StatusReport(report))) => self.say_report_v6(&report, key),
             Ok(Record::V6(v6::AdminRecord::CustodySignal(signal))) => self.heed_signal(now, &signal),

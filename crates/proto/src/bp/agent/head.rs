@@ -380,7 +380,7 @@ impl Head {
 }
 
 /// True for block types that this agent processes.
-fn is_supported(block_type: BlockType) -> bool {
+pub(super) fn is_supported(block_type: BlockType) -> bool {
     !matches!(block_type, BlockType::Unknown(_) | BlockType::BlockIntegrity | BlockType::BlockConfidentiality)
 }
 

@@ -63,6 +63,10 @@ pub(super) struct Held {
     pub(super) appended: u64,
     /// Bytes that are durable.
     pub(super) stored: u64,
+    /// Some of the head is on the disk only.
+    pub(super) parked: bool,
+    /// What the head takes in memory beyond what is usual, bytes.
+    pub(super) extra_bytes: u32,
     /// Bytes counted against the quota.
     pub(super) share: u64,
     /// Its age was `age_ms` at this time.

@@ -190,7 +190,7 @@ impl Agent {
         }
         let whole = announced.unwrap_or(known);
         let age_ms = self.age_ms_over(id, &head).unwrap_or(0);
-        if let Err(reason) = self.judge(now, id, &head, age_ms, whole) {
+        if let Err(reason) = self.judge(now, id, &head, (length as u64, whole), age_ms) {
             return self.refuse(id, transfer, reason);
         }
         self.report_unsupported(now, &head);
@@ -223,6 +223,20 @@ impl Agent {
         HEADER_BYTES + whole.min(ahead) + NOTE_BYTES
     }
 
+    /// The head of an arriving bundle takes so much memory beyond what is usual; false: there is no place for it.
+    fn grow_head(&mut self, now: Instant, record: RecordId, extra_bytes: u32) -> bool {
+        let claim = self.claim_of(record);
+        let more = extra_bytes.saturating_sub(self.bundles[&record].extra_bytes).into();
+        if !self.make_memory(now, more, &claim) {
+            return false;
+        }
+        let held = self.bundles.get_mut(&record).expect("what arrives is held");
+        self.accounts.leave(held);
+        held.extra_bytes = extra_bytes;
+        self.accounts.enter(held);
+        true
+    }
+
     /// An arriving bundle takes so many bytes of the store now.
     fn resize(&mut self, record: RecordId, share: u64) {
         let held = self.bundles.get_mut(&record).expect("what arrives is held");
@@ -253,8 +267,8 @@ impl Agent {
         now: Instant,
         id: LinkId,
         head: &Head,
+        (head_bytes, whole): (u64, u64),
         age_ms: u64,
-        whole: u64,
     ) -> Result<(), RefuseReason> {
         if whole > self.config.limits.bundle_bytes_max {
             return Err(RefuseReason::NotAcceptable);
@@ -288,7 +302,7 @@ impl Agent {
         self.judge_local(head)?;
         let all = HEADER_BYTES + whole + NOTE_BYTES;
         // What can have no place in the end need not begin to come.
-        let claim = self.claim_over(id, head);
+        let claim = self.claim_over(id, head, head_bytes);
         if !self.could_fit(all, &claim) || !self.make_space(now, self.share_ahead(whole, 0), &claim) {
             return Err(RefuseReason::NoResources);
         }
@@ -420,7 +434,13 @@ impl Agent {
                 return Err(RefuseReason::NotAcceptable);
             }
             head.discard_unsupported();
-            self.bundles.get_mut(&self.record_of(id, transfer)).expect("what arrives is held").head = head;
+            let record = self.record_of(id, transfer);
+            let held = self.bundles.get_mut(&record).expect("what arrives is held");
+            let extra_bytes = head.extra_bytes(held.head_bytes + held.tail_bytes);
+            held.head = head;
+            if !self.grow_head(now, record, extra_bytes) {
+                return Err(RefuseReason::NoResources);
+            }
         }
         Ok(true)
     }
@@ -661,6 +681,8 @@ impl Agent {
             own,
             closed: false,
             broken: false,
+            parked: false,
+            extra_bytes: 0,
             nonce: header.nonce,
             neighbour: header.neighbour,
             appended: 0,
@@ -686,6 +708,7 @@ impl Agent {
             custody: None,
             copy_of: None,
         };
+        held.park();
         held.renew();
         self.set_end(now, &mut held);
         held

@@ -63,6 +63,7 @@ mod links;
 mod manners;
 mod outgoing;
 mod overlap;
+mod parked;
 mod ranges;
 mod reassembly;
 mod record;
@@ -476,6 +477,7 @@ impl Agent {
             StorageIndication::Stored { record, up_to } => self.stored(now, record, up_to),
             StorageIndication::Data { record, offset, data } => match self.store.answered(record) {
                 Some(Purpose::Flight(link, transfer)) => self.flight_data(now, link, transfer, offset, data),
+                Some(Purpose::Head(link, transfer)) => self.parked_read(now, link, transfer, &data),
                 Some(Purpose::Delivery(delivery)) => {
                     if let Some(key) = self.deliveries.get(&delivery).cloned() {
                         self.local_data(now, key, record, data);
@@ -562,7 +564,7 @@ impl Agent {
                 }
             }
             Purpose::Admin(key) => self.local_failed(now, key, record, failure),
-            Purpose::Flight(link, transfer) => {
+            Purpose::Flight(link, transfer) | Purpose::Head(link, transfer) => {
                 self.flight_read_failed(now, link, transfer);
                 if lost {
                     self.storage_lost(now, record);

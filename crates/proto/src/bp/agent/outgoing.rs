@@ -60,11 +60,19 @@ pub(super) struct Flight {
     pub(super) acked: u64,
     /// Bytes that were handed down, head and tail among them.
     handed: u64,
+    /// The head is being read.
+    pub(super) waits_for_head: bool,
+    /// It was read.
+    pub(super) whole_head: Option<Box<Head>>,
     /// Given up: its terminal indication is owed, and its bundle no longer ours.
     cancelled: bool,
 }
 
 impl Flight {
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
     /// All that it carries has been read.
     fn is_read(&self) -> bool {
         self.read_at == self.to && self.pending == 0
@@ -270,7 +278,8 @@ impl Agent {
         };
         held.flights.push((id, transfer));
         let priority = held.head.priority();
-        let mut head = part_of(held, from, to);
+        let mut head = part_of(&held.head, from, to);
+        let waits_for_head = self.read_parked(id, transfer, record);
         self.adapt(id, &mut head);
         let mut flight = Flight {
             record,
@@ -285,6 +294,8 @@ impl Agent {
             head_bytes: 0,
             acked: 0,
             handed: 0,
+            waits_for_head,
+            whole_head: None,
             cancelled: false,
         };
         if from == to {
@@ -306,7 +317,7 @@ impl Agent {
         let flight = &link.flights[&transfer];
         let overtakes = link.interleave
             && link.filling.iter().all(|other| link.flights[other].priority < flight.priority);
-        let begun = flight.has_piece() || flight.is_read();
+        let begun = (flight.has_piece() || flight.is_read()) && !flight.waits_for_head;
         if link.room == 0 || !begun || !(link.filling.is_empty() || overtakes) {
             return false;
         }
@@ -318,8 +329,10 @@ impl Agent {
             self.unstage(now, id);
             return true;
         }
+        let link = self.links.get_mut(id).expect("the link is usable");
+        let whole = link.flights.get_mut(&transfer).and_then(|flight| flight.whole_head.take());
         let held = self.bundles.get(&record).expect("staged bundles are held");
-        let mut head = part_of(held, from, to);
+        let mut head = part_of(whole.as_deref().unwrap_or(&held.head), from, to);
         self.address(now, held, &mut head);
         let is_part = head.fragment().is_some() && held.head.fragment() != head.fragment();
         self.counters.adapted += u64::from(self.adapt(id, &mut head));
@@ -662,8 +675,8 @@ enum Fit {
 }
 
 /// The head for a range of a bundle's payload.
-fn part_of(held: &Held, from: u64, to: u64) -> Head {
-    if from == 0 && to == held.payload_bytes() { held.head.clone() } else { held.head.part(from, to - from) }
+fn part_of(head: &Head, from: u64, to: u64) -> Head {
+    if from == 0 && to == head.payload_bytes() { head.clone() } else { head.part(from, to - from) }
 }
 
 impl Flight {

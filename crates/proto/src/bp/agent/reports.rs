@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::Agent;
 use super::clock::millis;
-use super::delivery::AduKey;
+use super::delivery::LocalKey;
 use super::head::Head;
 
 /// Sources whose reports are counted apart; with more the one that asked longest ago is forgotten.
@@ -268,7 +268,7 @@ impl Agent {
     }
 
     /// The same for version 6.
-    pub(super) fn say_report_v6(&mut self, report: &v6::StatusReport, key: &AduKey) {
+    pub(super) fn say_report_v6(&mut self, report: &v6::StatusReport, key: &LocalKey) {
         let over = self.came_over(key);
         let said = [
             (ReportedStatus::Received, report.received),
@@ -283,14 +283,14 @@ impl Agent {
                 created: (report.subject.created_s.saturating_mul(1000), report.subject.sequence),
                 status,
                 reason: report.reason.number(),
-                reporter: key.source.to_string(),
+                reporter: key.adu.source.to_string(),
                 over,
             });
         }
     }
 
     /// Tells the application what a report says about a bundle of its own.
-    pub(super) fn say_report(&mut self, report: &StatusReport, key: &AduKey) {
+    pub(super) fn say_report(&mut self, report: &StatusReport, key: &LocalKey) {
         let over = self.came_over(key);
         let said = [
             (ReportedStatus::Received, report.received),
@@ -304,7 +304,7 @@ impl Agent {
                 created: (report.timestamp.time.0, report.timestamp.sequence),
                 status,
                 reason: report.reason.number(),
-                reporter: key.source.to_string(),
+                reporter: key.adu.source.to_string(),
                 over,
             });
         }
@@ -312,7 +312,7 @@ impl Agent {
 
     /// The link over which all of a payload came that is here; `None` where it was made here, came before the last start, or
     /// over several links.
-    fn came_over(&self, key: &AduKey) -> Option<LinkId> {
+    fn came_over(&self, key: &LocalKey) -> Option<LinkId> {
         let mut records = self.local.get(key)?.assembly.records();
         let over = |record| Some(self.bundles.get(&record)?.intake?.0);
         let first = over(records.next()?)?;

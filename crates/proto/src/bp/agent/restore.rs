@@ -229,6 +229,7 @@ impl Agent {
         }
         held.tail_bytes = (data.len() - input.len()) as u64;
         held.head.discard_unsupported();
+        held.extra_bytes = held.head.extra_bytes(held.head_bytes + held.tail_bytes);
         self.look_for_notes(record, held, length);
     }
 

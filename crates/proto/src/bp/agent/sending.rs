@@ -263,7 +263,7 @@ impl Agent {
         let bytes = head.to_bytes();
         let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() + NOTE_BYTES;
         let share = whole.saturating_add(head.payload_bytes());
-        if !self.make_space(now, share, &Agent::own_claim(&head)) {
+        if !self.make_space(now, share, &Agent::own_claim(&head, bytes.len() as u64)) {
             return None;
         }
         let record = self.next_record();

@@ -1,7 +1,7 @@
 //! The store's limits, and what goes when they are reached.
 //!
-//! Limits: `limits.store-bytes-max` bytes (heads, payloads and a note for each bundle) and `limits.bundles-max` bundles;
-//! who may have how much of that stands in [`super::accounts`]. The policy ([`Evict`]) says what happens when there is no
+//! Limits: `limits.store-bytes-max` bytes (heads, payloads and a note for each bundle), `limits.bundles-max` bundles, and
+//! `limits.heads-bytes-max` bytes of memory for what long heads have beyond the usual; who may have how much of that stands in [`super::accounts`]. The policy ([`Evict`]) says what happens when there is no
 //! place:
 //!
 //! - `none`: nothing goes. The newcomer is refused: a peer hears it in its protocol's own words, an application as a failed
@@ -22,7 +22,7 @@ use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Agent;
-use super::accounts::{Amount, Neighbour, Payer};
+use super::accounts::{Amount, Neighbour, Payer, whole};
 use super::config::Evict;
 use super::head::Head;
 use super::routing::is_copy;
@@ -32,6 +32,15 @@ use super::routing::is_copy;
 pub(super) struct Claim {
     priority: Priority,
     payer: Payer,
+    /// What its head takes in memory beyond what is usual, bytes.
+    memory: u32,
+}
+
+impl Claim {
+    /// One bundle of so many bytes.
+    fn amount(&self, bytes: u64) -> Amount {
+        Amount { bundles: 1, bytes, memory: self.memory.into() }
+    }
 }
 
 /// Whose a bundle is: of a neighbour, or of an application here.
@@ -40,7 +49,7 @@ type Owner = Option<Neighbour>;
 /// The bundles of one urgency that may go for something more urgent. Empty where the policy lets nothing go.
 #[derive(Debug, Default)]
 struct Class {
-    of: BTreeMap<Owner, BTreeSet<RecordId>>,
+    of: BTreeMap<Owner, (Amount, BTreeSet<RecordId>)>,
     received: Amount,
     own: Amount,
 }
@@ -59,15 +68,18 @@ impl Class {
     }
 
     fn insert(&mut self, owner: Owner, record: RecordId, amount: Amount) {
-        if self.of.entry(owner).or_default().insert(record) {
+        let (of_owner, records) = self.of.entry(owner).or_default();
+        if records.insert(record) {
+            *of_owner = *of_owner + amount;
             let sum = self.sum(owner);
             *sum = *sum + amount;
         }
     }
 
     fn remove(&mut self, owner: Owner, record: RecordId, amount: Amount) {
-        let Some(records) = self.of.get_mut(&owner) else { return };
+        let Some((of_owner, records)) = self.of.get_mut(&owner) else { return };
         if records.remove(&record) {
+            *of_owner = *of_owner - amount;
             if records.is_empty() {
                 self.of.remove(&owner);
             }
@@ -84,6 +96,13 @@ impl Evictable {
         classes
             .fold(Default::default(), |(received, own), class| (received + class.received, own + class.own))
     }
+
+    /// What is less urgent than this of one neighbour.
+    fn below_of(&self, priority: Priority, neighbour: Neighbour) -> Amount {
+        let of =
+            |class: &Class| class.of.get(&Some(neighbour)).map_or(Amount::default(), |(amount, _)| *amount);
+        self.classes[..priority as usize].iter().fold(Amount::default(), |sum, class| sum + of(class))
+    }
 }
 
 impl Agent {
@@ -93,7 +112,7 @@ impl Agent {
             return;
         }
         let Some(held) = self.bundles.get(&record) else { return };
-        let (owner, amount) = (held.charged_to(), Amount { bundles: 1, bytes: held.share });
+        let (owner, amount) = (held.charged_to(), held.amount());
         let class = &mut self.evictable.classes[held.head.priority() as usize];
         if waits && held.flights.is_empty() && !is_copy(record) && held.custody.is_none() {
             class.insert(owner, record, amount);
@@ -103,33 +122,34 @@ impl Agent {
     }
 
     /// What wants a place for a bundle that is made here.
-    pub(super) fn own_claim(head: &Head) -> Claim {
-        Claim { priority: urgency(head), payer: Payer::of_own(head) }
+    pub(super) fn own_claim(head: &Head, head_bytes: u64) -> Claim {
+        Claim { priority: urgency(head), payer: Payer::of_own(head), memory: head.kept_bytes(head_bytes) }
     }
 
     /// What wants a place for a bundle that comes over a link.
-    pub(super) fn claim_over(&mut self, id: LinkId, head: &Head) -> Claim {
-        let neighbour = self.neighbour_over(id);
-        Claim { priority: urgency(head), payer: Payer::Source(neighbour, head.source().node_id()) }
+    pub(super) fn claim_over(&mut self, id: LinkId, head: &Head, head_bytes: u64) -> Claim {
+        let payer = Payer::Source(self.neighbour_over(id), head.source().node_id());
+        Claim { priority: urgency(head), payer, memory: head.kept_bytes(head_bytes) }
     }
 
     /// What wants more place for a bundle that is arriving.
     pub(super) fn claim_of(&self, record: RecordId) -> Claim {
         let held = &self.bundles[&record];
-        let source = held.head.source().node_id();
-        Claim { priority: urgency(&held.head), payer: Payer::Source(held.neighbour, source) }
+        let payer = Payer::Source(held.neighbour, held.head.source().node_id());
+        Claim { priority: urgency(&held.head), payer, memory: 0 }
     }
 
     /// What would have to go for so much more.
     fn excess(&self, more: Amount, payer: &Payer) -> Amount {
         let limits = &self.config.limits;
-        let here = Amount { bundles: self.bundles.len(), bytes: self.bytes_held };
+        let memory = self.accounts.memory();
+        let here = Amount { bundles: self.bundles.len(), bytes: self.bytes_held, memory };
         let kept = match payer {
             Payer::Own => Amount::default(),
             Payer::Record | Payer::Source(..) => self.accounts.unused(limits),
         };
-        let most = Amount { bundles: limits.bundles_max, bytes: limits.store_bytes_max };
-        here + self.evictable.reserved + more + kept - most
+        let more = self.evictable.reserved + more;
+        (here + more + kept - whole(limits)).where_grown(more)
     }
 
     fn fits(&self, more: Amount, claim: &Claim) -> bool {
@@ -143,7 +163,8 @@ impl Agent {
         self.excess(more, &claim.payer).fits(may_go)
             && match &claim.payer {
                 Payer::Source(neighbour, source) => {
-                    self.accounts.allows(limits, *neighbour, source, more, may_go)
+                    let of_its_own = self.evictable.below_of(claim.priority, *neighbour);
+                    self.accounts.allows(limits, *neighbour, source, more, [may_go, of_its_own])
                 }
                 Payer::Own | Payer::Record => true,
             }
@@ -151,17 +172,22 @@ impl Agent {
 
     /// True if one bundle more of so many bytes has a place, or can be given one.
     pub(super) fn could_fit(&self, bytes: u64, claim: &Claim) -> bool {
-        self.fits(Amount { bundles: 1, bytes }, claim)
+        self.fits(claim.amount(bytes), claim)
     }
 
     /// Makes place for one bundle more of so many bytes, as the policy says; false: there is none, and nothing has gone.
     pub(super) fn make_space(&mut self, now: Instant, bytes: u64, claim: &Claim) -> bool {
-        self.make_place(now, Amount { bundles: 1, bytes }, claim)
+        self.make_place(now, claim.amount(bytes), claim)
     }
 
     /// Makes place for so many bytes more of a bundle that has one.
     pub(super) fn make_bytes(&mut self, now: Instant, bytes: u64, claim: &Claim) -> bool {
-        self.make_place(now, Amount { bundles: 0, bytes }, claim)
+        self.make_place(now, Amount { bytes, ..Amount::default() }, claim)
+    }
+
+    /// Makes place for so much more memory of a bundle that has a place.
+    pub(super) fn make_memory(&mut self, now: Instant, memory: u64, claim: &Claim) -> bool {
+        self.make_place(now, Amount { memory, ..Amount::default() }, claim)
     }
 
     fn make_place(&mut self, now: Instant, more: Amount, claim: &Claim) -> bool {
@@ -184,13 +210,17 @@ impl Agent {
 
     /// Of the least urgent bundles that may go, the oldest of whoever has most of what there is too much of.
     fn victim(&self, claim: &Claim, excess: Amount) -> Option<RecordId> {
-        let measure = |amount: Amount| if excess.bundles > 0 { amount.bundles as u64 } else { amount.bytes };
+        let measure = |amount: Amount| match excess {
+            Amount { bundles: 1.., .. } => amount.bundles as u64,
+            Amount { memory: 1.., .. } => amount.memory,
+            _ => amount.bytes,
+        };
         let own_may_go =
             claim.payer == Payer::Own || measure(self.accounts.own_beyond(&self.config.limits)) > 0;
         let may_go = |owner: &Owner| owner.is_some() || own_may_go;
         self.evictable.classes[..claim.priority as usize].iter().find_map(|class| {
             let owners = class.of.iter().filter(|(owner, _)| may_go(owner));
-            let (_, records) = owners.max_by_key(|(owner, _)| measure(self.accounts.of(**owner)))?;
+            let (_, (_, records)) = owners.max_by_key(|(owner, _)| measure(self.accounts.of(**owner)))?;
             records.first().copied()
         })
     }

@@ -11,6 +11,8 @@ use super::delivery::LocalKey;
 pub(super) enum Purpose {
     /// A transfer to a neighbour.
     Flight(LinkId, TransferId),
+    /// The head of what goes in a transfer to a neighbour.
+    Head(LinkId, TransferId),
     /// An application.
     Delivery(DeliveryId),
     /// The administrative element, for a record whose payload has this key.

@@ -4,7 +4,8 @@ use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, chain_with, h
 use super::world::{Payload, World};
 use crate::bp::agent::{Evict, Reports, Why};
 use crate::bp::{
-    Bundle, BundleFlags, Content, CreationTimestamp, DtnTime, Fragment, Head, PrimaryBlock, QualityOfService,
+    Block, BlockFlags, BlockType, Bundle, BundleFlags, Content, CrcType, CreationTimestamp, DtnTime,
+    Fragment, Head, HopCount, PrimaryBlock, QualityOfService,
 };
 use crate::service::{Priority, RefuseReason, SendOptions};
 use crate::time::Duration;
@@ -312,4 +313,67 @@ fn what_goes_is_of_whoever_has_most() {
     let evicted = world.agent(ORBITER).counters().deleted_evicted as usize;
     assert!(evicted > 50, "{evicted}");
     assert_eq!(mallory(&world), before - evicted, "all that went was the stranger's");
+}
+
+/// A block that nobody here knows.
+fn strange(length: usize) -> Block {
+    Block {
+        block_type: BlockType::Unknown(200),
+        number: 7,
+        flags: BlockFlags::REPLICATE,
+        crc: CrcType::Crc16,
+        data: random(9, length),
+    }
+}
+
+#[test]
+fn blocks_that_nobody_reads_stay_on_the_disk_and_go_as_they_came() {
+    for (restart, cut_at) in [(false, None), (true, None), (false, Some(14_000)), (true, Some(5_000))] {
+        let mut world = ready(chain(9));
+        world.cut(1);
+        let mut head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+        head.set(&Content::HopCount(HopCount { limit: 9, count: 2 }));
+        head.blocks.push(strange(12_000));
+        let payload = random(9, 3_000);
+        world.inject(ORBITER, &whole(&head, &payload), 4_000);
+        world.run_for(MINUTE);
+        if restart {
+            world.crash(ORBITER);
+            world.start(ORBITER);
+            world.run_for(MINUTE);
+        }
+        let in_memory: u64 =
+            world.agent(ORBITER).bundles.values().map(|held| u64::from(held.extra_bytes)).sum();
+        assert!(in_memory < 300, "{in_memory}");
+        world.cables[1].window = 40_000;
+        world.cables[1].cut_at = cut_at.map(|at| (at, Duration::from_secs(30)));
+        world.heal(1);
+        world.run_until(HOUR, "the bundle", |world| has_arrived(world, EARTH, 1));
+        assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+        assert!(!world.cables[1].heads.is_empty());
+        for there in &world.cables[1].heads {
+            let block = there.block(BlockType::Unknown(200)).expect("it goes with every part");
+            assert_eq!(block.data, random(9, 12_000), "restart {restart}, cut at {cut_at:?}");
+            assert_eq!(there.hop_count(), Some(HopCount { limit: 9, count: 3 }));
+        }
+    }
+}
+
+/// Names cannot be left on the disk: there is so much memory for them, and a share of it for each neighbour.
+#[test]
+fn long_names_have_a_budget() {
+    let mut world = ready(chain_with(10, |config| config.limits.heads_bytes_max = 300_000));
+    for sequence in 0..100 {
+        let name = format!("dtn://nowhere/{}", "x".repeat(1_000));
+        let mut head = head(&world, "dtn://mallory/x", &name, sequence);
+        head.primary.report_to = name.parse().unwrap();
+        world.inject(ORBITER, &whole(&head, &Bytes::new()), 20_000);
+    }
+    world.run_for(MINUTE);
+    let held = world.agent(ORBITER).holds().0;
+    assert!((40..70).contains(&held), "{held}");
+    assert_eq!(refused(&world), 100 - held as u64);
+    // What is as usual comes all the same, of this neighbour, too.
+    flood(&mut world, 1_000, 50, |_| "dtn://mallory/x".into(), Priority::Normal);
+    assert_eq!(world.agent(ORBITER).holds().0, held + 50);
 }

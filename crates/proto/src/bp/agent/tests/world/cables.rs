@@ -86,8 +86,8 @@ impl World {
         half.free_at = begin + cable.byte_time * length as u32;
         let done = half.free_at;
         let out = half.outgoing.get_mut(&transfer).expect("it is open");
-        if out.sent < 512 {
-            out.start.extend_from_slice(&data[..data.len().min(512)]);
+        if !out.noted && out.sent < 16_384 {
+            out.start.extend_from_slice(&data[..data.len().min(16_384)]);
         }
         out.sent += length;
         let start = out.start.clone().freeze();

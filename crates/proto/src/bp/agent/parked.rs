@@ -1,0 +1,184 @@
+//! Heads that stay on the disk.
+//!
+//! What is kept of a bundle in memory has to be little, for there are many. A head is as long as its sender likes, and most
+//! of a long one are blocks that nobody here reads: those are left where they are stored, and read again when the bundle
+//! goes over a link.
+//!
+//! ```text
+//!   admitted, or found at the start: long ----> parked: what this node reads of it
+//!                                                  |  ^
+//!                                   a transfer is  |  | it is open
+//!                                   staged: read   v  |
+//!                                               whole, with the transfer
+//! ```
+//!
+//! What cannot be left there (names, version 6) counts: see [`super::accounts`].
+
+use crate::bp::{self, Eid};
+use crate::service::{LinkId, RecordId, TransferId};
+use crate::time::Instant;
+use bytes::Bytes;
+
+use super::Agent;
+use super::head::{Head, decode_head, is_supported};
+use super::held::Held;
+use super::record::HEADER_BYTES;
+use super::store::Purpose;
+
+/// A head that is no longer than this stays in memory as it is, bytes.
+const SHORT_BYTES: u64 = 512;
+/// A block that this node reads is as short as this, bytes; but for names.
+const READ_BYTES_MAX: usize = 128;
+
+impl Head {
+    /// The head in memory of its own, without the blocks that nobody here reads; none, where that cannot be.
+    fn parked(&self) -> Option<Head> {
+        let Head::V7(head) = self else { return None };
+        let is_read = |block: &&bp::Block| {
+            is_supported(block.block_type)
+                && block.data.len() <= READ_BYTES_MAX
+                && !head.is_encrypted(block.number)
+        };
+        let mut blocks: Vec<bp::Block> = Vec::new();
+        for block in head.blocks.iter().filter(is_read) {
+            if blocks.iter().all(|other| other.block_type != block.block_type) {
+                blocks.push(bp::Block { data: Bytes::copy_from_slice(&block.data), ..block.clone() });
+            }
+        }
+        let mut primary = head.primary.clone();
+        for name in [&mut primary.destination, &mut primary.source, &mut primary.report_to] {
+            *name = name.detached();
+        }
+        Some(Head::V7(bp::Head { primary, blocks, payload: head.payload }))
+    }
+
+    /// What will be kept of it in memory beyond what is usual, bytes.
+    pub(super) fn kept_bytes(&self, stored: u64) -> u32 {
+        match stored > SHORT_BYTES {
+            true => self.parked().map_or_else(|| self.extra_bytes(stored), |head| head.extra_bytes(stored)),
+            false => self.extra_bytes(stored),
+        }
+    }
+
+    /// What it takes in memory beyond what is usual, bytes.
+    pub(super) fn extra_bytes(&self, stored: u64) -> u32 {
+        const USUAL: u64 = 256;
+        let name = |eid: &Eid| match eid {
+            Eid::Null | Eid::Ipn(_) => 0,
+            _ => eid.to_string().len() as u64,
+        };
+        if stored <= USUAL {
+            return 0;
+        }
+        let all = match self {
+            Head::V7(head) => {
+                let blocks = head.blocks.iter().map(|block| 64 + block.data.len() as u64);
+                let primary = &head.primary;
+                // The source stands in keys, too.
+                name(&primary.destination)
+                    + 2 * name(&primary.source)
+                    + name(&primary.report_to)
+                    + blocks.sum::<u64>()
+            }
+            // The bytes themselves, and the names and blocks that were made of them.
+            Head::V6(_) => stored.saturating_mul(2).saturating_sub(USUAL),
+        };
+        u32::try_from(all.saturating_sub(USUAL)).unwrap_or(u32::MAX)
+    }
+}
+
+impl Held {
+    /// Leaves on the disk what nobody here reads of a long head.
+    pub(super) fn park(&mut self) {
+        if self.head_bytes > SHORT_BYTES
+            && let Some(head) = self.head.parked()
+        {
+            self.adu.source = head.source().clone();
+            self.head = head;
+            self.parked = true;
+        }
+        self.extra_bytes = self.head.extra_bytes(self.head_bytes);
+    }
+
+    /// The whole head, from what is stored of it. None: that is not what it was.
+    fn whole_head(&self, stored: &Bytes, policy: &bp::Policy) -> Option<Head> {
+        let (mut head, _) = decode_head(stored, policy).ok()?;
+        head.discard_unsupported();
+        if head.source() != self.head.source() || head.payload_bytes() < self.payload_bytes() {
+            return None;
+        }
+        if head.id() != self.head.id() {
+            // It was cut.
+            head = head.part(0, self.payload_bytes());
+        }
+        if let Some(copies) = self.head.copies() {
+            head.set_copies(copies);
+        }
+        Some(head)
+    }
+}
+
+impl Agent {
+    /// Reads the head of a bundle that is about to go over a link, where it was left on the disk. True if it has to be
+    /// waited for.
+    pub(super) fn read_parked(&mut self, id: LinkId, transfer: TransferId, record: RecordId) -> bool {
+        let held = &self.bundles[&record];
+        if !held.parked {
+            return false;
+        }
+        let record = held.copy_of.as_ref().map_or(record, |copy| copy.parent);
+        let length = u32::try_from(held.head_bytes).unwrap_or(u32::MAX);
+        self.store.read(record, HEADER_BYTES, length, Purpose::Head(id, transfer));
+        true
+    }
+
+    /// The head of a bundle was read for a transfer.
+    pub(super) fn parked_read(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: &Bytes) {
+        let policy = self.stored_policy;
+        let Some(flight) = self.links.get_mut(id).and_then(|link| link.flights.get_mut(&transfer)) else {
+            return;
+        };
+        flight.waits_for_head = false;
+        let record = flight.record;
+        let Some(held) = self.bundles.get(&record).filter(|_| !flight.is_cancelled()) else { return };
+        match held.whole_head(data, &policy) {
+            Some(head) => flight.whole_head = Some(Box::new(head)),
+            None => return self.storage_lost(now, record),
+        }
+        self.ready.insert(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bp::{
+        BlockFlags, BlockType, Content, CrcType, CreationTimestamp, DtnTime, HopCount, Policy, PrimaryBlock,
+    };
+
+    #[test]
+    fn what_is_parked_comes_back_as_it_was() {
+        let [source, destination]: [Eid; 2] =
+            ["dtn://a/x", "dtn://b/y"].map(|eid| eid.parse().expect("an endpoint"));
+        let timestamp = CreationTimestamp { time: DtnTime(5), sequence: 6 };
+        let mut head = bp::Head::new(PrimaryBlock::new(destination, source, timestamp, 1000), 100);
+        head.set(&Content::HopCount(HopCount { limit: 9, count: 2 }));
+        head.blocks.push(bp::Block {
+            block_type: BlockType::Unknown(200),
+            number: 9,
+            flags: BlockFlags::NONE,
+            crc: CrcType::None,
+            data: vec![7; 10_000].into(),
+        });
+        let whole = Head::V7(head);
+        let bytes = whole.to_bytes();
+        let parked = whole.parked().expect("it is of version 7");
+        assert!(parked.extra_bytes(bytes.len() as u64) < 200);
+        assert!(whole.extra_bytes(bytes.len() as u64) > 9_000);
+        let Head::V7(lean) = &parked else { unreachable!("it is of version 7") };
+        assert_eq!(lean.blocks.len(), 1);
+        assert_eq!(lean.hop_count(), Some(HopCount { limit: 9, count: 2 }));
+        let (again, _) = decode_head(&bytes, &Policy::STORED).expect("it is a head");
+        assert_eq!(again, whole);
+    }
+}
