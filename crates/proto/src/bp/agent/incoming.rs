@@ -372,6 +372,7 @@ impl Agent {
             }
             Ok(false) if !last => {}
             Ok(false) => self.abandon(id, transfer, record, DAMAGED),
+            Err(RefuseReason::NoResources) => self.refuse_rest(id, transfer, record),
             Err(reason) => self.abandon(id, transfer, record, reason),
         }
     }
@@ -398,18 +399,20 @@ impl Agent {
         }
     }
 
-    /// Looks whether a bundle is whole; if so, what follows its payload is checked.
+    /// Looks whether a bundle is whole; if so, what follows its payload is checked, and its head holds that from now on.
     fn take_tail(&mut self, now: Instant, id: LinkId, transfer: TransferId) -> Result<bool, RefuseReason> {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
         let State::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
         if body.payload_left > 0 {
             return Ok(false);
         }
-        let held = self.bundles.get_mut(&body.record).expect("what arrives is held");
+        let record = body.record;
+        let held = &self.bundles[&record];
         let bytes = body.tail.split().freeze();
+        let tail_bytes = bytes.len() as u64;
         let mut rest = bytes.clone();
-        let was_known = held.head.tail_is_known();
-        match held.head.read_tail(&body.closing, &mut rest, &self.policy) {
+        let mut head = held.head.clone();
+        match head.read_tail(&body.closing, &mut rest, &self.policy) {
             Ok(()) if rest.is_empty() => {}
             Err(DecodeError::Incomplete) => {
                 body.tail = bytes.into();
@@ -417,14 +420,13 @@ impl Agent {
             }
             Ok(()) | Err(_) => return Err(DAMAGED),
         }
-        held.tail_bytes = bytes.len() as u64;
-        let whole = held.notes_at() - HEADER_BYTES;
+        let whole = held.head_bytes + held.payload_bytes() + tail_bytes;
         if incoming.announced.is_some_and(|announced| announced != whole) {
             return Err(DAMAGED);
         }
-        if !was_known {
+        if !held.head.tail_is_known() {
             // Blocks that nobody had seen when the bundle was admitted.
-            let mut head = held.head.clone();
+            let extra_bytes = head.extra_bytes(held.head_bytes + tail_bytes);
             let before = head.unsupported();
             if before.iter().any(|block| block.delete) {
                 self.counters.deleted_block += 1;
@@ -434,23 +436,14 @@ impl Agent {
                 return Err(RefuseReason::NotAcceptable);
             }
             head.discard_unsupported();
-            let record = self.record_of(id, transfer);
-            let held = self.bundles.get_mut(&record).expect("what arrives is held");
-            let extra_bytes = head.extra_bytes(held.head_bytes + held.tail_bytes);
-            held.head = head;
             if !self.grow_head(now, record, extra_bytes) {
                 return Err(RefuseReason::NoResources);
             }
         }
+        let held = self.bundles.get_mut(&record).expect("what arrives is held");
+        held.head = head;
+        held.tail_bytes = tail_bytes;
         Ok(true)
-    }
-
-    /// The record that a transfer goes into.
-    fn record_of(&self, id: LinkId, transfer: TransferId) -> RecordId {
-        match &self.incoming[&(id, transfer)].state {
-            State::Body(body) => body.record,
-            State::Head(_) => unreachable!("the caller has looked"),
-        }
     }
 
     /// Hands bytes of a record to the storage.

@@ -1,11 +1,12 @@
 //! A neighbour that nobody asked for: what it sends costs nobody else a bundle that was acknowledged.
 
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, chain_with, has_arrived, random};
+use super::version6::foreign;
 use super::world::{Payload, World};
 use crate::bp::agent::{Evict, Reports, Why};
 use crate::bp::{
     Block, BlockFlags, BlockType, Bundle, BundleFlags, Content, CrcType, CreationTimestamp, DtnTime,
-    Fragment, Head, HopCount, PrimaryBlock, QualityOfService,
+    Fragment, Head, HopCount, PrimaryBlock, QualityOfService, v6,
 };
 use crate::service::{Priority, RefuseReason, SendOptions};
 use crate::time::Duration;
@@ -376,4 +377,30 @@ fn long_names_have_a_budget() {
     // What is as usual comes all the same, of this neighbour, too.
     flood(&mut world, 1_000, 50, |_| "dtn://mallory/x".into(), Priority::Normal);
     assert_eq!(world.agent(ORBITER).holds().0, held + 50);
+}
+
+/// Blocks behind a payload, in version 6, come when most of it is acknowledged: they may be too long, and it stays.
+#[test]
+fn what_was_acknowledged_stays_when_the_blocks_behind_it_are_too_long() {
+    let mut world = ready(chain_with(11, |config| config.limits.heads_bytes_max = 20_000));
+    let mut bundle = foreign("dtn://earth/in", &[0x5a; 3_000]);
+    bundle.head.payload.last = false;
+    bundle.head.after.push(v6::Block {
+        block_type: v6::BlockType::Unknown(222),
+        flags: v6::BlockFlags::NONE,
+        references: None,
+        data: random(11, 10_000),
+    });
+    let bytes = bundle.to_bytes();
+    let behind = bytes.len() - 10_000;
+    world.inject_beginning(ORBITER, &bytes.slice(..behind));
+    world.run_for(MINUTE);
+    let accepted = world.accepted_injected();
+    assert_eq!(accepted.len(), 1, "most of it is acknowledged");
+    world.inject_end(ORBITER, &bytes.slice(behind..));
+    assert_eq!(world.refusals(), [RefuseReason::NoResources]);
+    world.run_until(HOUR, "the payload", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.nodes[EARTH].user.inbox[0].2, [0x5a; 3_000][..]);
+    let kept: u64 = world.agent(ORBITER).bundles.values().map(|held| u64::from(held.extra_bytes)).sum();
+    assert_eq!(kept, 0, "the blocks are not kept");
 }

@@ -168,6 +168,11 @@ impl World {
         self.inject_pieces(node, transfer, bytes, bytes.len(), false);
     }
 
+    /// It sends these bytes as the end of what it has begun.
+    pub(super) fn inject_end(&mut self, node: usize, bytes: &Bytes) {
+        self.inject_pieces(node, TransferId(self.injected), bytes, bytes.len(), true);
+    }
+
     fn inject_begin(&mut self, node: usize) -> TransferId {
         if self.injected == 0 {
             let peer = Some("dtn://neighbour/".to_owned());
