@@ -3,12 +3,14 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use crate::common::DEADLINE;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::bp::{
     Block, BlockFlags, BlockType, Bundle, CrcType, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock,
 };
-use longwire_proto::codec::sdnv;
+use longwire_proto::codec::{DecodeError, sdnv};
 use longwire_proto::tcpcl::v4::wire::{END, Item, Message, START, SessInit, TRANSFER_LENGTH, XferSegment};
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,8 +102,93 @@ impl Peer {
         std::thread::spawn(move || io::copy(&mut stream, &mut io::sink()));
     }
 
+    /// A sender of many transfers over this session, which waits for their answers as a peer should.
+    pub(crate) fn sender(self) -> Sender {
+        Sender {
+            peer: self,
+            next: 0,
+            unsaid: Vec::new(),
+            unanswered: BTreeSet::new(),
+            heard: BytesMut::new(),
+        }
+    }
+
     pub(crate) fn hang_up(&self) {
         let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+/// So many transfers of a sender wait for their answers: a node ends a session in which very many do.
+const UNANSWERED_MAX: usize = 256;
+
+/// See [`Peer::sender`].
+pub(crate) struct Sender {
+    peer: Peer,
+    /// The transfer that is next.
+    next: u64,
+    /// Bytes that are not yet said.
+    unsaid: Vec<u8>,
+    unanswered: BTreeSet<u64>,
+    heard: BytesMut,
+}
+
+impl Sender {
+    /// A whole transfer, said soon. Waits for answers where too many are missing.
+    #[track_caller]
+    pub(crate) fn send(&mut self, data: &[u8]) {
+        self.unsaid.extend_from_slice(&transfer(self.next, data));
+        self.unanswered.insert(self.next);
+        self.next += 1;
+        if self.unanswered.len() >= UNANSWERED_MAX {
+            self.answered_to(UNANSWERED_MAX / 2);
+        }
+    }
+
+    /// Waits until all is answered.
+    #[track_caller]
+    pub(crate) fn finish(&mut self) {
+        self.answered_to(0);
+    }
+
+    /// Says what is not yet said, and waits until no more than so many transfers are without an answer.
+    #[track_caller]
+    fn answered_to(&mut self, most: usize) {
+        self.peer.say(&self.unsaid).expect("the node goes on hearing");
+        self.unsaid.clear();
+        self.peer.0.set_read_timeout(Some(DEADLINE)).expect("a time-out");
+        let mut buffer = [0; 4096];
+        while self.unanswered.len() > most {
+            let missing = || format!("of {} transfers {} have no answer", self.next, self.unanswered.len());
+            match self.peer.0.read(&mut buffer) {
+                Ok(0) => panic!("the node ends the session: {}", missing()),
+                Ok(count) => self.heard.extend_from_slice(&buffer[..count]),
+                Err(error) => panic!("{error}: {}", missing()),
+            }
+            self.take_answers();
+        }
+    }
+
+    #[track_caller]
+    fn take_answers(&mut self) {
+        let mut rest = self.heard.split().freeze();
+        loop {
+            let before = rest.clone();
+            match Message::decode(&mut rest) {
+                Ok(Message::XferAck { flags, id, .. }) if flags & END != 0 => self.answered(id),
+                Ok(Message::XferRefuse { id, .. }) => self.answered(id),
+                Ok(Message::KeepAlive) => {}
+                Err(DecodeError::Incomplete) => {
+                    self.heard = BytesMut::from(&before[..]);
+                    return;
+                }
+                other => panic!("no answer to whole transfers: {other:?}"),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn answered(&mut self, id: u64) {
+        assert!(self.unanswered.remove(&id), "transfer {id} waits for no answer");
     }
 }
 
