@@ -36,7 +36,7 @@ fn what_was_acknowledged_survives_a_power_cut() {
         let found = after_a_power_cut(&device, "left");
         assert!(found == kept, "after removal {record}: {:?}", found.keys());
     }
-    let oldest = lock(&log.index).oldest().map(|(number, _)| number).expect("there is a segment");
+    let oldest = lock_index(&log.index).oldest().map(|(number, _)| number).expect("there is a segment");
     assert!(oldest > 1, "old segments have gone");
 }
 
