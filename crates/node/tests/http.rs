@@ -623,7 +623,9 @@ fn pages_from_elsewhere_command_nothing() {
 /// Connections whose heads come slowly have all places: whoever has the token is served all the same.
 #[test]
 fn slow_heads_keep_nobody_out_who_has_the_token() {
-    let (node, at) = moon("http.connections-max = 8\nhttp.token = '0123456789abcdef'");
+    // None is over by itself, however slow the machine is: who goes has given way.
+    let settings = "http.connections-max = 8\nhttp.patience = '10 min'\nhttp.token = '0123456789abcdef'";
+    let (node, at) = moon(settings);
     let mut slow: Vec<_> = (0..8).map(|_| web::connect(at)).collect();
     for stream in &mut slow {
         stream.write_all(b"GET /status HTTP/1.1\r\nx: ").expect("it reads");
