@@ -326,11 +326,14 @@ impl Line {
         self.told_room
     }
 
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    /// `room`: for how many frames there is room now.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, room: u32) {
         if self.call_at.take_if(|at| *at <= now).is_some() {
             self.wants_line = true;
         }
         match self.turn {
+            // A wish that was not granted stands: its user asks once.
+            Turn::Gathers(at) if at <= now && room == 0 => self.turn = Turn::Rests,
             Turn::Gathers(at) if at <= now => {
                 (self.seized, self.turn) = (false, Turn::Speaks(now + GATHER));
             }

@@ -296,7 +296,6 @@ impl Engine for Raw {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.line.handle_timeout(now);
         if self.timers.expire(Timer::Ports as usize, now) {
             self.give_up(Trouble::Silent);
         }
@@ -307,6 +306,7 @@ impl Engine for Raw {
             // A line that takes nothing gets no more questions.
             self.line.write(self.frame(Kind::QueuedOnPort).to_bytes());
         }
+        self.line.handle_timeout(now, self.room());
         self.line.offer(now, self.room());
     }
 

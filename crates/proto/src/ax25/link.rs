@@ -520,7 +520,7 @@ impl Link {
         self.controls.clear();
         let out = Out::unnumbered(false, Unnumbered::Acknowledge, poll, Bytes::new());
         self.controls.push_back(Out { awaits: true, ..out });
-        (self.state, self.leaving) = (State::Closed, 0);
+        self.state = State::Closed;
         self.timers.stop_all();
         self.timers.set(Timer::Answer as usize, now + LEAVING_MAX);
         self.farewell = Some(CloseReason::Finished);

@@ -115,7 +115,8 @@ impl Link {
         self.untold = false;
         self.hurried |= at > now;
         self.leaving = self.leaving.saturating_sub(1);
-        if self.leaving == 0 && self.is_closed() {
+        // The answer to DISC may still wait for the channel while what was handed over before it leaves.
+        if self.leaving == 0 && self.is_closed() && !self.wants_air() {
             self.tell_end();
         }
         // The answer may have come before the word that the question has left: then nothing is measured.

@@ -364,7 +364,6 @@ impl Engine for Tnc {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.line.handle_timeout(now);
         if self.timers.expire(Timer::Leave as usize, now) {
             self.leave(now);
         }
@@ -385,6 +384,7 @@ impl Engine for Tnc {
             self.counters.unacknowledged += 1;
             self.answers = Answers::No;
         }
+        self.line.handle_timeout(now, self.room());
         self.line.offer(now, self.room());
     }
 

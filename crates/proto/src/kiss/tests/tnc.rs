@@ -201,6 +201,20 @@ fn what_comes_before_the_first_bit_leaves_joins_the_key_up() {
     assert_eq!((bench.transmitted(), bench.room()), (vec![5], 64), "at {}", bench.now);
 }
 
+/// A wish in the last moment in which frames join the burst: there is no room any more when it would be granted. Its user
+/// asks once, and is told when the burst has left.
+#[test]
+fn a_wish_as_the_first_bit_leaves_is_granted_with_the_next_room() {
+    let mut bench = Bench::open(never());
+    bench.burst([(&[1; 15][..], None)]);
+    // TXDELAY is 0.3 s.
+    bench.pass(Duration::from_millis(300) - GATHER / 2);
+    bench.heard.clear();
+    bench.tell(FramesRequest::Seize);
+    bench.pass(Duration::from_secs(3));
+    assert!(bench.heard.contains(&FramesIndication::Room(64)), "{:?}", bench.heard);
+}
+
 /// Acknowledgements join the first one in the TNC's queue as long as others speak, and leave in one key-up with it.
 #[test]
 fn while_others_are_heard_more_can_join() {
