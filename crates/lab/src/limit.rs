@@ -374,6 +374,19 @@ mod tests {
         assert!(same(limit(&[path], 1_000_000).streaming, 72.7667 + 10.0), "one under way at the start");
     }
 
+    /// Nothing leaves before its end, whether it began before the run or before the second hop has the file.
+    #[test]
+    fn an_outage_under_way_at_the_start_takes_what_is_left_of_it() {
+        let mut path = hop(2.0, 0.0);
+        path.outages = vec![(-5.0, 10.0)];
+        assert!(same(limit(&[path.clone()], 1_000_000).streaming, 72.7667 + 10.0));
+        path.outages = vec![(-5.0, 0.0)];
+        assert!(same(limit(&[path.clone()], 1_000_000).streaming, 72.7667), "one that is over costs nothing");
+        path.outages = vec![(60.0, 100.0)];
+        let found = limit(&[hop(2.0, 0.0), path], 1_000_000);
+        assert!(near(found.store_and_forward.error_free_s, 100.0 + 72.7667), "{found:?}");
+    }
+
     #[test]
     fn an_outage_that_only_some_runs_meet_is_not_in_the_limit_of_their_mean() {
         // 70.77 s without errors, 74.42 s on average: some runs are over before 72 s.
