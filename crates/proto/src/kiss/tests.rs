@@ -1,5 +1,6 @@
 //! Octets as the specifications have them, and a TNC that is played.
 
+mod counts;
 mod share;
 mod tnc;
 
