@@ -506,11 +506,16 @@ impl Link {
             (Unnumbered::Test, _) if frame.is_command() => {
                 self.say(false, Unnumbered::Test, poll_final, frame.information.clone());
             }
-            (Unnumbered::Information, _) => {
-                if frame.is_command() && poll_final && self.is_connected() {
-                    self.receiver.owe_final();
+            (Unnumbered::Information, state) if frame.is_command() && poll_final => match state {
+                // 4.3.3.6: there is no link yet, or none any more (C4.2, C4.3, C4.6).
+                State::Opening(_) | State::Releasing => {
+                    self.control(false, Unnumbered::DisconnectedMode, true);
                 }
-            }
+                // Where it is settling, the peer has agreed to it.
+                State::Settling(_) | State::Connected => self.receiver.owe_final(),
+                State::Closed => {}
+            },
+            (Unnumbered::Information, _) => {}
             _ => self.counters.violations += 1,
         }
     }

@@ -1,7 +1,7 @@
 //! What stations on the air do, frame by frame: answers that say less than they could, and answers that are lost.
 
 use super::channel::station;
-use super::hostile::air_time;
+use super::hostile::{air_time, from_b, turn};
 use crate::ax25::{
     Address, Config, Control, Counters, Frame, LinkConfig, Modulo, Role, Station, Supervisory, Unnumbered,
     Version,
@@ -15,6 +15,11 @@ use crate::wrap::Lawful;
 use bytes::Bytes;
 
 const OWN: LinkId = LinkId(0);
+
+/// B says this.
+fn unnumbered(role: Role, function: Unnumbered, poll_final: bool) -> Frame {
+    from_b(role, Control::Unnumbered { function, poll_final })
+}
 
 /// Station A over a controller that takes what it is given at any time; its peer B is played by hand.
 pub(super) struct Bench {
@@ -329,6 +334,85 @@ fn unnumbered_commands_with_poll_are_answered() {
     assert_eq!(control(bench.said()), [ready]);
     bench.hear(Role::Command, asks(identity), &[]);
     assert_eq!(control(bench.said()), [asks(identity)]);
+}
+
+/// 4.3.3.6: UI with P is answered while a call is out, and while the link is being ended, as C4.2, C4.3 and C4.6 have it.
+#[test]
+fn unnumbered_information_with_poll_is_answered_where_there_is_no_link_yet_or_any_more() {
+    let says = |function, poll_final| Some(unnumbered(Role::Command, function, poll_final));
+    for version in [Version::Plain, Version::Extended] {
+        let mut config = station("A", &["B"]);
+        config.peers.values_mut().for_each(|peer| peer.link.version = version);
+        let mut station = Lawful::new("station", Station::new(config));
+        let mut now = Instant::ZERO;
+        let mut answers = |asked: Option<PacketsRequest>, heard| {
+            if let Some(asked) = asked {
+                station.handle_request(now, Port::First((OWN, asked)));
+            }
+            let (_, said) = turn(&mut station, &mut now, heard, Modulo::Eight);
+            said.iter().map(|frame| (frame.control, frame.is_command())).collect::<Vec<_>>()
+        };
+        let control = Control::Unnumbered { function: Unnumbered::DisconnectedMode, poll_final: true };
+        let refusal = [(control, false)];
+        answers(None, None);
+        assert_eq!(answers(Some(PacketsRequest::Connect), None).len(), 1, "it calls");
+        assert_eq!(answers(None, says(Unnumbered::Information, false)), []);
+        let said = answers(None, says(Unnumbered::Information, true));
+        assert_eq!(said, refusal, "{version:?}: while it calls");
+        answers(None, Some(unnumbered(Role::Response, Unnumbered::Acknowledge, true)));
+        assert_eq!(answers(Some(PacketsRequest::Abort), None).len(), 1, "it ends the link");
+        let said = answers(None, says(Unnumbered::Information, true));
+        assert_eq!(said, refusal, "{version:?}: while it ends the link");
+    }
+}
+
+/// Who hears of the end may take the controller away: it is told when its answer has left, and not before; and where nobody
+/// says when that is, when it has had its time.
+#[test]
+fn the_end_is_told_when_its_answer_has_left() {
+    for told in [true, false] {
+        let mut station = Lawful::new("station", Station::new(station("A", &["B"])));
+        let mut now = Instant::ZERO;
+        turn(&mut station, &mut now, None, Modulo::Eight);
+        let call = unnumbered(Role::Command, Unnumbered::SetMode, true);
+        turn(&mut station, &mut now, Some(call), Modulo::Eight);
+        let bytes = unnumbered(Role::Command, Unnumbered::Disconnect, true).to_bytes(Modulo::Eight);
+        now += air_time(&bytes);
+        let hears = |station: &mut Lawful<Station>, now, heard: Option<FramesIndication>| {
+            heard.into_iter().for_each(|heard| station.handle_indication(now, heard));
+            let (mut ends, mut tokens) = (vec![], vec![]);
+            let up = |said| {
+                if let Port::First((_, PacketsIndication::Closed(reason))) = said {
+                    ends.push(reason);
+                }
+            };
+            drain(station, now, up, |request| {
+                if let FramesRequest::Frame { token, .. } = request {
+                    tokens.push(token);
+                }
+            });
+            (ends, tokens)
+        };
+        assert_eq!(hears(&mut station, now, Some(FramesIndication::Frame(bytes))), (vec![], vec![]));
+        let (ends, tokens) = hears(&mut station, now, Some(FramesIndication::Room(4)));
+        assert_eq!(ends, [], "the answer is handed down, and has not left");
+        let [Some(token)] = tokens[..] else { panic!("one answer, of which it is told: {tokens:?}") };
+        now += Duration::from_secs(1);
+        assert_eq!(hears(&mut station, now, Some(FramesIndication::Room(0))), (vec![], vec![]));
+        if told {
+            let (ends, _) = hears(&mut station, now, Some(FramesIndication::Transmitted(token)));
+            assert_eq!(ends, [CloseReason::Finished]);
+        } else {
+            let mut ends = vec![];
+            while ends.is_empty() {
+                now = station.poll_timeout().expect("it does not wait for ever");
+                station.handle_timeout(now);
+                ends = hears(&mut station, now, None).0;
+            }
+            assert_eq!(ends, [CloseReason::Finished]);
+            assert!(now >= Instant::from_secs(60), "it has had its time: {now}");
+        }
+    }
 }
 
 /// The same for the question whether the peer is still there.
