@@ -188,8 +188,9 @@ pub struct Config {
     pub unconnected: BTreeMap<LinkId, Peer>,
     /// It repeats frames for others that name it in their path. Default no.
     pub repeats: bool,
-    /// Its controller may still have frames of a former run. The first link to each peer carries packets when the peer has
-    /// answered a question asked on it, since the answer to the call may be the answer to a former one. Default no.
+    /// Its controller may still have frames of a former run. In the first two minutes the first link to each peer carries
+    /// packets when the peer has answered a question asked on it, since the answer to the call may be the answer to a former
+    /// one. Default no.
     pub restarts: bool,
     /// The channel.
     pub radio: Radio,

@@ -8,6 +8,7 @@ use super::frame::{Control, Frame, Modulo, Unnumbered};
 use super::holds::Holds;
 use super::leaving::Leaving;
 use super::link::{Link, Out};
+use super::timing::LEAVING_MAX;
 use super::xid::Parameters;
 use crate::engine::{Engine, Indication, Request};
 use crate::joint::earlier;
@@ -30,6 +31,9 @@ pub(super) const UNCONNECTED_MAX: usize = 8;
 const UNRELEASED_BYTES_MAX: u64 = 64 * 1024;
 /// Frames of which it waits to be told that they have left.
 pub(super) const LEAVING_FRAMES_MAX: usize = 1024;
+/// So long after its start a former run has no answers to come: what it left with its controller has been sent, and what
+/// answers that, too, each after it has waited for the channel.
+const FORMER_RUN_MAX: Duration = LEAVING_MAX.saturating_mul(2);
 /// A header, with digipeaters, bytes.
 const HEADER_BYTES_MAX: u64 = 74;
 /// Peers of which something is remembered.
@@ -89,7 +93,8 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub struct Station {
     pub(super) config: Config,
-    joined: bool,
+    /// Since when it has been on its channel.
+    joined: Option<Instant>,
     seized: bool,
     room: u32,
     busy: bool,
@@ -138,7 +143,7 @@ impl Station {
         Station {
             config,
             budget,
-            joined: false,
+            joined: None,
             seized: false,
             room: 0,
             busy: false,
@@ -301,7 +306,8 @@ impl Station {
         self.forget(id);
         let known = self.known.get(&station).cloned();
         let mut link = Link::call(station, path, link, self.config.radio.clone(), known);
-        let unsettled = self.config.restarts && !self.settled.contains(&station);
+        let is_young = self.joined.is_none_or(|began| now.saturating_since(began) < FORMER_RUN_MAX);
+        let unsettled = self.config.restarts && is_young && !self.settled.contains(&station);
         if self.called_in_vain.remove(&station) || unsettled {
             link.suspect();
         }
@@ -727,7 +733,8 @@ impl Engine for Station {
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Frames>> {
-        if !core::mem::replace(&mut self.joined, true) {
+        if self.joined.is_none() {
+            self.joined = Some(now);
             return Some(FramesRequest::Join);
         }
         // What was begun goes on: it ends with the last frame that there is time for.

@@ -1,8 +1,8 @@
 //! Controllers that keep sending for a host that has lost its memory.
 
 use super::channel::station;
-use super::hostile::air_time;
-use crate::ax25::{Control, Frame, Modulo, Station, Version};
+use super::hostile::{air_time, turn, unnumbered};
+use crate::ax25::{Control, Frame, Modulo, Role, Station, Unnumbered, Version};
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port};
@@ -29,13 +29,14 @@ struct Side {
 }
 
 impl Side {
-    fn new(name: &str, peer: &str, version: Version) -> Side {
+    /// It starts at this moment.
+    fn new(name: &str, peer: &str, version: Version, now: Instant) -> Side {
         let mut config = station(name, &[peer]);
         config.restarts = true;
         config.peers.values_mut().for_each(|peer| peer.link.version = version);
         let mut station = Lawful::new(name, Station::new(config));
         // It joins its channel.
-        drain(&mut station, Instant::ZERO, |_| {}, |_| {});
+        drain(&mut station, now, |_| {}, |_| {});
         Side {
             station,
             queue: VecDeque::new(),
@@ -168,7 +169,12 @@ fn what_a_controller_sends_for_a_host_that_has_started_again_is_none_of_its_new_
         let (mut connections, mut packets) = (0, 0);
         for seed in 0..150 {
             let mut rng = Rng::new(seed);
-            let (a, b) = (Side::new("A", "B", version), Side::new("B", "A", version));
+            let (a, b) = ["A", "B"]
+                .map(|name| {
+                    let peer = if name == "A" { "B" } else { "A" };
+                    Side::new(name, peer, version, Instant::ZERO)
+                })
+                .into();
             let (heard, came) = (BTreeMap::new(), BTreeMap::new());
             let mut world = World { now: Instant::ZERO, a, b, heard, came, connections: 0, packets: 0 };
             let loss = if seed % 2 == 0 { 0.0 } else { 0.15 };
@@ -185,7 +191,8 @@ fn what_a_controller_sends_for_a_host_that_has_started_again_is_none_of_its_new_
                         let queue = core::mem::take(&mut world.a.queue);
                         let connection = world.a.connection;
                         let former = queue.len();
-                        world.a = Side { queue, former, connection, ..Side::new("A", "B", version) };
+                        world.a =
+                            Side { queue, former, connection, ..Side::new("A", "B", version, world.now) };
                     }
                     1..=30 => world.carry(rng.chance(0.5), rng.chance(loss)),
                     _ => {
@@ -203,5 +210,24 @@ fn what_a_controller_sends_for_a_host_that_has_started_again_is_none_of_its_new_
         }
         // It did happen: links stood between the starts, and carried data.
         assert!(connections > 500 && packets > 5000, "{connections} connections, {packets} packets");
+    }
+}
+
+/// Where a former run can have no answers to come any more, the answer to the call is one, and no turn goes to a question.
+#[test]
+fn the_first_call_of_a_station_that_has_run_for_long_asks_nothing() {
+    const FORMER_RUN_MAX: Duration = Duration::from_secs(120);
+    let tick = Duration::from_millis(1);
+    for (wait, asks) in [(FORMER_RUN_MAX - tick, true), (FORMER_RUN_MAX, false)] {
+        // It does not begin when the clock does.
+        let mut now = Instant::from_secs(1000);
+        let mut side = Side::new("A", "B", Version::Plain, now);
+        now += wait;
+        side.station.handle_request(now, Port::First((OWN, PacketsRequest::Connect)));
+        turn(&mut side.station, &mut now, None, Modulo::Eight);
+        let answer = unnumbered(Role::Response, Unnumbered::Acknowledge);
+        let (said, frames) = turn(&mut side.station, &mut now, Some(answer), Modulo::Eight);
+        let stands = said.iter().any(|said| matches!(said, PacketsIndication::Connected { .. }));
+        assert_eq!((stands, frames.len()), (!asks, usize::from(asks)), "after {wait:?}: {frames:?}");
     }
 }
