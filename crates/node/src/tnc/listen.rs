@@ -45,7 +45,7 @@ async fn listen_to(
     mut hear: impl FnMut(Heard) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let (mut interrupt, mut end) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    driver.request(FramesRequest::Join);
+    driver.request(FramesRequest::Join).map_err(io::Error::other)?;
     let mut attempts = 0;
     loop {
         let said = tokio::select! {

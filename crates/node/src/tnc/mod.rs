@@ -16,12 +16,14 @@
 mod connection;
 mod controller;
 mod listen;
+mod room;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use connection::Connection;
 pub use controller::Controller;
 pub use listen::{Heard, listen};
+pub use room::{Refused, Roomy};
 
 use crate::stream::{Said, Wire};
 use longwire_proto::engine::{Engine, Indication, Request};
@@ -157,8 +159,13 @@ impl std::fmt::Display for Place {
 
 /// Runs an engine over the line of a TNC. It does so while [`Driver::next`] is waited for.
 #[derive(Debug)]
-pub struct Driver<E> {
+pub struct Driver<E: Engine>
+where
+    E::Above: Roomy,
+{
     engine: E,
+    /// What its user may spend.
+    room: <E::Above as Roomy>::Room,
     connection: Connection,
     began: tokio::time::Instant,
     lost: u64,
@@ -166,12 +173,16 @@ pub struct Driver<E> {
     tell: mpsc::UnboundedSender<(u64, Said)>,
 }
 
-impl<E: Engine<Below = Stream>> Driver<E> {
+impl<E: Engine<Below = Stream>> Driver<E>
+where
+    E::Above: Roomy,
+{
     /// An engine whose time begins now.
     pub fn new(engine: E, line: Line) -> Self {
         let (tell, said) = mpsc::unbounded_channel();
         let connection = Connection::new(line);
-        Driver { engine, connection, began: tokio::time::Instant::now(), lost: 0, said, tell }
+        let began = tokio::time::Instant::now();
+        Driver { engine, room: Default::default(), connection, began, lost: 0, said, tell }
     }
 
     /// The engine.
@@ -186,11 +197,13 @@ impl<E: Engine<Below = Stream>> Driver<E> {
 
     /// Asks the engine for something. It is carried out while [`Driver::next`] is waited for.
     ///
-    /// # Panics
-    /// If it spends room that the engine has not told: what occupies a link is asked for against
-    /// [`Room`](longwire_proto::service::PacketsIndication::Room) alone.
-    pub fn request(&mut self, request: Request<E::Above>) {
+    /// # Errors
+    /// It needs room that [`Driver::next`] has not told of, or that is spent: what occupies a link is asked for against
+    /// [`Room`](longwire_proto::service::PacketsIndication::Room) alone. The engine hears nothing of it.
+    pub fn request(&mut self, request: Request<E::Above>) -> Result<(), Refused> {
+        <E::Above as Roomy>::spend(&mut self.room, &request)?;
         self.engine.handle_request(self.now(), request);
+        Ok(())
     }
 
     /// How often the line was lost, or could not be had.
@@ -210,6 +223,7 @@ impl<E: Engine<Below = Stream>> Driver<E> {
     /// One step: something that the engine says, or something that happens to it.
     async fn step(&mut self) -> Option<Indication<E::Above>> {
         if let Some(said) = self.engine.poll_indication() {
+            <E::Above as Roomy>::hear(&mut self.room, &said);
             return Some(said);
         }
         if let Some(request) = self.engine.poll_request(self.now()) {

@@ -2,9 +2,13 @@
 
 use super::*;
 use bytes::{Bytes, BytesMut};
+use longwire_proto::ax25::{self, Station};
 use longwire_proto::controller::{self, Channel};
+use longwire_proto::joint::Stack;
 use longwire_proto::kiss::{Acknowledgement, Body, Config, Deframer, Frame, Tnc, enclose};
-use longwire_proto::service::{FramesIndication, FramesRequest, Shares};
+use longwire_proto::service::{
+    DatagramsRequest, FramesIndication, FramesRequest, LinkId, PacketsRequest, Port, Shares,
+};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::time::Duration;
@@ -80,12 +84,12 @@ async fn converse(driver: &mut Driver<Tnc>) {
     let (mut sent, mut left, mut came) = (false, false, false);
     while !(left && came) {
         match driver.next().await {
-            FramesIndication::Carrier(true) => driver.request(FramesRequest::Seize),
+            FramesIndication::Carrier(true) => driver.request(FramesRequest::Seize).unwrap(),
             FramesIndication::Room(room) if room >= 2 && !sent => {
                 sent = true;
                 for (token, last) in [(None, false), (Some(7), true)] {
                     let (bytes, shares) = (every_octet(), Shares::default());
-                    driver.request(FramesRequest::Frame { bytes, token, last, shares });
+                    driver.request(FramesRequest::Frame { bytes, token, last, shares }).unwrap();
                 }
             }
             FramesIndication::Transmitted(token) => left = token == 7,
@@ -106,7 +110,7 @@ async fn frames_go_over_a_serial_line() {
     let reads = pipe::Receiver::from_owned_fd_unchecked(master.try_clone().unwrap()).unwrap();
     let master = tokio::io::join(reads, pipe::Sender::from_owned_fd_unchecked(master).unwrap());
     let mut driver = Driver::new(tnc(), line);
-    driver.request(FramesRequest::Join);
+    driver.request(FramesRequest::Join).unwrap();
     let mut far = Far::new(master);
     let both = async { tokio::join!(converse(&mut driver), far.converse()) };
     tokio::time::timeout(BOUND, both).await.unwrap();
@@ -120,7 +124,7 @@ async fn a_lost_line_over_tcp_is_taken_up_again() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let mut driver = Driver::new(tnc(), address.to_string().parse().unwrap());
-    driver.request(FramesRequest::Join);
+    driver.request(FramesRequest::Join).unwrap();
     let story = async {
         while driver.lost() == 0 {
             let _ = driver.step().await;
@@ -156,4 +160,37 @@ fn a_place_says_what_is_spoken_there() {
     for wrong in ["agwpe:", "agwpe:pi", "agwpe:/dev/ttyUSB0", "agwpe://pi:8000/"] {
         assert_eq!(wrong.parse::<Place>().map_err(|hint| hint.contains("agwpe:127.0.0.1:8000")), Err(true));
     }
+}
+
+/// A program that sends without room hears so, and what it did before goes on.
+#[tokio::test]
+async fn what_there_is_no_room_for_is_refused_and_ends_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let config = controller::Config { burst_frames_max: 2, ..controller::Config::default() };
+    let mut driver = Driver::new(Tnc::new(self::config(), config), address.to_string().parse().unwrap());
+    let frame =
+        || FramesRequest::Frame { bytes: every_octet(), token: None, last: false, shares: Shares::default() };
+    assert_eq!(driver.request(frame()), Err(Refused::NoRoom), "nobody has said that there is any");
+    driver.request(FramesRequest::Join).unwrap();
+    let story = async {
+        let stands = async { while driver.next().await != FramesIndication::Carrier(true) {} };
+        let (far, ()) = tokio::join!(listener.accept(), stands);
+        let _far = far.unwrap();
+        assert_eq!(driver.request(frame()), Err(Refused::NoRoom), "the channel is not taken");
+        driver.request(FramesRequest::Seize).unwrap();
+        while driver.next().await != FramesIndication::Room(2) {}
+        let asked = [0; 3].map(|_| driver.request(frame()));
+        assert_eq!(asked, [Ok(()), Ok(()), Err(Refused::NoRoom)]);
+    };
+    tokio::time::timeout(BOUND, story).await.unwrap();
+    assert_eq!(driver.engine().counters().sent, 2);
+    // Packets of a link, and frames of none.
+    let station = Station::new(ax25::Config::new("ALICE".parse().unwrap()));
+    let mut driver = Driver::new(Stack::new(station, tnc()), address.to_string().parse().unwrap());
+    let packet = Port::First((LinkId(1), PacketsRequest::Packet(every_octet())));
+    assert_eq!(driver.request(packet), Err(Refused::NoRoom));
+    let datagram = Port::Second((LinkId(1), DatagramsRequest::Datagram(every_octet())));
+    assert_eq!(driver.request(datagram), Err(Refused::NoRoom));
+    assert_eq!(driver.request(Port::First((LinkId(1), PacketsRequest::Connect))), Ok(()));
 }

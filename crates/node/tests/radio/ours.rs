@@ -64,16 +64,16 @@ impl Ours {
     }
 
     fn ask(&mut self, request: PacketsRequest) {
-        self.driver.request(Port::First((self.link, request)));
+        self.driver.request(Port::First((self.link, request))).expect("it keeps to the room");
     }
 
     /// A frame to everybody is on the air: Dire Wolf, which looks for new programs once a second, has found us.
     pub(crate) async fn is_heard(&mut self, rig: &Rig) {
         let before = rig.channel.noted().said.len();
-        self.driver.request(Port::Second((EVERYBODY, DatagramsRequest::Join)));
+        self.driver.request(Port::Second((EVERYBODY, DatagramsRequest::Join))).unwrap();
         while !matches!(self.driver.next().await, Port::Second((_, DatagramsIndication::Room(1..)))) {}
         let hello = DatagramsRequest::Datagram(Bytes::from_static(b"on the air"));
-        self.driver.request(Port::Second((EVERYBODY, hello)));
+        self.driver.request(Port::Second((EVERYBODY, hello))).unwrap();
         while rig.channel.noted().said.len() == before {
             self.meanwhile(tokio::time::sleep(Duration::from_millis(20))).await;
         }

@@ -1,0 +1,190 @@
+//! Room as the user of a [`Driver`](super::Driver) was told of it: an engine takes its user's word that there is some, and a
+//! program that gets it wrong is told so instead of being ended.
+
+use longwire_proto::engine::Service;
+use longwire_proto::service::{
+    Both, Datagrams, DatagramsIndication, DatagramsRequest, Frames, FramesIndication, FramesRequest, Many,
+    Packets, PacketsIndication, PacketsRequest, Port,
+};
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+
+/// Why a request does not reach an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It needs room, and no room is left of what its user was told. Nothing of it is done.
+    NoRoom,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::NoRoom => {
+                f.write_str("there is no room for it, and nothing of it was done; `Room` says when there is")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A service whose room can be counted by listening.
+pub trait Roomy: Service {
+    /// The room that its user was told of and has not spent; none is the default.
+    type Room: Default + PartialEq + Debug;
+
+    /// Spends what a request needs.
+    ///
+    /// # Errors
+    /// There is less.
+    fn spend(room: &mut Self::Room, request: &Self::Request) -> Result<(), Refused>;
+
+    /// What the user is told changes it.
+    fn hear(room: &mut Self::Room, indication: &Self::Indication);
+}
+
+fn spend_one(room: &mut u64) -> Result<(), Refused> {
+    *room = room.checked_sub(1).ok_or(Refused::NoRoom)?;
+    Ok(())
+}
+
+impl Roomy for Frames {
+    type Room = u64;
+
+    fn spend(room: &mut u64, request: &FramesRequest) -> Result<(), Refused> {
+        match request {
+            FramesRequest::Frame { .. } => spend_one(room),
+            FramesRequest::Join | FramesRequest::Seize => Ok(()),
+        }
+    }
+
+    fn hear(room: &mut u64, indication: &FramesIndication) {
+        if let FramesIndication::Room(told) = indication {
+            *room = (*told).into();
+        }
+    }
+}
+
+impl Roomy for Packets {
+    type Room = u64;
+
+    fn spend(room: &mut u64, request: &PacketsRequest) -> Result<(), Refused> {
+        match request {
+            PacketsRequest::Packet(_) => return spend_one(room),
+            // A connection begins with none.
+            PacketsRequest::Connect => *room = 0,
+            PacketsRequest::Release(_)
+            | PacketsRequest::Acknowledge
+            | PacketsRequest::Close
+            | PacketsRequest::Abort => {}
+        }
+        Ok(())
+    }
+
+    fn hear(room: &mut u64, indication: &PacketsIndication) {
+        match indication {
+            PacketsIndication::Room(told) => *room = *told,
+            PacketsIndication::Connected { .. } | PacketsIndication::Closed(_) => *room = 0,
+            PacketsIndication::Takes { .. }
+            | PacketsIndication::Packet(_)
+            | PacketsIndication::Acknowledged(_) => {}
+        }
+    }
+}
+
+impl Roomy for Datagrams {
+    type Room = u64;
+
+    fn spend(room: &mut u64, request: &DatagramsRequest) -> Result<(), Refused> {
+        match request {
+            DatagramsRequest::Datagram(_) => return spend_one(room),
+            DatagramsRequest::Join | DatagramsRequest::Leave => *room = 0,
+            DatagramsRequest::Release(_) => {}
+        }
+        Ok(())
+    }
+
+    fn hear(room: &mut u64, indication: &DatagramsIndication) {
+        match indication {
+            DatagramsIndication::Room(told) => *room = *told,
+            DatagramsIndication::Joined { .. } | DatagramsIndication::Left(_) => *room = 0,
+            DatagramsIndication::Datagram(_) => {}
+        }
+    }
+}
+
+/// An entry for each that has room: as many as there are connections and places.
+impl<Id: Copy + Ord + Debug, S: Roomy> Roomy for Many<Id, S> {
+    type Room = BTreeMap<Id, S::Room>;
+
+    fn spend(room: &mut Self::Room, (id, request): &Self::Request) -> Result<(), Refused> {
+        with(room, *id, |room| S::spend(room, request))
+    }
+
+    fn hear(room: &mut Self::Room, (id, indication): &Self::Indication) {
+        with(room, *id, |room| S::hear(room, indication));
+    }
+}
+
+fn with<Id: Ord, R: Default + PartialEq, T>(
+    rooms: &mut BTreeMap<Id, R>,
+    id: Id,
+    change: impl FnOnce(&mut R) -> T,
+) -> T {
+    let mut room = rooms.remove(&id).unwrap_or_default();
+    let result = change(&mut room);
+    if room != R::default() {
+        rooms.insert(id, room);
+    }
+    result
+}
+
+impl<A: Roomy, B: Roomy> Roomy for Both<A, B> {
+    type Room = (A::Room, B::Room);
+
+    fn spend(room: &mut Self::Room, request: &Self::Request) -> Result<(), Refused> {
+        match request {
+            Port::First(request) => A::spend(&mut room.0, request),
+            Port::Second(request) => B::spend(&mut room.1, request),
+        }
+    }
+
+    fn hear(room: &mut Self::Room, indication: &Self::Indication) {
+        match indication {
+            Port::First(indication) => A::hear(&mut room.0, indication),
+            Port::Second(indication) => B::hear(&mut room.1, indication),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use longwire_proto::service::{CloseReason, LinkId};
+
+    type Link = Many<LinkId, Packets>;
+
+    #[test]
+    fn a_connection_that_is_over_has_no_room_and_leaves_nothing_behind() {
+        let (mut room, id) = (BTreeMap::new(), LinkId(1));
+        let packet = (id, PacketsRequest::Packet(Bytes::from_static(b"x")));
+        let ends = [
+            |room: &mut _| Link::hear(room, &(LinkId(1), PacketsIndication::Closed(CloseReason::Reset))),
+            |room: &mut _| Link::hear(room, &(LinkId(1), PacketsIndication::Room(0))),
+            |room: &mut _| Link::spend(room, &(LinkId(1), PacketsRequest::Connect)).unwrap(),
+        ];
+        for end in ends {
+            Link::hear(&mut room, &(id, PacketsIndication::Room(2)));
+            assert_eq!(Link::spend(&mut room, &packet), Ok(()));
+            end(&mut room);
+            assert_eq!(Link::spend(&mut room, &packet), Err(Refused::NoRoom));
+            assert_eq!(room, BTreeMap::new());
+        }
+        // Room is absolute, and is spent one by one.
+        Link::hear(&mut room, &(id, PacketsIndication::Room(5)));
+        Link::hear(&mut room, &(id, PacketsIndication::Room(2)));
+        let spent = [0; 3].map(|_| Link::spend(&mut room, &packet).is_ok());
+        assert_eq!(spent, [true, true, false]);
+    }
+}
