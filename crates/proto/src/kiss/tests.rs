@@ -50,6 +50,7 @@ fn noise_spoils_one_frame_at_most() {
 #[test]
 fn a_content_without_end_is_dropped_up_to_the_next() {
     let mut deframer = Deframer::new();
+    assert_eq!(deframer.dropped(), 0);
     let mut line = vec![5; FRAME_BYTES_MAX + 10];
     line.extend_from_slice(&[0xc0, 0, 1, 0xc0]);
     // One octet at a time, as slow lines bring them.
@@ -70,6 +71,10 @@ fn commands_are_those_of_the_tables() {
     assert_eq!(line(0, Body::SetHardware(Bytes::from_static(b"TXBUF:")))[..3], [0xc0, 0x06, b'T']);
     assert_eq!(line(0, Body::Return), [0xc0, 0xff, 0xc0]);
     assert_eq!(line(3, Body::Poll), [0xc0, 0x3e, 0xc0]);
+    assert_eq!(
+        line(2, Body::Unknown { command: 9, bytes: Bytes::from_static(b"x") }),
+        [0xc0, 0x29, b'x', 0xc0]
+    );
 }
 
 /// Multi-Drop, Acknowledgment Mode: its own example, for the TNC with address 5.

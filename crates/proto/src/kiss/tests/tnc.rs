@@ -2,7 +2,9 @@
 
 use crate::controller::{self, Channel, GATHER};
 use crate::engine::{Engine, drain};
-use crate::kiss::{Acknowledgement, Body, Checksum, Config, Deframer, Frame, Tnc, enclose};
+use crate::kiss::{
+    Acknowledgement, Body, Checksum, Config, Counters, Deframer, FRAME_BYTES_MAX, Frame, Tnc, enclose,
+};
 use crate::service::{CloseReason, FramesIndication, FramesRequest, Shares, StreamIndication, StreamRequest};
 use crate::time::{Duration, Instant};
 use crate::wrap::Lawful;
@@ -66,8 +68,12 @@ impl Bench {
 
     /// The TNC says this.
     fn frame(&mut self, body: Body) {
+        self.frame_of(0, body);
+    }
+
+    fn frame_of(&mut self, port: u8, body: Body) {
         let mut line = BytesMut::new();
-        enclose(&Frame { port: 0, body }, self.checksum, &mut line);
+        enclose(&Frame { port, body }, self.checksum, &mut line);
         self.say(StreamIndication::Data(line.freeze()));
     }
 
@@ -394,13 +400,56 @@ fn a_polled_tnc_is_asked() {
     assert_eq!(bench.writes.len(), 3);
 }
 
+/// What is no frame, too long, or has a wrong checksum is damaged; a frame of another port, or of a command that says nothing
+/// to a host, is foreign. No other line begins to count anew.
 #[test]
 fn what_others_say_on_the_line_is_counted() {
     let mut bench = Bench::open(Config { port: 3, checksum: Checksum::ExclusiveOr, ..never() });
     let heard = bench.heard.len();
     bench.frame(data(b"for another"));
+    let to_a_tnc = [Body::TxDelay(9), Body::Unknown { command: 9, bytes: Bytes::from_static(b"9") }];
+    for body in to_a_tnc {
+        bench.frame_of(3, body);
+    }
     bench.say(StreamIndication::Data(Bytes::from_static(&[0xc0, 0x30, 1, 2, 0xc0])));
     assert_eq!(bench.heard.len(), heard);
+    let counted = Counters { foreign: 3, damaged: 1, connections: 1, ..Counters::default() };
+    assert_eq!(bench.tnc.engine.counters(), counted);
+    for lines in 2..4 {
+        // Twice too long.
+        for _ in 0..2 {
+            let mut overlong = vec![5; FRAME_BYTES_MAX + 1];
+            overlong.push(0xc0);
+            bench.say(StreamIndication::Data(overlong.into()));
+        }
+        let damaged = 1 + 2 * (lines - 1);
+        assert_eq!(bench.tnc.engine.counters().damaged, damaged);
+        bench.say(StreamIndication::PeerClosed);
+        let calls = bench.calls.len();
+        while bench.calls.len() == calls {
+            bench.pass(Duration::from_secs(1));
+        }
+        bench.stands();
+        assert_eq!(bench.tnc.engine.counters(), Counters { damaged, connections: lines, ..counted });
+    }
+    bench.frame_of(3, data(b"for us"));
+    let found = bench.tnc.engine.counters();
+    assert_eq!((found.received, found.foreign, bench.heard.len() > heard), (1, 3, true));
+}
+
+/// Frames that were given to it count as its own until they have left.
+#[test]
+fn what_it_has_is_what_has_not_left() {
+    let mut bench = Bench::open(never());
+    assert_eq!(bench.tnc.engine.held(), 0);
+    bench.burst([(&[1; 100][..], Some(1)), (&[2; 100][..], Some(2)), (&[3; 100][..], Some(3))]);
+    assert_eq!((bench.tnc.engine.held(), bench.tnc.engine.counters().sent), (3, 3));
+    while bench.transmitted().is_empty() {
+        bench.pass(Duration::from_millis(10));
+    }
+    assert_eq!(bench.tnc.engine.held(), 3 - bench.transmitted().len());
+    bench.pass(Duration::from_secs(10));
+    assert_eq!((bench.tnc.engine.held(), bench.transmitted()), (0, vec![1, 2, 3]));
 }
 
 #[test]
