@@ -1,7 +1,7 @@
 use crate::ax25::hdlc::{self, Decoder, Encoder};
 use crate::ax25::segment::{Assembler, Broken, cut, packet_bytes_max};
 use crate::ax25::{
-    Address, Callsign, CallsignError, Control, Frame, Modulo, Options, Parameters, Recovery, Role,
+    Address, Callsign, CallsignError, Control, Frame, Modulo, Options, Parameters, Radio, Recovery, Role,
     Supervisory, Unnumbered, pid,
 };
 use crate::codec::DecodeError;
@@ -60,6 +60,9 @@ fn control_fields_have_the_tables_octets() {
         (unnumbered(Unnumbered::FrameReject, false), Modulo::Eight, &[0x87]),
         (unnumbered(Unnumbered::ExchangeIdentification, true), Modulo::Eight, &[0xbf]),
         (unnumbered(Unnumbered::Test, false), Modulo::Eight, &[0xe3]),
+        // Of a later version: none of the five bits that say which function it is gets lost.
+        (unnumbered(Unnumbered::Unknown(0x8b), true), Modulo::Eight, &[0x9b]),
+        (unnumbered(Unnumbered::Unknown(0x8b), false), Modulo::Eight, &[0x8b]),
         (supervisory(Supervisory::ReceiveReady, 5, false), Modulo::Eight, &[0xa1]),
         (supervisory(Supervisory::ReceiveNotReady, 0, true), Modulo::Eight, &[0x15]),
         (supervisory(Supervisory::Reject, 1, false), Modulo::Eight, &[0x29]),
@@ -145,6 +148,22 @@ fn callsigns_say_what_is_wrong_with_them() {
     }
     assert_eq!(call("ei7ig-3").to_string(), "EI7IG-3");
     assert_eq!(call("ei7ig-0").to_string(), "EI7IG");
+}
+
+#[test]
+fn a_callsign_of_an_example_is_nobodys() {
+    assert!(["N0CALL", "N0CALL-7", "NOCALL-15"].map(call).iter().all(Callsign::is_placeholder));
+    assert!(!["N7LEM", "N0CALX", "0CALL"].map(call).iter().any(Callsign::is_placeholder));
+}
+
+/// Each frame has its check sequence and a flag beside its bytes, and the first has one more flag.
+#[test]
+fn frames_take_their_bits_on_the_air() {
+    let radio = Radio { rate_bps: 1200, ..Radio::default() };
+    // 34 bytes, 2 x 3 around them and 1: 328 bits, and a sixteenth for stuffing makes 348.
+    assert_eq!(radio.air_time(2, 34), Duration::from_millis(290));
+    // 40 bytes, 10 x 3 and 1: 568 bits and 35.
+    assert_eq!(radio.air_time(10, 40), Duration::from_micros(502_500));
 }
 
 #[test]

@@ -396,6 +396,25 @@ fn floods_end_at_a_limit() {
     assert_eq!(solo.down(), Some(DownReason::ProtocolError));
 }
 
+/// RFC 9174 5.2.4: one refusal is the answer to all segments of a bundle, which take no place any more.
+#[test]
+fn refused_bundles_leave_room_for_others() {
+    let mut solo = Solo::four();
+    solo.takes = false;
+    for id in 0..100 {
+        for flags in [2, 0, 1] {
+            solo.says(&[segment(flags, id, 1), b"a".to_vec()].concat());
+            if flags == 0 {
+                let reason = crate::service::RefuseReason::NoResources;
+                solo.asks(BundlesRequest::Refuse { transfer: TransferId(id), reason });
+            }
+        }
+        assert_eq!(solo.down(), None, "bundle {id}");
+    }
+    let refused = (0..100u64).flat_map(|id| [&[3, 2][..], &id.to_be_bytes()].concat().repeat(2));
+    assert_eq!(solo.written, refused.collect::<Vec<u8>>(), "for what had come, and for what came then");
+}
+
 #[test]
 fn a_peer_that_says_a_byte_at_a_time_is_understood() {
     let whole = [

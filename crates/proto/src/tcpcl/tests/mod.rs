@@ -1,6 +1,7 @@
 mod hostile;
 mod laws;
 mod packets;
+mod parts;
 mod progress;
 mod scene;
 mod stories;

@@ -1,0 +1,61 @@
+//! Parts of a session by themselves.
+
+use crate::engine::{Engine, drain};
+use crate::rng::Rng;
+use crate::service::{CloseReason, StreamIndication};
+use crate::tcpcl::pipe::Pipe;
+use crate::tcpcl::{Config, Counters, Session};
+use crate::time::Instant;
+use bytes::Bytes;
+
+#[test]
+fn sums_of_counters_have_each_by_itself() {
+    let counters = |times: u64| Counters {
+        sessions: times,
+        attempts: 2 * times,
+        segments_sent: 3 * times,
+        segments_received: 4 * times,
+        payload_sent: 5 * times,
+        payload_received: 6 * times,
+        keepalives_sent: 7 * times,
+        keepalives_received: 8 * times,
+        violations: 9 * times,
+        rejected: 10 * times,
+        refused: 11 * times,
+        late: 12 * times,
+        silent: 13 * times,
+        floods: 14 * times,
+    };
+    assert_eq!(counters(100).plus(&counters(7)), counters(107));
+    assert_eq!(counters(3).plus(&Counters::default()), counters(3));
+}
+
+/// A message that begins before there is room for any of it is in the way of what becomes more urgent meanwhile.
+#[test]
+fn a_message_begins_when_there_is_room_for_a_byte_of_it() {
+    let mut pipe = Pipe::default();
+    assert!(!pipe.may_begin());
+    pipe.set_room(1);
+    assert!(pipe.may_begin());
+    pipe.write(Bytes::from_static(b"message"));
+    assert!(!pipe.may_begin(), "one is being written");
+    let mut pipe = Pipe::default();
+    pipe.set_room(1);
+    pipe.close();
+    assert!(!pipe.may_begin(), "nothing comes behind the end");
+}
+
+/// RFC 9174 3.1: a session lives as long as its connection. One that was called has nothing to do with another.
+#[test]
+fn a_session_that_was_called_is_over_with_its_stream() {
+    let now = Instant::from_secs(1);
+    let mut session = Session::passive(Config::default(), Rng::new(1));
+    session.handle_indication(now, StreamIndication::Connected);
+    assert!(session.poll_timeout().is_some(), "it waits for a contact header");
+    session.handle_indication(now, StreamIndication::Closed(CloseReason::Aborted));
+    drain(&mut session, now, |_| {}, |_| {});
+    assert!(session.finished());
+    session.handle_indication(now, StreamIndication::Connected);
+    drain(&mut session, now, |said| panic!("{said:?}"), |asked| panic!("{asked:?}"));
+    assert!(session.finished() && session.poll_timeout().is_none());
+}
