@@ -60,3 +60,15 @@ fn a_batch_that_failed_in_the_middle_does_not_come_back() {
     drop(log);
     assert_eq!(numbers(&mut open().0), [1, 5]);
 }
+
+/// What is called durable was asked of the kernel: a pipe has nothing that could be made durable and a folder of the kernel's own
+/// neither, and it says so.
+#[test]
+fn whoever_says_durable_has_asked_the_kernel() {
+    let (pipe, _end) = io::pipe().expect("a pipe can be made");
+    let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
+    let device = Device::new(Path::new("/proc/self"));
+    assert!(device.sync_data(&pipe).is_err(), "the data");
+    assert!(device.sync_all(&pipe).is_err(), "all of it");
+    assert!(device.sync_names().is_err(), "the names");
+}
