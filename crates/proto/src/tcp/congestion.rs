@@ -341,6 +341,24 @@ mod tests {
     }
 
     #[test]
+    fn only_steady_growth_takes_down_what_is_remembered() {
+        let mut congestion = Congestion::new(&Profile::linux_6(), MSS);
+        let remembered = |congestion: &Congestion| {
+            [None, Some(8), Some(90)].map(|earlier| {
+                congestion.threshold_to_remember(earlier.map(|earlier| earlier * MSS)).map(|it| it / MSS)
+            })
+        };
+        assert_eq!(remembered(&congestion), [None, Some(8), Some(90)], "nothing was lost");
+        (congestion.window, congestion.threshold) = (10 * MSS, 20 * MSS);
+        assert_eq!(remembered(&congestion), [None, Some(20), Some(90)], "it has not grown back");
+        congestion.window = 50 * MSS;
+        assert_eq!(remembered(&congestion), [Some(25); 3], "steady");
+        congestion.enter_recovery(1, 50 * MSS);
+        (congestion.window, congestion.threshold) = (50 * MSS, 20 * MSS);
+        assert_eq!(remembered(&congestion), [None, Some(20), Some(90)], "it repairs a loss");
+    }
+
+    #[test]
     fn idleness_costs_what_the_profile_says() {
         for (idle_restart, expected) in
             [(IdleRestart::Off, 80), (IdleRestart::Rfc5681, 10), (IdleRestart::Halving, 20)]

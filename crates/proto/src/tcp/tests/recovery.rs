@@ -3,6 +3,7 @@
 use super::harness::{World, fixed, pattern};
 use crate::service::{CloseReason, StreamRequest};
 use crate::tcp::config::{IdleRestart, Profile, Recovery, Reduction};
+use crate::tcp::send::Scoreboard;
 use crate::time::{Duration, Instant};
 
 const DELAY: Duration = Duration::from_millis(400);
@@ -288,4 +289,22 @@ fn the_threshold_of_a_connection_that_broke_in_an_outage_is_not_remembered() {
     world.run_until(world.now + Duration::from_secs(5));
     let (_, second) = world.hosts[0].connections().last().expect("the second connection stands");
     assert_eq!(second.slow_start_threshold_bytes, None, "{second:?}");
+}
+
+/// RFC 2018 4: what was selectively acknowledged counts until it is acknowledged, all of it or a part.
+#[test]
+fn an_acknowledgement_may_end_within_what_was_selectively_acknowledged() {
+    let now = Instant::from_secs(1);
+    let mut board = Scoreboard::new();
+    for start in [0, 1000, 2000, 3000] {
+        board.push(start, start + 1000, now);
+    }
+    assert_eq!(board.sack(&[(1000, 3000)], now, None), 2000);
+    assert_eq!(board.pipe(), 2000);
+    assert_eq!(board.next_doubtful(), Some(0), "something behind it has arrived");
+    let delivery = board.acknowledge(2500, now, None);
+    assert_eq!((delivery.delivered, board.pipe()), (1000, 1000));
+    let delivery = board.acknowledge(3500, now, None);
+    assert_eq!((delivery.delivered, board.pipe()), (500, 500));
+    assert_eq!(board.next_doubtful(), None);
 }
