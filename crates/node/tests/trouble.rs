@@ -9,9 +9,9 @@ use longwire_node::{Config, Node, Setup};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 const QUICK: &str = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'\n";
 
@@ -294,12 +294,29 @@ fn an_application_that_does_not_read_is_cut_off_and_too_many_are_turned_away() {
     }
 }
 
+/// A wall clock that runs with the steady one, and is set at will; zero: there is none.
+#[derive(Default)]
+struct Settable(Mutex<Option<(u64, Instant)>>);
+
+impl Settable {
+    fn set(&self, dtn_ms: u64) {
+        *self.0.lock().unwrap() = Some((dtn_ms, Instant::now())).filter(|_| dtn_ms > 0);
+    }
+
+    fn says(&self) -> Option<u64> {
+        let (set_ms, at) = (*self.0.lock().unwrap())?;
+        Some(set_ms + u64::try_from(at.elapsed().as_millis()).unwrap())
+    }
+}
+
 #[test]
 fn a_clock_that_jumps_moves_no_lifetime_until_it_is_said_to_be_right() {
-    let wall = Arc::new(AtomicU64::new(800_000_000_000));
+    const DAY_MS: u64 = 86_400_000;
+    let wall = Arc::new(Settable::default());
+    wall.set(800_000_000_000);
     let clock = wall.clone();
     let setup = Setup {
-        wall_clock: Arc::new(move || Some(clock.load(Ordering::Relaxed)).filter(|time| *time > 0)),
+        wall_clock: Arc::new(move || clock.says()),
         ..Setup::new(config("node = 'dtn://alice/'\n[storage]\nkind = 'memory'"))
     };
     let alice = Node::start(setup).expect("it starts");
@@ -315,18 +332,18 @@ fn a_clock_that_jumps_moves_no_lifetime_until_it_is_said_to_be_right() {
     let (first, created) = send(&mut app);
     assert!(created.0 >= 800_000_000_000);
     // A day back: nothing expires, and what is sent now is another bundle, which no other node takes for older.
-    wall.fetch_sub(86_400_000, Ordering::Relaxed);
+    wall.set(wall.says().unwrap() - DAY_MS);
     alice.clock_jumped();
     let (_, earlier) = send(&mut app);
-    assert!(earlier.0 >= created.0 && earlier != created);
+    assert!(earlier.0 >= created.0 && earlier != created, "{earlier:?} after {created:?}");
     assert_eq!(app.status()["bundles"], 2);
     // No clock at all: bundles carry their age.
-    wall.store(0, Ordering::Relaxed);
+    wall.set(0);
     alice.clock_jumped();
     let (_, unknown) = send(&mut app);
     assert_eq!(unknown.0, 0);
     // Two days ahead: nothing is over. When the clock is right, the lifetimes that are counted by it are.
-    wall.store(800_000_000_000 + 2 * 86_400_000, Ordering::Relaxed);
+    wall.set(800_000_000_000 + 2 * DAY_MS);
     alice.clock_jumped();
     let status = app.wait_status(|status| status["clock_ahead_s"] != 0.0);
     assert_eq!((&status["bundles"], &status["counters"]["deleted_expired"]), (&3.into(), &0.into()));
