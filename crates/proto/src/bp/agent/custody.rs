@@ -152,11 +152,12 @@ impl Agent {
         if held.custody.is_none() {
             return;
         }
-        let before = held.head.clone();
+        let (before, neighbour) = (held.head.clone(), held.neighbour);
         held.head.set_custodian(self.node.clone());
         self.counters.custody_accepted += 1;
         if before.asks_for(ReportedStatus::CustodyAccepted) && self.config.reports.custody {
-            self.report(now, &before, ReportedStatus::CustodyAccepted, ReasonCode::NoAdditionalInformation);
+            let reason = ReasonCode::NoAdditionalInformation;
+            self.report(now, &before, neighbour, ReportedStatus::CustodyAccepted, reason);
         }
         self.signal(now, &before, true, v6::CustodyReason::NoAdditionalInformation);
     }

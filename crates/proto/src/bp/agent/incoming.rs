@@ -193,12 +193,13 @@ impl Agent {
         if let Err(reason) = self.judge(now, id, &head, (length as u64, whole), age_ms) {
             return self.refuse(id, transfer, reason);
         }
-        self.report_unsupported(now, &head);
+        let neighbour = self.neighbour_over(id);
+        self.report_unsupported(now, &head, neighbour);
         head.discard_unsupported();
         let closing = Closing::of(&head);
         let record = self.next_record();
         let mut header = self.header(now, Kind::Received, age_ms);
-        header.neighbour = self.neighbour_over(id);
+        header.neighbour = neighbour;
         let mut held = self.hold(now, record, header, head, length as u64, false);
         held.intake = Some((id, transfer));
         held.share = self.share_ahead(whole, length as u64);
@@ -273,10 +274,11 @@ impl Agent {
         if whole > self.config.limits.bundle_bytes_max {
             return Err(RefuseReason::NotAcceptable);
         }
+        let neighbour = self.neighbour_over(id);
         if head.unsupported().iter().any(|block| block.delete) {
             self.counters.deleted_block += 1;
-            self.report_unsupported(now, head);
-            self.report_deleted(now, head, ReasonCode::BlockUnsupported, false);
+            self.report_unsupported(now, head, neighbour);
+            self.report_deleted(now, head, neighbour, ReasonCode::BlockUnsupported, false);
             self.signal(now, head, false, CustodyReason::BlockUnintelligible);
             return Err(RefuseReason::NotAcceptable);
         }
@@ -287,12 +289,12 @@ impl Agent {
         }
         if self.is_over(now, head, age_ms) {
             self.counters.deleted_expired += 1;
-            self.report_deleted(now, head, ReasonCode::LifetimeExpired, false);
+            self.report_deleted(now, head, neighbour, ReasonCode::LifetimeExpired, false);
             return Err(RefuseReason::Completed);
         }
         if head.hop_limit_exceeded() {
             self.counters.deleted_hop_limit += 1;
-            self.report_deleted(now, head, ReasonCode::HopLimitExceeded, false);
+            self.report_deleted(now, head, neighbour, ReasonCode::HopLimitExceeded, false);
             return Err(RefuseReason::Completed);
         }
         if self.is_here(head, None) {
@@ -430,8 +432,9 @@ impl Agent {
             let before = head.unsupported();
             if before.iter().any(|block| block.delete) {
                 self.counters.deleted_block += 1;
-                self.report_unsupported(now, &head);
-                self.report_deleted(now, &head, ReasonCode::BlockUnsupported, false);
+                let neighbour = self.bundles[&record].neighbour;
+                self.report_unsupported(now, &head, neighbour);
+                self.report_deleted(now, &head, neighbour, ReasonCode::BlockUnsupported, false);
                 self.signal(now, &head, false, CustodyReason::BlockUnintelligible);
                 return Err(RefuseReason::NotAcceptable);
             }
@@ -524,8 +527,8 @@ impl Agent {
             self.own_sealed(record);
         } else {
             if held.head.asks_for(ReportedStatus::Received) {
-                let head = held.head.clone();
-                self.report_received(now, &head, ReasonCode::NoAdditionalInformation);
+                let (head, neighbour) = (held.head.clone(), held.neighbour);
+                self.report_received(now, &head, neighbour, ReasonCode::NoAdditionalInformation);
             }
             self.accept_custody(now, record);
         }

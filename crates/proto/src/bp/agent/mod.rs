@@ -232,7 +232,6 @@ impl Agent {
         let policy = Policy { head_bytes_max, ..Policy::STRICT };
         // What was accepted under another limit is not lost by a smaller one.
         let stored_policy = Policy { head_bytes_max: head_bytes_max.max(1 << 20), ..Policy::STORED };
-        let allowances = Allowances::new(config.reports.per_minute_max);
         let router = routing::router(&config.routing);
         let mut store = Store::default();
         store.list();
@@ -287,7 +286,7 @@ impl Agent {
             composing: BTreeMap::new(),
             unstored: 0,
             room_told: 0,
-            allowances,
+            allowances: Allowances::default(),
             watched: false,
             up: VecDeque::new(),
         })
@@ -366,7 +365,7 @@ impl Agent {
     fn delete(&mut self, now: Instant, record: RecordId, reason: ReasonCode, failure: SendFailure) {
         let Some(held) = self.bundles.get(&record) else { return };
         let (send, intake, held_in_custody) = (held.send, held.intake, held.custody.is_some());
-        let head = held.head.clone();
+        let (head, neighbour) = (held.head.clone(), held.neighbour);
         if let Some((id, transfer)) = intake.filter(|intake| self.incoming.contains_key(intake)) {
             self.refuse_deleted(id, transfer, reason);
         }
@@ -381,7 +380,7 @@ impl Agent {
         }
         self.drop_bundle(record);
         // The report may need the place of what it reports.
-        self.report_deleted(now, &head, reason, held_in_custody);
+        self.report_deleted(now, &head, neighbour, reason, held_in_custody);
     }
 
     /// The lifetime of a bundle is over (RFC 9171 5.5).

@@ -13,45 +13,54 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 
 use super::Agent;
+use super::accounts::Neighbour;
 use super::clock::millis;
 use super::delivery::LocalKey;
 use super::head::Head;
 
 /// Sources whose reports are counted apart; with more the one that asked longest ago is forgotten.
 const SOURCES_MAX: usize = 1024;
+/// Neighbours whose newcomers are counted apart; with more the one that brought one longest ago is forgotten.
+const NEIGHBOURS_MAX: usize = 1024;
 
 /// How many reports may still be sent, for each node whose bundles ask for them: one that asks for many takes none from others.
 ///
-/// Anybody can make up nodes. So a node that was not heard of has to find a place first, and these places come no faster than reports
-/// of one node; whoever has one keeps it while up to a thousand others come.
-#[derive(Debug)]
+/// Anybody can make up nodes. So a node that was not heard of has to find a place first, and over one neighbour these places come no
+/// faster than reports of one node; whoever has one keeps it while up to a thousand others come.
+#[derive(Debug, Default)]
 pub(super) struct Allowances {
-    newcomers: Allowance,
+    /// For nodes that were not heard of, by the neighbour that brings their bundles.
+    newcomers: BTreeMap<Neighbour, Allowance>,
     of: BTreeMap<Eid, Allowance>,
 }
 
 impl Allowances {
-    pub(super) fn new(per_minute: u32) -> Self {
-        Allowances { newcomers: Allowance::new(per_minute), of: BTreeMap::new() }
-    }
-
-    fn take(&mut self, now: Instant, per_minute: u32, node: &Eid) -> bool {
+    fn take(&mut self, now: Instant, per_minute: u32, node: &Eid, neighbour: Neighbour) -> bool {
         if let Some(allowance) = self.of.get_mut(node) {
             return allowance.take(now, per_minute);
         }
-        if !self.newcomers.take(now, per_minute) {
+        if !self.newcomers.contains_key(&neighbour) {
+            forget_longest(&mut self.newcomers, NEIGHBOURS_MAX);
+        }
+        let newcomers = self.newcomers.entry(neighbour).or_insert_with(|| Allowance::new(now, per_minute));
+        if !newcomers.take(now, per_minute) {
             return false;
         }
-        if self.of.len() >= SOURCES_MAX
-            && let Some(longest) = self.of.iter().min_by_key(|(_, allowance)| allowance.at)
-        {
-            let longest = longest.0.clone();
-            self.of.remove(&longest);
-        }
-        let mut allowance = Allowance { at: now, ..Allowance::new(per_minute) };
+        forget_longest(&mut self.of, SOURCES_MAX);
+        let mut allowance = Allowance::new(now, per_minute);
         let takes = allowance.take(now, per_minute);
         self.of.insert(node.detached(), allowance);
         takes
+    }
+}
+
+/// Makes place for one more: where as many are there as may be, the one that asked longest ago goes.
+fn forget_longest<K: Ord + Clone>(all: &mut BTreeMap<K, Allowance>, most: usize) {
+    if all.len() >= most
+        && let Some(longest) = all.iter().min_by_key(|(_, allowance)| allowance.at)
+    {
+        let longest = longest.0.clone();
+        all.remove(&longest);
     }
 }
 
@@ -66,8 +75,9 @@ pub(super) struct Allowance {
 const ONE: u128 = 60_000_000_000;
 
 impl Allowance {
-    pub(super) fn new(per_minute: u32) -> Self {
-        Allowance { at: Instant::ZERO, level: u128::from(per_minute) * ONE }
+    /// A full one.
+    fn new(now: Instant, per_minute: u32) -> Self {
+        Allowance { at: now, level: u128::from(per_minute) * ONE }
     }
 
     fn take(&mut self, now: Instant, per_minute: u32) -> bool {
@@ -83,51 +93,78 @@ impl Allowance {
 }
 
 impl Agent {
-    pub(super) fn report_received(&mut self, now: Instant, head: &Head, reason: ReasonCode) {
+    pub(super) fn report_received(
+        &mut self,
+        now: Instant,
+        head: &Head,
+        neighbour: Neighbour,
+        reason: ReasonCode,
+    ) {
         if self.config.reports.reception {
-            self.report(now, head, ReportedStatus::Received, reason);
+            self.report(now, head, neighbour, ReportedStatus::Received, reason);
         }
     }
 
     /// Reports blocks that are not supported and ask for it (RFC 9171 5.6 step 4).
-    pub(super) fn report_unsupported(&mut self, now: Instant, head: &Head) {
+    pub(super) fn report_unsupported(&mut self, now: Instant, head: &Head, neighbour: Neighbour) {
         let reason = match head.version() {
             BundleVersion::V7 => ReasonCode::BlockUnsupported,
             BundleVersion::V6 => ReasonCode::BlockUnintelligible,
         };
         for _ in head.unsupported().iter().filter(|block| block.report) {
-            self.report_received(now, head, reason);
+            self.report_received(now, head, neighbour, reason);
         }
     }
 
     pub(super) fn report_forwarded(&mut self, now: Instant, record: RecordId) {
-        let head = &self.bundles[&record].head;
-        if self.config.reports.forwarding && head.asks_for(ReportedStatus::Forwarded) {
-            let head = head.clone();
-            self.report(now, &head, ReportedStatus::Forwarded, ReasonCode::NoAdditionalInformation);
+        let held = &self.bundles[&record];
+        if self.config.reports.forwarding && held.head.asks_for(ReportedStatus::Forwarded) {
+            let (head, neighbour) = (held.head.clone(), held.neighbour);
+            self.report(
+                now,
+                &head,
+                neighbour,
+                ReportedStatus::Forwarded,
+                ReasonCode::NoAdditionalInformation,
+            );
         }
     }
 
     /// Reports the delivery of the payload that this record is a part of: as of a whole bundle.
     pub(super) fn report_delivered(&mut self, now: Instant, record: RecordId) {
-        let head = &self.bundles[&record].head;
-        if self.config.reports.delivery && head.asks_for(ReportedStatus::Delivered) {
-            let head = head.clone().without_fragment();
-            self.report(now, &head, ReportedStatus::Delivered, ReasonCode::NoAdditionalInformation);
+        let held = &self.bundles[&record];
+        if self.config.reports.delivery && held.head.asks_for(ReportedStatus::Delivered) {
+            let (head, neighbour) = (held.head.clone().without_fragment(), held.neighbour);
+            self.report(
+                now,
+                &head,
+                neighbour,
+                ReportedStatus::Delivered,
+                ReasonCode::NoAdditionalInformation,
+            );
         }
     }
 
     /// The deletion of what is in custody is reported in any case (RFC 5050 5.1, 5.13).
-    pub(super) fn report_deleted(&mut self, now: Instant, head: &Head, reason: ReasonCode, in_custody: bool) {
+    pub(super) fn report_deleted(
+        &mut self,
+        now: Instant,
+        head: &Head,
+        neighbour: Neighbour,
+        reason: ReasonCode,
+        in_custody: bool,
+    ) {
         if in_custody || (self.config.reports.deletion && head.asks_for(ReportedStatus::Deleted)) {
-            self.report(now, head, ReportedStatus::Deleted, reason);
+            self.report(now, head, neighbour, ReportedStatus::Deleted, reason);
         }
     }
 
+    /// Makes a report about a bundle that this neighbour has brought, if its source may still have one.
     pub(super) fn report(
         &mut self,
         now: Instant,
         subject: &Head,
+        neighbour: Neighbour,
         status: ReportedStatus,
         reason: ReasonCode,
     ) {
@@ -135,7 +172,7 @@ impl Agent {
             return;
         }
         let per_minute = self.config.reports.per_minute_max;
-        if !self.allowances.take(now, per_minute, &subject.source().node_id()) {
+        if !self.allowances.take(now, per_minute, &subject.source().node_id(), neighbour) {
             self.counters.reports_suppressed += 1;
             return;
         }
@@ -359,28 +396,52 @@ mod tests {
 
     #[test]
     fn who_asks_for_many_reports_takes_none_from_others() {
-        let mut allowances = Allowances::new(60);
+        let mut allowances = Allowances::default();
         let at = Instant::from_secs;
         let node = |name: &str| name.parse::<Eid>().expect("a node id");
-        assert!(allowances.take(at(0), 60, &node("dtn://friend/")));
+        let [ours, theirs] = [Neighbour(1), Neighbour(2)];
+        assert!(allowances.take(at(0), 60, &node("dtn://friend/"), ours));
         let mut sent = 0;
         for second in 1..=60 {
             // A hundred a second under one name, and a hundred under as many names.
             for number in 0..100 {
-                sent += u32::from(allowances.take(at(second), 60, &node("dtn://mallory/")));
+                sent += u32::from(allowances.take(at(second), 60, &node("dtn://mallory/"), theirs));
                 let name = format!("dtn://mallory-{second}-{number}/");
-                sent += u32::from(allowances.take(at(second), 60, &node(&name)));
+                sent += u32::from(allowances.take(at(second), 60, &node(&name), theirs));
             }
-            assert!(allowances.take(at(second), 60, &node("dtn://friend/")), "second {second}");
+            assert!(allowances.take(at(second), 60, &node("dtn://friend/"), ours), "second {second}");
+            let newcomer = format!("dtn://friend-{second}/");
+            assert!(allowances.take(at(second), 60, &node(&newcomer), ours), "a friend that comes only now");
         }
         assert!((120..=300).contains(&sent), "what a minute's places and reports come to: {sent}");
         assert!(allowances.of.len() <= SOURCES_MAX);
     }
 
     #[test]
+    fn so_many_neighbours_are_known_to_bring_newcomers() {
+        let mut allowances = Allowances::default();
+        let take = |allowances: &mut Allowances, second, name: &str, neighbour| {
+            allowances.take(
+                Instant::from_secs(second),
+                1,
+                &name.parse().expect("a node id"),
+                Neighbour(neighbour),
+            )
+        };
+        assert!(take(&mut allowances, 0, "dtn://a/", 0));
+        assert!(!take(&mut allowances, 1, "dtn://b/", 0));
+        for number in 1..=NEIGHBOURS_MAX as u16 {
+            assert!(take(&mut allowances, 2, &format!("dtn://c-{number}/"), number));
+        }
+        assert_eq!((allowances.newcomers.len(), allowances.of.len()), (NEIGHBOURS_MAX, SOURCES_MAX));
+        assert!(!take(&mut allowances, 2, "dtn://d/", 2));
+        assert!(take(&mut allowances, 2, "dtn://d/", 0), "the one of longest ago is forgotten");
+    }
+
+    #[test]
     fn reports_are_limited_by_the_minute() {
-        let mut allowance = Allowance::new(2);
         let at = Instant::from_secs;
+        let mut allowance = Allowance::new(at(0), 2);
         assert!(allowance.take(at(0), 2) && allowance.take(at(0), 2) && !allowance.take(at(1), 2));
         assert!(!allowance.take(at(29), 2) && allowance.take(at(30), 2) && !allowance.take(at(31), 2));
         assert!(allowance.take(at(1000), 2) && allowance.take(at(1000), 2) && !allowance.take(at(1000), 2));
