@@ -4,8 +4,8 @@ use super::super::{Agent, Config};
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
-    AppIndication, AppRequest, BundlesIndication, BundlesRequest, LinkId, NextHop, Port, SendId, SendOptions,
-    StorageFailure, StorageIndication, StorageRequest,
+    AppIndication, AppRequest, BundlesIndication, BundlesRequest, LinkId, NextHop, Port, RefuseReason,
+    SendId, SendOptions, StorageFailure, StorageIndication, StorageRequest, TransferFailure, TransferId,
 };
 use crate::time::Instant;
 use bytes::Bytes;
@@ -24,6 +24,8 @@ struct Bench {
     good_reads: usize,
     failed_reads: usize,
     opened: usize,
+    /// The transfers that were begun, and their lengths.
+    transfers: Vec<(TransferId, u64)>,
     payload: Bytes,
 }
 
@@ -37,6 +39,7 @@ impl Bench {
             good_reads: usize::MAX,
             failed_reads: 0,
             opened: 0,
+            transfers: Vec::new(),
             payload,
         }
     }
@@ -99,7 +102,10 @@ impl Bench {
     }
 
     fn link(&mut self, link: LinkId, request: &BundlesRequest) {
-        self.opened += usize::from(matches!(request, BundlesRequest::Open { .. }));
+        if let BundlesRequest::Open { transfer, length, .. } = request {
+            self.opened += 1;
+            self.transfers.push((*transfer, *length));
+        }
         if matches!(request, BundlesRequest::Connect) {
             let peer = Some("dtn://b/".to_owned());
             let up = BundlesIndication::Up { peer, interleave: false, transfer_bytes_max: 1500 };
@@ -139,4 +145,36 @@ fn a_route_changes_its_cost_even_where_no_other_fits() {
     assert_eq!(bench.agent.counters().ignored, 0);
     bench.ask(AppRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
     assert_eq!(bench.agent.counters().ignored, 1, "one more does not fit");
+}
+
+/// A transfer of a thousand bytes ends so when 600 of its bytes are acknowledged: the lengths of that transfer and of the next.
+fn lengths_after(reason: TransferFailure) -> [u64; 2] {
+    let mut bench = Bench::new(Bytes::from(vec![7; 1000]));
+    bench.ask(AppRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+    let (destination, options) = ("dtn://b/in".to_owned(), SendOptions::default());
+    bench.ask(AppRequest::Send { send: SendId(1), destination, length: 1000, options });
+    bench.ask(AppRequest::OpenLink { link: LINK });
+    let (transfer, length) = bench.transfers[0];
+    let failed = BundlesIndication::Failed { transfer, reason, acked: 600 };
+    for indication in [BundlesIndication::Acked { transfer, up_to: 600 }, failed] {
+        bench.agent.handle_indication(bench.now, Port::Second((LINK, indication)));
+        bench.settle();
+    }
+    for _ in 0..10 {
+        if let Some((_, again)) = bench.transfers.get(1) {
+            return [length, *again];
+        }
+        bench.wake();
+    }
+    panic!("it is not sent again");
+}
+
+/// What is refused as damaged is gone at the peer, whatever it has acknowledged: all of it is sent again (RFC 9174 5.2.4). When the
+/// link breaks, the peer keeps what it has acknowledged.
+#[test]
+fn what_is_refused_as_damaged_is_sent_again_from_its_first_byte() {
+    let [before, again] = lengths_after(TransferFailure::Refused(RefuseReason::Retransmit));
+    assert_eq!(before, again);
+    let [before, rest] = lengths_after(TransferFailure::LinkDown);
+    assert!(rest < before - 400, "{rest} of {before}");
 }
