@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::config::Applications;
+use crate::counter_news::CounterNews;
 use crate::message::{BODY_BYTES_MAX, HEAD_BYTES_MAX, Message, Reply, Request};
 use crate::node::Reception;
 use crate::patient::{Patience, Patient};
@@ -28,15 +29,17 @@ pub(crate) struct Counted {
     places: Arc<Semaphore>,
     turned_away: AtomicU64,
     patience: Patience,
+    news: CounterNews,
 }
 
 impl Counted {
-    pub(crate) fn new(limits: &Applications) -> Self {
+    pub(crate) fn new(limits: &Applications, news: CounterNews) -> Self {
         Counted {
             connections_max: limits.connections_max,
             places: Arc::new(Semaphore::new(limits.connections_max)),
             turned_away: AtomicU64::new(0),
             patience: Patience::new(limits.patience),
+            news,
         }
     }
 
@@ -91,6 +94,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 fn admit(stream: UnixStream, reception: &Reception, counted: &Counted) {
     let Ok(place) = counted.places.clone().try_acquire_owned() else {
         counted.turned_away.fetch_add(1, Ordering::Relaxed);
+        counted.news.changed();
         let hint = Some("end another one, or raise `applications.connections-max`");
         let mut out = BytesMut::new();
         encode(&Reply::error("too many applications are connected", hint).into(), &mut out);
@@ -98,10 +102,12 @@ fn admit(stream: UnixStream, reception: &Reception, counted: &Counted) {
         let _ = stream.try_write(&out);
         return;
     };
-    let (client, patience) = (reception.client(), counted.patience.clone());
+    counted.news.changed();
+    let (client, patience, news) = (reception.client(), counted.patience.clone(), counted.news.clone());
     tokio::spawn(async move {
         serve(stream, client, patience).await;
         drop(place);
+        news.changed();
     });
 }
 

@@ -1,6 +1,7 @@
 //! What the engines' task hears.
 
 use crate::client::ClientEnd;
+use crate::counter_news::CounterNews;
 use crate::datagram;
 use crate::message::{Message, Request};
 use crate::radio::LineId;
@@ -37,6 +38,8 @@ pub(crate) enum Event {
     Request(ClientId, Message<Request>),
     /// It goes.
     ClientGone(ClientId),
+    /// A counter of the HTTP interface or of the control socket.
+    Counted(CounterNews),
     /// The wall clock may have jumped.
     Clock,
     /// The configuration is to be read again.
@@ -58,6 +61,7 @@ impl std::fmt::Debug for Event {
             Event::Client(id, _) => f.debug_tuple("Client").field(id).finish(),
             Event::Request(id, message) => f.debug_tuple("Request").field(id).field(&message.head).finish(),
             Event::ClientGone(id) => f.debug_tuple("ClientGone").field(id).finish(),
+            Event::Counted(_) => f.write_str("Counted"),
             Event::Clock => f.write_str("Clock"),
             Event::Reload => f.write_str("Reload"),
             Event::Stop { at_once } => f.debug_struct("Stop").field("at_once", at_once).finish(),

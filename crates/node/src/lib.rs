@@ -22,6 +22,7 @@ pub mod config;
 mod connection;
 pub mod contacts;
 mod control;
+mod counter_news;
 mod damage;
 mod datagram;
 mod descriptors;

@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::config::StorageKind;
 use crate::control;
+use crate::counter_news::CounterNews;
 use crate::descriptors;
 use crate::echo;
 use crate::event::{ClientId, Event};
@@ -52,6 +53,11 @@ pub(crate) struct Reception {
 }
 
 impl Reception {
+    /// For the task that hears these events.
+    pub(crate) fn new(events: mpsc::UnboundedSender<Event>) -> Self {
+        Reception { events, next_client: Arc::new(AtomicU64::new(0)) }
+    }
+
     pub(crate) fn client(&self) -> Client {
         let id = ClientId(self.next_client.fetch_add(1, Ordering::Relaxed));
         Client::new(id, self.events.clone())
@@ -82,9 +88,11 @@ impl Node {
             .enable_all()
             .build()
             .map_err(|error| Error::new(format!("the system gives no event queue: {error}")))?;
-        let reception = Reception { events: tell.clone(), next_client: Arc::new(AtomicU64::new(0)) };
+        let reception = Reception::new(tell.clone());
         let udp_addresses;
-        let counted_control = Arc::new(control::Counted::new(&setup.config.applications));
+        let counter_news = CounterNews::new(tell.clone());
+        let counted_control =
+            Arc::new(control::Counted::new(&setup.config.applications, counter_news.clone()));
         let (addresses, folders) = {
             let _inside = runtime.enter();
             if setup.config.echo {
@@ -104,7 +112,7 @@ impl Node {
         };
         let node = engines.upper.node().to_string();
         let noted = Arc::new(Events::new(setup.config.http.events_max));
-        let http = Http::start(&setup.config.http, node, &reception, noted.clone())?;
+        let http = Http::start(&setup.config.http, node, &reception, noted.clone(), counter_news)?;
         let counted = http.as_ref().map(Http::counted);
         let parts = Parts {
             engines,

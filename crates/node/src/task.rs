@@ -384,6 +384,7 @@ impl Task {
                 self.news.leave(id);
                 self.desk.leave(id);
             }
+            Event::Counted(news) => news.heard(),
             Event::Clock => self.tell_time(now),
             Event::Reload => drop(self.reload(now)),
             Event::Stop { .. } => {}

@@ -133,7 +133,10 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (head, ()) = request.body(()).expect("a request").into_parts();
-        match guard.check(&head, &Counted::new(std::time::Duration::from_secs(1))) {
+        let (tell, _) = tokio::sync::mpsc::unbounded_channel();
+        let counted =
+            Counted::new(std::time::Duration::from_secs(1), crate::counter_news::CounterNews::new(tell));
+        match guard.check(&head, &counted) {
             Ok(()) => 200,
             Err(failure) => failure.status.as_u16(),
         }

@@ -31,6 +31,7 @@ mod watching;
 
 use crate::client::Client;
 use crate::config;
+use crate::counter_news::CounterNews;
 use crate::events::Events;
 use crate::message::{Message, Reply, Request};
 use crate::node::Reception;
@@ -83,6 +84,7 @@ impl Http {
         node: String,
         reception: &Reception,
         events: Arc<Events>,
+        news: CounterNews,
     ) -> Result<Option<Http>, Error> {
         let Some(text) = &config.listen else { return Ok(None) };
         let addresses = config.addresses()?;
@@ -94,7 +96,7 @@ impl Http {
             Error::new(format!("cannot listen on {text} for http: {error}"))
                 .hint("another program may have the port; `http.listen` takes host:port")
         })?;
-        let counted = Arc::new(Counted::new(config.patience));
+        let counted = Arc::new(Counted::new(config.patience, news));
         let shared = Shared {
             reception: reception.clone(),
             teller: Arc::new(Mutex::new(reception.client())),
@@ -190,10 +192,12 @@ pub(crate) struct Counted {
     refused_too_long: AtomicU64,
     /// With peers that neither read nor write.
     patience: Patience,
+    /// Hears that any of them has changed.
+    news: CounterNews,
 }
 
 impl Counted {
-    fn new(patience: Duration) -> Self {
+    fn new(patience: Duration, news: CounterNews) -> Self {
         Counted {
             connections: AtomicU64::new(0),
             requests: AtomicU64::new(0),
@@ -205,6 +209,7 @@ impl Counted {
             refused_malformed: AtomicU64::new(0),
             refused_too_long: AtomicU64::new(0),
             patience: Patience::new(patience),
+            news,
         }
     }
 
@@ -229,4 +234,36 @@ impl Counted {
 /// One more.
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Event;
+    use std::io::{Read, Write};
+
+    /// Whoever waits for what happens in the node hears of connections that never reach the engines.
+    #[test]
+    fn what_is_counted_is_told_when_it_happens() {
+        let (tell, mut events) = tokio::sync::mpsc::unbounded_channel();
+        let news = CounterNews::new(tell.clone());
+        let reception = Reception::new(tell);
+        let config = config::Http { listen: Some("127.0.0.1:0".into()), ..config::Http::default() };
+        let http = Http::start(&config, "dtn://moon/".into(), &reception, Arc::new(Events::new(1)), news)
+            .expect("it starts")
+            .expect("it is on");
+        let mut heard = |name: &str| {
+            while http.counted().view()[name] == 0 {
+                if let Event::Counted(news) = events.blocking_recv().expect("the interface is there") {
+                    news.heard();
+                }
+            }
+        };
+        let mut stream = std::net::TcpStream::connect(http.address()).expect("it listens");
+        heard("connections");
+        // Its head is no request.
+        stream.write_all(b"nonsense\r\n\r\n").expect("it reads");
+        heard("refused_malformed");
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
 }

@@ -44,6 +44,7 @@ pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Sh
             continue;
         }
         count(&shared.counted.connections);
+        shared.counted.news.changed();
         let (service, places) = (service.clone(), places.clone());
         tokio::spawn(async move {
             let place = match place {
@@ -59,12 +60,15 @@ pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Sh
             }
             shared.waiting.leave(number);
             drop(place);
+            // Why it is over may have been counted.
+            shared.counted.news.changed();
         });
     }
 }
 
 fn turn_away(stream: &TcpStream, shared: &Shared) {
     count(&shared.counted.refused_connections);
+    shared.counted.news.changed();
     // As much as fits into an empty buffer: nobody is waited for.
     let _ = stream.try_write(
         b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\nretry-after: 5\r\n\r\n",
@@ -106,7 +110,9 @@ async fn carry_out(service: Service, request: Request<Incoming>) -> Result<Respo
     let Service { router, shared, number } = service;
     count(&shared.counted.requests);
     let (head, body) = request.into_parts();
-    if let Err(failure) = shared.guard.check(&head, &shared.counted) {
+    let checked = shared.guard.check(&head, &shared.counted);
+    shared.counted.news.changed();
+    if let Err(failure) = checked {
         return Ok(failure.into_response());
     }
     shared.waiting.leave(number);
