@@ -2,6 +2,7 @@
 //!
 //! `INSTA_UPDATE=always cargo test -p longwire --test store` writes the snapshot anew.
 
+use longwire_proto::codec::crc::crc32c;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -74,7 +75,11 @@ fn a_store_is_checked_and_repaired() {
     say(&["store", "repair"]);
     say(&["store", "repair", "--json"]);
     // As a newer version would have written it.
-    place.change("00000002.log", |bytes| bytes[7] = b'2');
+    place.change("00000002.log", |bytes| {
+        bytes[7] = b'2';
+        let crc = crc32c(&bytes[..16]);
+        bytes[16..20].copy_from_slice(&crc.to_be_bytes());
+    });
     say(&["store", "check"]);
     say(&["store", "repair"]);
     say(&["store", "check", "--store", "."]);

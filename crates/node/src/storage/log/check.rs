@@ -2,9 +2,11 @@
 
 use super::device::Device;
 use super::index::Index;
+use super::newest::Newest;
 use super::opening::{self, OpenError};
 use super::quarantine::{self, Damage, Quarantine};
 use super::{FORMAT, Log, lock_file, lock_index};
+use crate::private;
 use crate::storage::backend::{Backend as _, Write};
 use longwire_proto::service::RecordId;
 use serde::Serialize;
@@ -83,7 +85,8 @@ pub fn check(folder: &Path, progress: Progress<'_>) -> Result<Checked, OpenError
     let damage = collected(&quarantine);
     let mut parts = opening::parts(&names, secret)?;
     parts.put_away(&quarantine)?;
-    let found = opening::read(parts, secret, &quarantine, |_, _| {})?;
+    let newest = lock.as_ref().and_then(|lock| Newest::read(lock, secret));
+    let found = opening::read(parts, secret, newest, &quarantine, |_, _| {})?;
     let mut checked = Checked {
         format: FORMAT,
         segments: found.index.segments.len() as u64,
@@ -106,15 +109,24 @@ pub fn check(folder: &Path, progress: Progress<'_>) -> Result<Checked, OpenError
 /// # Errors
 /// As [`check`]; or the device fails, and what was done until then stays.
 pub fn repair(folder: &Path, progress: Progress<'_>) -> Result<Repaired, OpenError> {
+    let quarantine = Quarantine::new(folder);
+    let damage = collected(&quarantine);
     // A folder without a store is not made one.
-    match opening::look(folder) {
-        Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(OpenError::Missing);
+    let known = match opening::look(folder) {
+        Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(OpenError::DamagedFormat { .. }) => {
+            let mut options = private::file();
+            let lock =
+                options.create(true).truncate(false).read(true).write(true).open(folder.join("lock"))?;
+            lock_file(&lock)?;
+            opening::mend_formats(folder, &quarantine)?;
+            opening::look(folder)?.1
         }
-        looked => looked?.1.ok_or(OpenError::Missing)?,
+        looked => looked?.1,
     };
+    known.ok_or(OpenError::Missing)?;
     let (mut log, _) = Log::open(folder)?;
-    let damage = collected(&log.quarantine);
+    log.quarantine.listen(told(&damage));
     look_through(&log.index, &log.quarantine, progress);
     let gone: Vec<Write> = {
         let index = lock_index(&log.index);
@@ -127,6 +139,9 @@ pub fn repair(folder: &Path, progress: Progress<'_>) -> Result<Repaired, OpenErr
     }
     log.unnamed = 0;
     log.mark(&[]);
+    // The note may not say more than is durable.
+    log.device.sync_data(&log.end().0)?;
+    log.note_newest();
     drop(log);
     let damage = core::mem::take(&mut *damage.lock().expect("no thread panics with the list"));
     Ok(Repaired { damage, removed: gone.len() as u64, now: check(folder, progress)? })
@@ -143,9 +158,14 @@ impl Checked {
 /// All that is told from now on, and was before.
 fn collected(quarantine: &Quarantine) -> Arc<Mutex<Vec<Damage>>> {
     let all = Arc::new(Mutex::new(Vec::new()));
-    let told = all.clone();
-    quarantine.listen(move |damage| told.lock().expect("no thread panics with the list").push(damage));
+    quarantine.listen(told(&all));
     all
+}
+
+/// Adds what is told to a list.
+fn told(all: &Arc<Mutex<Vec<Damage>>>) -> impl Fn(Damage) + Send + 'static {
+    let all = all.clone();
+    move |damage| all.lock().expect("no thread panics with the list").push(damage)
 }
 
 /// Reads every record, and tells of those that are not whole.

@@ -29,6 +29,7 @@ mod device;
 mod frame;
 mod index;
 mod listing;
+mod newest;
 mod opening;
 mod quarantine;
 mod scan;
@@ -49,6 +50,7 @@ use index::{Chunk, Index, chunk_of};
 use listing::Listing;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::{RecordId, StorageFailure};
+use newest::Newest;
 use rustix::fs::Advice;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -100,7 +102,7 @@ pub struct Log {
     folder: PathBuf,
     device: Device,
     /// Held locked: one process at a time.
-    _lock: File,
+    lock: File,
     index: Arc<Mutex<Index>>,
     quarantine: Arc<Quarantine>,
     secret: Secret,
@@ -173,7 +175,8 @@ impl Log {
         let mend = |number, entries: &[listing::Placed]| {
             drop(listing::write(&device, folder, number, secret, entries))
         };
-        let opening::Found { index, met, empty } = opening::read(parts, secret, &quarantine, mend)?;
+        let newest = Newest::read(&lock, secret);
+        let opening::Found { index, met, empty } = opening::read(parts, secret, newest, &quarantine, mend)?;
         let harmed = met.harmed.len() as u64;
         let opened = Opened {
             records: index.records.len(),
@@ -187,7 +190,7 @@ impl Log {
         let mut log = Log {
             folder: folder.to_owned(),
             device,
-            _lock: lock,
+            lock,
             index: Arc::new(Mutex::new(index)),
             quarantine,
             secret,
@@ -209,6 +212,8 @@ impl Log {
             segment.into_iter().for_each(|segment| drop(log.remove_segment(number, &segment.path)));
         }
         names.parts.iter().for_each(|part| drop(fs::remove_file(part)));
+        // What is missing was told.
+        log.note_newest();
         log.aside = fs::metadata(log.reserve_path()).map_or(0, |about| about.len());
         if let Err(error) = log.begin_segment() {
             // A full device: what was put aside is enough to open it and to remove.
@@ -296,6 +301,13 @@ impl Log {
         {
             self.listing = None;
         }
+    }
+
+    /// Notes what the newest batch left. Without the note it is known as far as the segments say it.
+    fn note_newest(&self) {
+        let records = lock_index(&self.index).records.len() as u64 + self.unnamed;
+        let newest = Newest { segment: self.active, batch: self.batch, records };
+        let _ = newest.write(&self.lock, self.secret);
     }
 
     /// The active segment's file, and where it ends.
@@ -399,6 +411,7 @@ impl Log {
         segment.entries += composed.entries.len() as u64;
         drop(index);
         self.mark(&composed.headers);
+        self.note_newest();
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 use super::frame::{Beginning, Kind, Made, PREAMBLE_BYTES, Secret};
 use super::index::Index;
 use super::listing;
+use super::newest::Newest;
 use super::quarantine::Quarantine;
 use super::scan::{self, Met};
 use super::{FORMAT, SEGMENT_ENDING, segment_path};
@@ -16,6 +17,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,6 +43,11 @@ pub enum OpenError {
         file: String,
         /// One that belongs to the other.
         other: String,
+    },
+    /// The format in the beginning of a file is damaged: its checksum, and the rest of the store, say that it is this one.
+    DamagedFormat {
+        /// The file.
+        file: String,
     },
     /// There are files of these names, and none of them begins as those of a store do.
     Foreign {
@@ -69,6 +76,9 @@ impl fmt::Display for OpenError {
                      format {FORMAT}; nothing was changed"
                 )
             }
+            OpenError::DamagedFormat { file } => {
+                write!(f, "the number of the format in {file} is damaged; nothing was changed")
+            }
             OpenError::OtherStore { file, other } => {
                 write!(f, "{file} and {other} are of two different stores; nothing was changed")
             }
@@ -90,6 +100,9 @@ impl OpenError {
             OpenError::Missing => "a node makes one when it starts",
             OpenError::OtherFormat { .. } => {
                 "use the version that wrote it, or name another folder as `storage.path`"
+            }
+            OpenError::DamagedFormat { .. } => {
+                "`longwire store repair` puts it right, and keeps what was there"
             }
             OpenError::OtherStore { .. } => "move the files of one of them elsewhere, and start again",
             OpenError::Foreign { .. } => {
@@ -139,13 +152,19 @@ pub(super) fn look(folder: &Path) -> Result<(Names, Option<Secret>), OpenError> 
     // In an order that is always the same.
     files.sort_by(|(_, one), (_, other)| one.cmp(other));
     let mut known: Option<(Secret, String)> = None;
-    let mut unknown = None;
+    let (mut unknown, mut other) = (None, None);
     for (named, path) in files {
         let Some(bytes) = beginning(&path)? else { continue };
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let begins = Beginning::of(&bytes);
         match (begins, &known) {
-            (Beginning::OtherFormat(format), _) => return Err(OpenError::OtherFormat { file, format }),
+            (Beginning::OtherFormat(format), _) => {
+                let damaged = damaged_format(&bytes);
+                // One that was written so goes before one that is damaged.
+                if other.as_ref().is_none_or(|(_, _, before)| damaged.is_none() && before.is_some()) {
+                    other = Some((file, format, damaged));
+                }
+            }
             (Beginning::Ours(_, secret), Some((other, of))) if secret != *other => {
                 return Err(OpenError::OtherStore { file, other: of.clone() });
             }
@@ -161,11 +180,50 @@ pub(super) fn look(folder: &Path) -> Result<(Names, Option<Secret>), OpenError> 
             (None, _) => {}
         }
     }
+    if let Some((file, format, damaged)) = other {
+        let is_ours = damaged.is_some() && damaged == known.map(|(secret, _)| secret);
+        return Err(if is_ours {
+            OpenError::DamagedFormat { file }
+        } else {
+            OpenError::OtherFormat { file, format }
+        });
+    }
     match (known, unknown) {
         (Some((secret, _)), _) => Ok((names, Some(secret))),
         (None, Some(file)) => Err(OpenError::Foreign { file }),
         (None, None) => Ok((names, None)),
     }
+}
+
+/// The store's number of a file that says another format, where its checksum says that only this is wrong.
+fn damaged_format(bytes: &[u8]) -> Option<Secret> {
+    [Made::Segment, Made::Listing]
+        .into_iter()
+        .find_map(|made| Secret::of_preamble(made, &with_format(made, bytes)))
+}
+
+/// A beginning with the format of this version.
+fn with_format(made: Made, bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    if let Some(marker) = bytes.get_mut(..8) {
+        marker.copy_from_slice(&Secret(0).preamble(made)[..8]);
+    }
+    bytes
+}
+
+/// Puts the format right where it is damaged, in all files of a store of which one at least has it whole; what was there is kept
+/// before. Nothing is changed where any file is of another format, or of another store.
+pub(super) fn mend_formats(folder: &Path, quarantine: &Quarantine) -> Result<(), OpenError> {
+    while let Err(OpenError::DamagedFormat { file }) = look(folder).map(drop) {
+        let path = folder.join(&file);
+        let bytes = beginning(&path)?.unwrap_or_default();
+        let made = if bytes.starts_with(b"LWLST") { Made::Listing } else { Made::Segment };
+        let opened = File::options().read(true).write(true).open(&path)?;
+        quarantine.beginning(&file, &opened)?;
+        opened.write_all_at(&with_format(made, &bytes)[..PREAMBLE_BYTES], 0)?;
+        opened.sync_all()?;
+    }
+    Ok(())
 }
 
 /// The first bytes of a file; none: there is no such file.
@@ -337,11 +395,12 @@ pub(super) struct Found {
     pub(super) empty: Vec<u32>,
 }
 
-/// Reads all segments, oldest first, and tells what is damaged but the records: those are in `met`. What `mend` is given are
-/// the entries of segments whose listing lags behind.
+/// Reads all segments, oldest first, and tells what is damaged but the records: those are in `met`. `newest` is what is known of
+/// the newest batch beside them. What `mend` is given are the entries of segments whose listing lags behind.
 pub(super) fn read(
     parts: Parts,
     secret: Secret,
+    newest: Option<Newest>,
     quarantine: &Quarantine,
     mut mend: impl FnMut(u32, &[listing::Placed]),
 ) -> io::Result<Found> {
@@ -368,6 +427,15 @@ pub(super) fn read(
     met.harmed.retain(|(record, chunk)| index.has(*record, chunk));
     met.harmed.sort_by_key(|(record, _)| *record);
     met.harmed.dedup_by_key(|(record, _)| *record);
+    if let Some(newest) = newest.filter(|newest| newest.batch > met.batch) {
+        met.unnamed = met.unnamed.max(newest.records.saturating_sub(index.records.len() as u64));
+        // A mark alone may be lost in a power cut, with nothing that was acknowledged.
+        if newest.batch > met.batch + 1 {
+            met.damaged += 1;
+            quarantine.end_missing(newest.segment);
+        }
+        met.batch = newest.batch;
+    }
     if met.unnamed > 0 {
         met.damaged += 1;
         quarantine.unnamed(met.unnamed);

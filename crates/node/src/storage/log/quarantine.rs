@@ -46,6 +46,8 @@ pub enum Harm {
     Unreadable,
     /// Bytes that were durable are not there: the file is gone, or too short.
     Missing,
+    /// Batches that were durable at the end are not there.
+    End,
     /// Records are not there, and nothing says whose they were: so many, by the count that each batch has.
     Unnamed,
     /// A file that is there twice, or under the name of another.
@@ -80,6 +82,13 @@ impl core::fmt::Display for Damage {
             Harm::Unreadable => "data cannot be read",
             Harm::Missing => "what was stored is missing",
             Harm::Gap => "data are missing in the middle of a record",
+            Harm::End => {
+                return write!(
+                    f,
+                    "the newest of what was stored is missing, from somewhere in {} on",
+                    self.file
+                );
+            }
             Harm::Stray => "a file that is there twice, or under the name of another",
             Harm::Unnamed => {
                 return write!(f, "{} records are missing, and nothing says whose they were", self.bytes);
@@ -170,6 +179,33 @@ impl Quarantine {
             Damage { harm, record: None, file, at: from, bytes: to - from, kept: kept.path },
             kept.before,
         );
+    }
+
+    /// The end of the store is missing, from somewhere in this segment on: nothing says how much of it.
+    pub(super) fn end_missing(&self, segment: u32) {
+        let file = segment_name(segment);
+        let damage = Damage { harm: Harm::End, record: None, file, at: 0, bytes: 0, kept: None };
+        self.tell(&mut self.lock(), damage, false);
+    }
+
+    /// Keeps the beginning of a file before it is put right.
+    ///
+    /// # Errors
+    /// There is no space for it.
+    pub(super) fn beginning(&self, name: &str, file: &File) -> io::Result<()> {
+        let mut state = self.lock();
+        let bytes = PREAMBLE_BYTES as u64;
+        let kept = self.keep(&mut state, &format!("{name}-bytes-0"), bytes, |out| copy(file, 0, bytes, out));
+        if kept.path.is_none() {
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "there is no space to keep what is damaged",
+            ));
+        }
+        let (harm, file) = (Harm::Preamble, name.to_owned());
+        let damage = Damage { harm, record: None, file, at: 0, bytes, kept: kept.path };
+        self.tell(&mut state, damage, kept.before);
+        Ok(())
     }
 
     /// So many records are missing, and nothing says which.

@@ -114,13 +114,16 @@ fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
     let whole = fs::metadata(&path).unwrap().len();
     let listing = path.with_extension("listing");
     let listed = fs::read(&listing).unwrap();
+    let lock = place.0.join("lock");
+    let noted = fs::read(&lock).unwrap();
     log.write(&[append(2, 0, "first"), append(2, 5, "second"), append(3, 0, vec![1; 5000])]).unwrap();
     drop(log);
     let bytes = fs::read(&path).unwrap();
     for cut in (whole as usize..bytes.len()).step_by(43) {
         fs::write(&path, &bytes[..cut]).unwrap();
-        // The crash came before the batch was listed.
+        // The crash came before the batch was listed and noted.
         fs::write(&listing, &listed).unwrap();
+        fs::write(&lock, &noted).unwrap();
         let (mut log, opened) = place.open();
         let found = content(&mut log);
         assert_eq!(found[&1], "kept");
@@ -136,6 +139,7 @@ fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
         torn[at..].fill(0);
         fs::write(&path, &torn).unwrap();
         fs::write(&listing, &listed).unwrap();
+        fs::write(&lock, &noted).unwrap();
         let (mut log, _) = place.open();
         assert_eq!(content(&mut log)[&1], "kept", "zeros from {at}");
         drop(log);

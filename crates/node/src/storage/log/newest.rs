@@ -1,0 +1,54 @@
+//! What the newest batch left, in the lock file behind its beginning.
+//!
+//! ```text
+//!   lock    preamble 20 | segment 4 | batch 8 | records 8 | crc 4
+//! ```
+//!
+//! The marks within the segments say the same (see [`super::frame`]), but the newest of them go with the newest segment and its
+//! listing. This is written over itself when a batch is durable, without a sync of its own: it never says more than was
+//! acknowledged, and after a power cut it may say less. An earlier version neither writes nor reads it.
+
+use super::frame::{PREAMBLE_BYTES, Secret};
+use bytes::{Buf, BufMut};
+use longwire_proto::codec::crc::crc32c;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+const BYTES: usize = 24;
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Newest {
+    /// The segment that it is in.
+    pub(super) segment: u32,
+    /// The number of the mark behind it.
+    pub(super) batch: u64,
+    /// How many records there are.
+    pub(super) records: u64,
+}
+
+impl Newest {
+    fn encode(&self, secret: Secret) -> Vec<u8> {
+        let mut out = Vec::with_capacity(BYTES);
+        out.put_u32(self.segment);
+        out.put_u64(self.batch);
+        out.put_u64(self.records);
+        let seal = [&secret.0.to_be_bytes()[..], &out].concat();
+        out.put_u32(crc32c(&seal));
+        out
+    }
+
+    /// What a lock file says; none: it says nothing, or it is damaged.
+    pub(super) fn read(lock: &File, secret: Secret) -> Option<Self> {
+        let mut bytes = [0; BYTES];
+        lock.read_exact_at(&mut bytes, PREAMBLE_BYTES as u64).ok()?;
+        let mut input = &bytes[..];
+        let newest = Newest { segment: input.get_u32(), batch: input.get_u64(), records: input.get_u64() };
+        (newest.encode(secret) == bytes).then_some(newest)
+    }
+
+    pub(super) fn write(&self, lock: &File, secret: Secret) -> io::Result<()> {
+        lock.write_all_at(&self.encode(secret), PREAMBLE_BYTES as u64)
+    }
+}
