@@ -26,7 +26,7 @@ fn status(place: &Place, name: &str) -> serde_json::Value {
         if output.status.success() {
             return serde_json::from_slice(&output.stdout).unwrap();
         }
-        assert!(began.elapsed() < DEADLINE, "{output:?}");
+        assert!(began.elapsed() < DEADLINE, "{output:?}\n{}", place.statuses());
     }
 }
 
@@ -45,10 +45,7 @@ fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
     // Folders are looked at now and then: to look without rest would take the processor from the nodes.
     let (_alive, never) = mpsc::channel::<()>();
     while !is_so() {
-        let running =
-            ["alice", "bob"].into_iter().filter(|name| place.path(&format!("{name}.toml")).exists());
-        let status = || running.map(|name| format!("{name}: {:#}", status(place, name))).collect::<String>();
-        assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", status());
+        assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", place.statuses());
         let _ = never.recv_timeout(Duration::from_millis(20));
     }
 }

@@ -32,7 +32,7 @@ fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
     let bob = place.start("bob");
     let receiving =
         place.longwire(&["recv", "got", "--config", "bob.toml"]).stdout(Stdio::piped()).spawn().unwrap();
-    let received = String::from_utf8(receiving.wait_with_output().unwrap().stdout).unwrap();
+    let received = String::from_utf8(place.ended(receiving, "recv has the photo").stdout).unwrap();
     assert!(received.contains("photo.jpg (3.0 MB) from dtn://alice/"), "{received}");
     assert_eq!(fs::read(place.path("got/photo.jpg")).unwrap(), file);
     // With a receipt, a second file of that name gets a number.
@@ -130,7 +130,7 @@ fn every_verb_says_what_it_did_and_what_was_meant() {
         .unwrap();
     std::io::Write::write_all(&mut sending.stdin.take().unwrap(), b"a line\n").unwrap();
     place.asked("bob", &["recv", "got"]);
-    let sent = sending.wait_with_output().unwrap();
+    let sent = place.ended(sending, "send has its receipt");
     let sent: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
     assert_eq!(sent["delivered"], true, "{sent}");
     assert_eq!(fs::read(place.path("got/notes.txt")).unwrap(), b"a line\n", "a name is never a path");
@@ -219,8 +219,8 @@ fn send_and_recv_wait_for_a_node_that_starts_and_say_so() {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         (child, lines)
     };
-    let (mut sending, mut of_send) = begun("alice", &["send", "letter", "--to", "dtn://bob/files"]);
-    let (mut receiving, mut of_recv) = begun("bob", &["recv", "got"]);
+    let (sending, mut of_send) = begun("alice", &["send", "letter", "--to", "dtn://bob/files"]);
+    let (receiving, mut of_recv) = begun("bob", &["recv", "got"]);
     for said in [of_send.next().unwrap(), of_recv.next().unwrap()] {
         assert!(
             said.starts_with("no node answers at ") && said.ends_with("waiting for one that starts"),
@@ -228,9 +228,10 @@ fn send_and_recv_wait_for_a_node_that_starts_and_say_so() {
         );
     }
     let (_alice, bob) = (place.start("alice"), place.start("bob"));
-    assert!(sending.wait().unwrap().success());
+    assert!(place.ended(sending, "send ends").status.success());
+    let received = place.ended(receiving, "recv ends");
     let said: Vec<String> = of_recv.collect();
-    assert!(receiving.wait().unwrap().success(), "{said:?}");
+    assert!(received.status.success(), "{said:?}");
     assert_eq!(fs::read(place.path("got/letter")).unwrap(), b"hello");
     drop(of_send);
     // Without time to wait the answer is the old one.
@@ -297,9 +298,9 @@ fn what_waits_and_who_waits_is_told() {
     let links = place.asked("alice", &["links"]);
     assert!(!links.contains("down for"), "{links}");
     let bob = place.start("bob");
-    let mut receiving =
+    let receiving =
         place.longwire(&["recv", "got", "--config", "bob.toml"]).stderr(Stdio::piped()).spawn().unwrap();
-    assert!(receiving.wait().unwrap().success());
+    assert!(place.ended(receiving, "recv has the letter").status.success());
     // Cut by hand: that is the reason, and no lack of a route.
     place.asked("alice", &["links", "cut", "bob"]);
     let said = note("dtn://bob/files", &[]);
@@ -321,7 +322,7 @@ fn what_waits_and_who_waits_is_told() {
         "waiting for what comes for dtn://bob/files; the first ends it, or Ctrl-C"
     );
     place.asked("alice", &["links", "heal", "bob"]);
-    assert!(waiting.wait().unwrap().success());
+    assert!(place.ended(waiting, "recv has the second letter").status.success());
     bob.kill();
     alice.kill();
 }
@@ -421,12 +422,12 @@ fn collect(place: &Place, expected: &BTreeMap<String, Vec<u8>>) {
     let began = Instant::now();
     for count in 0..expected.len() {
         let left = DEADLINE.saturating_sub(began.elapsed());
-        let why = || format!("{count} of {}: {}", expected.len(), whereabouts(place));
+        let why = || format!("{count} of {}: {}{}", expected.len(), whereabouts(place), place.statuses());
         heard.recv_timeout(left).unwrap_or_else(|_| panic!("{}", why()));
     }
     // All nodes are empty then: nothing is on its way a second time.
     while ["alice", "relay", "carol"].iter().any(|node| place.asked(node, &["bundles"]) != "no bundles\n") {
-        assert!(began.elapsed() < DEADLINE, "{}", whereabouts(place));
+        assert!(began.elapsed() < DEADLINE, "{}{}", whereabouts(place), place.statuses());
     }
     assert!(heard.try_recv().is_err(), "something came twice");
     receiving.kill().unwrap();

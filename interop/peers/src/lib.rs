@@ -19,16 +19,19 @@ pub mod pyd3tn;
 pub mod table;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Where `./test` installs what is not a crate of this workspace.
 pub fn installed(what: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target").join(what)
 }
 
-/// A port that is free now.
+/// A port that nobody has and nobody is given by chance: below those that the system gives, and never twice in this process.
 pub fn free_port() -> u16 {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    socket.local_addr().expect("a bound socket has an address").port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 20_000 + (std::process::id() % 64) as u16 * 100;
+    let mut ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed) % 5000).take(5000);
+    ports.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
 /// A folder of its own, gone at the end.
@@ -36,9 +39,11 @@ pub fn free_port() -> u16 {
 pub struct Place(pub PathBuf);
 
 impl Place {
-    /// A new one.
+    /// A new one, whatever other tests call theirs at the same time.
     pub fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("longwire-interop-{name}-{}", std::process::id()));
+        static COUNT: AtomicU16 = AtomicU16::new(0);
+        let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("longwire-interop-{name}-{process}-{number}"));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a temporary folder");
         Place(path)

@@ -61,6 +61,9 @@ impl Run<'_> {
                 let outcome = self.one(ours, peer, we_send, &sent, patience).await;
                 println!("{} {:?} calls, we send: {we_send}, {name}: {outcome:?}", self.peer, self.caller);
                 row.arrived[at] = outcome.is_ok();
+                if before[at] && outcome.is_err() {
+                    println!("our node is: {:#}", ours.status().await);
+                }
             }
             rows.push(row);
         }

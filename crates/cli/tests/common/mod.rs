@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc;
@@ -15,12 +15,17 @@ use std::time::Duration;
 /// Nothing in these tests takes longer, on a machine that has much else to do.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 
+/// A node that does not say how it is in this time is stuck itself.
+const ANSWER: Duration = Duration::from_secs(20);
+
 /// A folder with the nodes' configurations and stores, gone at the end.
 pub(crate) struct Place(PathBuf);
 
 impl Place {
     pub(crate) fn new(name: &str) -> Place {
-        let path = std::env::temp_dir().join(format!("longwire-{name}-{}", std::process::id()));
+        static COUNT: AtomicU16 = AtomicU16::new(0);
+        let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("longwire-{name}-{process}-{number}"));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Place(path)
@@ -46,7 +51,30 @@ impl Place {
     /// A command that talks to a node.
     pub(crate) fn ask(&self, node: &str, words: &[&str]) -> Output {
         let config = format!("{node}.toml");
-        self.longwire(&[words, &["--config", &config]].concat()).output().unwrap()
+        let mut command = self.longwire(&[words, &["--config", &config]].concat());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        self.ended(child, &format!("{words:?} of {node} ends"))
+    }
+
+    /// Waits until a command ends; fails at the deadline, with how all nodes here are.
+    #[track_caller]
+    pub(crate) fn ended(&self, child: Child, what: &str) -> Output {
+        ended_within(DEADLINE, child).unwrap_or_else(|| panic!("waited in vain: {what}\n{}", self.statuses()))
+    }
+
+    /// How all nodes that are configured here say that they are.
+    pub(crate) fn statuses(&self) -> String {
+        let files = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
+        let configured = files.filter(|path| path.extension().is_some_and(|ending| ending == "toml"));
+        configured.map(|config| format!("{}: {}\n", config.display(), self.status_by(&config))).collect()
+    }
+
+    fn status_by(&self, config: &Path) -> String {
+        let mut command = self.longwire(&["status", "--json", "--config"]);
+        let child = command.arg(config).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let Some(output) = ended_within(ANSWER, child) else { return "it does not answer".to_owned() };
+        let said = if output.status.success() { output.stdout } else { output.stderr };
+        String::from_utf8_lossy(&said).into_owned()
     }
 
     #[track_caller]
@@ -77,6 +105,20 @@ impl Place {
                 Ok(line) => all.push(line),
                 Err(_) => panic!("{name} does not come up: {all:?}"),
             }
+        }
+    }
+}
+
+/// What a command said and how it ended; none: it does not end in time, and is killed.
+fn ended_within(time: Duration, child: Child) -> Option<Output> {
+    let process = child.id().to_string();
+    let (done, over) = mpsc::channel();
+    thread::spawn(move || done.send(child.wait_with_output()));
+    match over.recv_timeout(time) {
+        Ok(output) => Some(output.unwrap()),
+        Err(_) => {
+            let _ = Command::new("kill").args(["-9", &process]).status();
+            None
         }
     }
 }

@@ -24,7 +24,9 @@ pub(crate) struct Place(pub(crate) PathBuf);
 
 impl Place {
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("longwire-node-{name}-{}", std::process::id()));
+        static COUNT: AtomicU16 = AtomicU16::new(0);
+        let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("longwire-node-{name}-{process}-{number}"));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a temporary folder");
         Place(path)
