@@ -203,6 +203,59 @@ fn every_key_is_listed() {
     }
 }
 
+/// A figure as documents have it: a number, a percentage, a length of time, or so many bytes.
+fn figure(text: &str) -> Option<f64> {
+    let text = text.replace(',', "");
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let number: f64 = number.parse().ok()?;
+    let factor = match unit {
+        "" => 1.0,
+        "KiB" => 1024.0,
+        "MiB" => 1_048_576.0,
+        "GiB" => 1_073_741_824.0,
+        "TiB" => 1_099_511_627_776.0,
+        "days" => 86_400.0,
+        unit => longwire_settings::toml_text::duration_of(&format!("1 {unit}"))?.as_secs_f64(),
+    };
+    Some(number * factor)
+}
+
+/// A value as the list of all settings has it.
+fn listed_figure(text: &str) -> Option<f64> {
+    let text = text.trim_matches('"');
+    text.parse().ok().or_else(|| Some(longwire_settings::toml_text::duration_of(text)?.as_secs_f64()))
+}
+
+/// Each setting that the page on limits names with a figure has that figure as its default.
+#[test]
+fn the_page_on_limits_names_the_defaults() {
+    let page = include_str!("../../../../docs/limits.md");
+    let config =
+        parse("node = 'dtn://a/'\n[[tnc]]\nname = 'vhf'\naddress = '127.0.0.1:8001'\ncallsign = 'oe1abc-7'")
+            .unwrap();
+    let all: Vec<(String, Option<String>)> = listing::settings(&config)
+        .into_iter()
+        .map(|(key, value)| (key.replace("tnc.0.", "tnc."), value))
+        .collect();
+    let mut count = 0;
+    for (at, _) in page.match_indices("` (") {
+        let key = &page[..at];
+        let key = &key[key.rfind('`').expect("an opening one") + 1..];
+        let said = page[at + 3..].split_once(')').expect("a closing one").0.replace('\n', " ");
+        let said = said.split_once(": ").map_or(&said[..], |(said, _)| said);
+        let Some(expected) = figure(said) else { continue };
+        let below = format!(".{key}");
+        let named: Vec<_> = all.iter().filter(|(name, _)| name == key || name.ends_with(&below)).collect();
+        // A setting of a [peer] or [link] may have the name of one of all: the shortest is that of all.
+        let (name, value) =
+            named.iter().min_by_key(|(name, _)| name.len()).unwrap_or_else(|| panic!("no `{key}`"));
+        let value = value.as_deref().and_then(listed_figure);
+        assert_eq!(value, Some(expected), "`{key}` ({said}): {name}");
+        count += 1;
+    }
+    assert!(count >= 20, "only {count} figures");
+}
+
 #[test]
 fn a_token_is_not_listed() {
     let config = parse("node = 'dtn://a/'\n[http]\ntoken = 'a-long-secret-token'").expect("it makes sense");

@@ -1,5 +1,7 @@
 //! A node in a process of its own, whose memory can be measured, with a friend that goes on talking to it.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use crate::common::{App, DEADLINE, Place, config, payload, start};
 use longwire_node::message::{Message, Options, Reply, Request};
 use longwire_node::{Config, Connection, Node, Setup};
@@ -97,8 +99,24 @@ impl Besieged {
         self.friend = Some((node, app));
     }
 
+    /// The friend goes; the next time it comes it has another connection.
+    pub(crate) fn unfriend(&mut self) {
+        self.friend = None;
+    }
+
+    /// A file comes from the friend, which hears that it was delivered.
+    pub(crate) fn hears_the_friend_who_hears_that(&mut self) {
+        self.hears(1_000, Options { report_delivery: true, ..Options::default() });
+        let (_, app) = self.friend.as_mut().expect("it has come");
+        app.wait(|said| matches!(said.head, Reply::Report { .. }).then_some(()));
+    }
+
     /// A file comes from the friend, whole; how long it took.
     pub(crate) fn hears_the_friend(&mut self, length: usize) -> Duration {
+        self.hears(length, Options::default())
+    }
+
+    fn hears(&mut self, length: usize, options: Options) -> Duration {
         if self.friend.is_none() {
             self.befriend();
         }
@@ -106,7 +124,7 @@ impl Besieged {
         let file = payload(length, self.sent);
         let began = Instant::now();
         let (_, app) = self.friend.as_mut().expect("it has come");
-        let send = app.send("dtn://bob/inbox", &file, Options::default());
+        let send = app.send("dtn://bob/inbox", &file, options);
         let mut got = self.takes_a_file();
         // Its power went before the node had noted that the last one was taken: then that comes again.
         if self.taken.as_ref() == Some(&got) {
@@ -176,17 +194,23 @@ impl Besieged {
     /// Waits until a number of the status, by its path, is at least this; what it is.
     #[track_caller]
     pub(crate) fn wait_count(&mut self, path: &str, least: u64) -> u64 {
+        let count = |status: &Value| {
+            let count = status.pointer(path).and_then(Value::as_u64);
+            count.unwrap_or_else(|| panic!("there is no {path} in {status:#}"))
+        };
+        count(&self.wait_status(&format!("{path} is at least {least}"), |status| count(status) >= least))
+    }
+
+    /// Waits until the status is as wished. It is looked at when something has happened in the node, and not otherwise.
+    #[track_caller]
+    pub(crate) fn wait_status(&mut self, what: &str, mut wished: impl FnMut(&Value) -> bool) -> Value {
         let until = Instant::now() + DEADLINE;
         let mut status = self.status();
-        loop {
-            let count = status.pointer(path).and_then(Value::as_u64);
-            let count = count.unwrap_or_else(|| panic!("there is no {path} in {status:#}"));
-            if count >= least {
-                return count;
-            }
-            assert!(Instant::now() < until, "{path} is {count}, not {least}: {status:#}");
+        while !wished(&status) {
+            assert!(Instant::now() < until, "waited in vain: {what}: {status:#}");
             status = self.status_by(Request::NextStatus);
         }
+        status
     }
 
     /// The most memory that it has ever had, bytes.

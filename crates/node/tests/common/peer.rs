@@ -12,9 +12,10 @@ use longwire_proto::codec::{DecodeError, sdnv};
 use longwire_proto::tcpcl::v4::wire::{END, Item, Message, START, SessInit, TRANSFER_LENGTH, XferSegment};
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
 
 /// The contact header of version 4 (RFC 9174 4.2).
 pub(crate) const CONTACT_4: &[u8] = b"dtn!\x04\x00";
@@ -30,11 +31,39 @@ impl Peer {
         Ok(Peer(stream))
     }
 
+    /// From this address of this machine.
+    fn call_from(from: Ipv4Addr, to: SocketAddr) -> io::Result<Peer> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let stream = runtime.block_on(async {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind(SocketAddr::from((from, 0)))?;
+            socket.connect(to).await?.into_std()
+        })?;
+        stream.set_nonblocking(false)?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+        Ok(Peer(stream))
+    }
+
     /// With a session of version 4.
     pub(crate) fn up_4(to: SocketAddr, node_id: &str) -> io::Result<Peer> {
-        let mut peer = Peer::call(to)?;
+        Peer::call(to)?.open_4(&sess_init(node_id))
+    }
+
+    /// The same from this address of this machine.
+    pub(crate) fn up_4_from(from: Ipv4Addr, to: SocketAddr, node_id: &str) -> io::Result<Peer> {
+        Peer::call_from(from, to)?.open_4(&sess_init(node_id))
+    }
+
+    /// With a session in which a sign of life is to come from each side in so many seconds.
+    pub(crate) fn up_4_alive(to: SocketAddr, node_id: &str, keepalive: u16) -> io::Result<Peer> {
+        Peer::call(to)?.open_4(&sess_init_alive(node_id, keepalive))
+    }
+
+    fn open_4(self, sess_init: &[u8]) -> io::Result<Peer> {
+        let mut peer = self;
         peer.say(CONTACT_4)?;
-        peer.say(&sess_init(node_id))?;
+        peer.say(sess_init)?;
         // Its contact header and its SESS_INIT, which ends with no extension items.
         peer.hear(6 + 1 + 2 + 8 + 8)?;
         let length = peer.hear(2)?;
@@ -205,8 +234,13 @@ fn items_length(rest: &[u8]) -> usize {
 
 /// The SESS_INIT of this node, without keep-alives.
 pub(crate) fn sess_init(node_id: &str) -> Vec<u8> {
+    sess_init_alive(node_id, 0)
+}
+
+/// The same with keep-alives in an interval of so many seconds.
+fn sess_init_alive(node_id: &str, keepalive: u16) -> Vec<u8> {
     encoded(&Message::SessInit(SessInit {
-        keepalive: 0,
+        keepalive,
         segment_mru: 1 << 20,
         transfer_mru: 1 << 40,
         node_id: node_id.to_owned(),

@@ -1,0 +1,334 @@
+//! The most that a stranger can cost a node, held against what docs/limits.md states: places, the store, the time of others. The
+//! node is a process of its own; the stranger, with as many addresses and names as it likes, and a friend are here.
+
+#[path = "common/besieged.rs"]
+mod besieged;
+mod common;
+#[path = "common/peer.rs"]
+mod peer;
+
+use besieged::Besieged;
+use bytes::Bytes;
+use common::DEADLINE;
+use longwire_proto::bp::{BlockFlags, Bundle, BundleFlags, DtnTime};
+use longwire_proto::tcpcl::v4::wire::START;
+use peer::*;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const FILE_BYTES: usize = 300_000;
+const MEMORY_MAX: u64 = 150 << 20;
+
+#[test]
+fn the_node_itself() {
+    besieged::be_the_node();
+}
+
+fn besiege(title: &str, text: &str) -> Besieged {
+    Besieged::new(title, "the_node_itself", text)
+}
+
+/// An address of this machine that nothing else in the test has.
+fn address(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 9, 9, number)
+}
+
+#[track_caller]
+fn memory_holds(bob: &Besieged) {
+    let peak = bob.peak_bytes();
+    assert!(peak < MEMORY_MAX, "the node has had {} MB", peak >> 20);
+}
+
+/// All places are taken, by sessions from four addresses, which come back whenever one ends: a friend comes all the same.
+#[test]
+fn sessions_from_four_addresses_keep_no_friend_out() {
+    const PLACES: u64 = 512;
+    const OF_ONE_ADDRESS: u64 = 128;
+    let mut bob = besiege("four-addresses", "");
+    let mut sessions = Vec::new();
+    for number in 0..PLACES {
+        let from = address((number % 4) as u8);
+        sessions.push(Peer::up_4_from(from, bob.address, &format!("dtn://mallory-{number}/")).unwrap());
+    }
+    bob.wait_status("all sessions", |status| status["callers"]["opening"] == 0);
+    // One more of an address that has its part.
+    assert!(Peer::up_4_from(address(0), bob.address, &stranger()).is_err());
+    let callers = bob.status()["callers"].clone();
+    assert_eq!((&callers["now"], &callers["turned_away"]), (&PLACES.into(), &1.into()), "{callers:#}");
+    for round in 1..=9_u64 {
+        bob.unfriend();
+        let left = if round == 1 { PLACES } else { PLACES - 1 };
+        bob.wait_status("the friend has gone", |status| status["callers"]["now"] == left);
+        // The stranger takes what is left.
+        if left < PLACES {
+            let more =
+                (0..4).find_map(|number| Peer::up_4_from(address(number), bob.address, &stranger()).ok());
+            sessions.push(more.expect("an address of four has a session less than it may"));
+        }
+        bob.wait_status("all places are taken", |status| {
+            status["callers"]["now"] == PLACES && status["callers"]["opening"] == 0
+        });
+        bob.hears_the_friend(FILE_BYTES);
+        let callers = bob.status()["callers"].clone();
+        assert_eq!(callers["gave_way"], round, "{callers:#}");
+    }
+    assert_eq!(PLACES / 4, OF_ONE_ADDRESS);
+    memory_holds(&bob);
+}
+
+/// Of sessions from as many addresses, those whose bundles are all refused give way, and the one that carries bundles stays.
+#[test]
+fn sessions_that_carry_nothing_give_way_first() {
+    let mut bob = besiege("nothing-carried", "[stream]\ncallers-max = 8\ncaller-idle = '1 ms'\n");
+    let mut sessions: Vec<Sender> = (0..8)
+        .map(|number| Peer::up_4_from(address(number), bob.address, &stranger()).unwrap().sender())
+        .collect();
+    let payload = vec![7; 1000];
+    for (number, session) in sessions.iter_mut().enumerate() {
+        let mut head = head("dtn://somebody/", "dtn://far/x", number as u64, payload.len() as u64);
+        if number > 0 {
+            head.primary.timestamp.time = DtnTime(now_dtn_ms() - 7_200_000);
+        }
+        session.send(&Bundle::new(head, Bytes::from(payload.clone())).to_bytes());
+        session.finish();
+    }
+    bob.wait_count("/counters/deleted_expired", 7);
+    let received = bob.wait_status("the bundle", |status| status["counters"]["received"] == 1);
+    // The node looks every five seconds who carries anything.
+    let since = received["uptime_s"].as_f64().expect("a number");
+    bob.wait_status("the next look", |status| status["uptime_s"].as_f64() > Some(since + 5.0));
+    let mut newcomers = Vec::new();
+    for number in 8..15 {
+        newcomers.push(Peer::up_4_from(address(number), bob.address, &stranger()).unwrap());
+        bob.wait_status("its session", |status| status["callers"]["opening"] == 0);
+    }
+    let callers = bob.status()["callers"].clone();
+    assert_eq!((&callers["gave_way"], &callers["turned_away"]), (&7.into(), &0.into()), "{callers:#}");
+    // The first is there still.
+    sessions[0].send(&bundle("dtn://somebody/", "dtn://far/x", 100, b"still here"));
+    sessions[0].finish();
+    bob.wait_count("/counters/received", 2);
+    drop(newcomers);
+}
+
+/// A stranger asks for reports without end, under its own name and under ever new ones: friends get their receipts, also one that
+/// comes only now.
+#[test]
+fn a_flood_of_report_requests_starves_no_receipt() {
+    const PER_MINUTE: u64 = 600;
+    const FLOOD: u64 = 3_000;
+    let mut bob = besiege("reports", "[agent.reports]\nreception = true\ndelivery = true\n");
+    let ask = |sender: &mut Sender, source: &str, sequence: u64| {
+        let mut head = head(source, "dtn://far/x", sequence, 0);
+        head.primary.flags |= BundleFlags::REPORT_RECEPTION;
+        head.primary.report_to = eid("dtn://nowhere/reports");
+        sender.send(&Bundle::new(head, Bytes::new()).to_bytes());
+    };
+    let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
+    for sequence in 0..FLOOD {
+        ask(&mut sender, "dtn://mallory/x", sequence);
+        ask(&mut sender, &format!("dtn://mallory-{sequence}/x"), sequence);
+    }
+    sender.finish();
+    let status = bob.wait_status("the flood", |status| status["counters"]["received"] == 2 * FLOOD);
+    let sent = status["counters"]["reports_sent"].as_u64().expect("a number");
+    let minutes = status["uptime_s"].as_f64().expect("a number") / 60.0;
+    // For its own name, and for as many new ones: as many as are saved up, and what has come since.
+    let most = 2.0 * PER_MINUTE as f64 * (1.0 + minutes) + 2.0;
+    assert!((sent as f64) <= most && sent >= 2 * PER_MINUTE - 1, "{sent} reports, {most} at most");
+    assert_eq!(status["counters"]["reports_suppressed"], 2 * FLOOD - sent);
+    // It goes on, while the friend comes for the first time.
+    let address = bob.address;
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let flood = std::thread::spawn(move || {
+        let mut sender = Peer::up_4(address, "dtn://mallory-again/").unwrap().sender();
+        let mut sequence = FLOOD;
+        while !stopped.load(Ordering::Relaxed) {
+            sequence += 1;
+            ask(&mut sender, &format!("dtn://mallory-{sequence}/x"), sequence);
+            ask(&mut sender, "dtn://mallory/x", sequence);
+            sender.finish();
+        }
+    });
+    for _ in 0..9 {
+        bob.hears_the_friend_who_hears_that();
+    }
+    stop.store(true, Ordering::Relaxed);
+    flood.join().unwrap();
+    memory_holds(&bob);
+}
+
+/// Empty bundles for nowhere, over one neighbour.
+fn fill(sender: &mut Sender, count: u64, source: impl Fn(u64) -> String) {
+    for sequence in 0..count {
+        sender.send(
+            &Bundle::new(head(&source(sequence), "dtn://nowhere/x", sequence, 0), Bytes::new()).to_bytes(),
+        );
+    }
+    sender.finish();
+}
+
+/// However many sources a neighbour makes up, it has its own share.
+#[test]
+fn names_of_sources_share_the_part_of_their_neighbour() {
+    // Of 2,000 places a tenth is kept for applications, a neighbour has half of the others, and one source three quarters of that.
+    const SHARES: [u64; 2] = [900, 675];
+    for (title, share, source) in [
+        ("many-sources", SHARES[0], (|number| format!("dtn://mallory-{number}/x")) as fn(u64) -> String),
+        ("one-source", SHARES[1], |_| "dtn://mallory/x".to_owned()),
+    ] {
+        let mut bob = besiege(title, "agent.limits.bundles-max = 2000\n");
+        let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
+        fill(&mut sender, 1_500, source);
+        let refused = bob.wait_count("/counters/refused_no_resources", 1_500 - share);
+        assert_eq!((refused, &bob.status()["bundles"]), (1_500 - share, &share.into()), "{title}");
+        bob.takes_a_send();
+        bob.hears_the_friend(FILE_BYTES);
+    }
+}
+
+/// Each new name of a neighbour takes half of what is left: with ten of them a friend still has its place, and with twenty what is
+/// kept for applications on the machine is left.
+#[test]
+fn names_of_neighbours_take_half_of_the_rest_each() {
+    // 18,000 of these are not kept for applications.
+    let mut bob = besiege("many-names", "agent.limits.bundles-max = 20_000\n");
+    let mut bundles = 0;
+    let mut left: u64 = 18_000;
+    for name in 0..20_u64 {
+        let neighbour = format!("dtn://mallory-{name}/");
+        let mut sender = Peer::up_4(bob.address, &neighbour).unwrap().sender();
+        // Rounded up: a small store has a place for somebody, too.
+        let share = left.div_ceil(2);
+        fill(&mut sender, share + 100, |number| format!("dtn://mallory-{name}-{number}/x"));
+        left -= share;
+        bundles += share;
+        assert_eq!(bob.status()["bundles"], bundles, "with {} names", name + 1);
+        if name == 9 {
+            assert_eq!(left, 17);
+            bob.hears_the_friend(FILE_BYTES);
+            bob.wait_status("the friend's file is gone", |status| status["bundles"] == bundles);
+        }
+    }
+    assert_eq!(left, 0);
+    for _ in 0..100 {
+        bob.takes_a_send();
+    }
+    memory_holds(&bob);
+}
+
+/// A source may have 75 % of the 50 % that its neighbour may have of the 90 % that are not kept for applications: so much is its
+/// largest bundle, too. What an application here sends may be longer.
+#[test]
+fn the_largest_bundle_of_one_source_is_a_third_of_the_store() {
+    const STORE: u64 = 10_000_000;
+    const SHARE: u64 = 3_375_000;
+    let mut bob = besiege("too-large", "agent.limits.store-bytes-max = 10_000_000\n");
+    assert_eq!(SHARE, STORE * 90 / 100 * 50 / 100 * 75 / 100);
+    let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
+    sender.send(&bundle("dtn://mallory/", "dtn://far/x", 1, &vec![1; SHARE as usize]));
+    sender.finish();
+    bob.wait_count("/counters/refused_no_resources", 1);
+    // What came of it stays, as a fragment: this source has its share with that.
+    let mut bob = besiege("largest", "agent.limits.store-bytes-max = 10_000_000\n");
+    let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
+    // But for what is noted of each.
+    sender.send(&bundle("dtn://mallory/", "dtn://far/x", 1, &vec![1; SHARE as usize - 1_000]));
+    sender.finish();
+    bob.wait_count("/counters/received", 1);
+    let status = bob.status();
+    assert_eq!(status["counters"]["refused_no_resources"], 0);
+    assert!(status["stored_bytes"].as_u64() <= Some(SHARE), "{}", status["stored_bytes"]);
+    bob.hears_the_friend(FILE_BYTES);
+}
+
+/// A keep-alive interval of a second: after two a peer that says nothing has no session.
+#[test]
+fn a_peer_that_falls_silent_loses_its_session() {
+    let mut bob = besiege("silent", "");
+    let mut peer = Peer::up_4_alive(bob.address, "dtn://mallory/", 1).unwrap();
+    peer.hear_all(DEADLINE);
+    bob.wait_count("/sessions/silent", 1);
+}
+
+/// So much is waited out after the end of a session, and then the connection is cut.
+#[test]
+fn who_sends_on_after_its_session_has_ended_is_cut_off() {
+    const WAITED_OUT: u64 = 4 << 20;
+    // What kernels keep on both sides of a connection.
+    const BUFFERS: u64 = 64 << 20;
+    let mut bob = besiege("over", "");
+    let mut peer = Peer::stranger_4(bob.address).unwrap();
+    peer.deafen();
+    // A segment that nobody could hold ends the session.
+    peer.say(&segment_header(START, 1, Bytes::new(), 1 << 62)).unwrap();
+    bob.wait_count("/sessions/violations", 1);
+    let mut said = 0;
+    let chunk = vec![0; 65_536];
+    while peer.say(&chunk).is_ok() {
+        said += chunk.len() as u64;
+        assert!(said <= WAITED_OUT + BUFFERS, "it is heard without end");
+    }
+    assert!(said >= WAITED_OUT, "only {said} bytes are waited out");
+    memory_holds(&bob);
+}
+
+/// Nobody of very many reads what waits for it.
+#[test]
+fn readers_of_nothing_fill_no_memory() {
+    const QUEUED_MAX: u64 = 64 << 20;
+    // What each may have in any case.
+    const SHARE: u64 = 32 * 1024;
+    const READERS: u64 = 400;
+    let mut bob = besiege("unread", "[tcp]\nsend-buffer-bytes = 16384\n");
+    let mut readers = Vec::new();
+    for number in 0..READERS {
+        let from = address((number % 4) as u8);
+        readers.push(Peer::up_4_from(from, bob.address, &format!("dtn://reader-{number}/")).unwrap());
+    }
+    let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
+    let mut most = 0;
+    for number in 0..READERS {
+        let payload = vec![number as u8; 400_000];
+        sender.send(&bundle("dtn://mallory/", &format!("dtn://reader-{number}/x"), number, &payload));
+        sender.finish();
+        most = most.max(bob.status()["queued_bytes"].as_u64().expect("a number"));
+    }
+    bob.wait_status("much waits", |status| {
+        most = most.max(status["queued_bytes"].as_u64().expect("a number"));
+        most >= QUEUED_MAX / 2
+    });
+    assert!(most <= QUEUED_MAX + READERS * SHARE, "{most} bytes waited");
+    bob.hears_the_friend(FILE_BYTES);
+    memory_holds(&bob);
+    drop(readers);
+}
+
+/// As many bundles as a node keeps, each with a block that nobody reads, as long as a head may be: they are on the disk, and not in
+/// memory; after a restart, too. `LONGWIRE_HEADS=100000 cargo test -p longwire-node --test costs blocks` takes as many as there are
+/// places, and 1.6 GB of disk; without it there are 20,000.
+#[test]
+fn blocks_that_nobody_reads_fill_no_memory_at_every_place() {
+    let count = std::env::var("LONGWIRE_HEADS").map_or(20_000, |count| count.parse().expect("a number"));
+    let shares = "own-share-percent = 0\nneighbour-share-percent = 100\nsource-share-percent = 100\n";
+    let mut bob = besiege("blocks", &format!("[agent.limits]\nbundles-max = {}\n{shares}", count + 100));
+    let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
+    for id in 0..count {
+        let mut head = head("dtn://mallory/", "dtn://nowhere/x", id, 0);
+        let mut block = unknown_block(2, BlockFlags::NONE);
+        block.data = vec![id as u8; 15_900].into();
+        head.blocks.push(block);
+        sender.send(&Bundle::new(head, Bytes::new()).to_bytes());
+    }
+    sender.finish();
+    bob.wait_count("/counters/received", count);
+    for time in ["as they came", "after a restart"] {
+        bob.wait_count("/bundles", count);
+        bob.hears_the_friend(FILE_BYTES);
+        memory_holds(&bob);
+        eprintln!("{count} bundles, {time}: the node has had {} MB", bob.peak_bytes() >> 20);
+        bob.restart();
+    }
+}
