@@ -18,6 +18,7 @@
 //!
 //! Each folder has a thread of its own, and talks to the node as any application does.
 
+mod held;
 mod outbox;
 mod receive;
 mod watch;

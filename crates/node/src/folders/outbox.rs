@@ -1,5 +1,6 @@
 //! A folder from which files are sent.
 
+use super::held::Held;
 use super::watch::{Look, Watch};
 use super::{Gone, Line, Talk};
 use crate::config::DropFolder;
@@ -9,12 +10,10 @@ use crate::private;
 use crate::setup::WallClock;
 use crate::storage::random_u64;
 use bytes::{Bytes, BytesMut};
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with};
-use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How often the folder is looked at.
@@ -25,14 +24,39 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 const PIECE_BYTES: usize = 256 * 1024;
 /// Files of one name in `sent` that get a number.
 const NUMBERS_MAX: u32 = 100_000;
+/// Files with their bundle's name that are looked at in one round.
+const CLAIMS_MAX: usize = 10_000;
+/// Where files are that have their bundle's name.
+const PARTS: &str = ".longwire";
+/// Where files go that were sent.
+const SENT: &str = "sent";
 
 /// A file that has its bundle's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Claim {
     /// The folder that it is alone in, which has that name.
-    place: PathBuf,
+    own: OsString,
     name: OsString,
     created: (u64, u64),
+}
+
+/// The folders of a claim, held open from its first step to its last.
+#[derive(Debug)]
+struct Place {
+    watched: Held,
+    /// The folder of all claims.
+    parts: Held,
+    /// The one that the file is in.
+    own: Held,
+}
+
+impl Place {
+    fn of(folder: &Path, claim: &Claim) -> io::Result<Self> {
+        let watched = Held::open(folder)?;
+        let parts = watched.folder(OsStr::new(PARTS))?;
+        let own = parts.folder(&claim.own)?;
+        Ok(Place { watched, parts, own })
+    }
 }
 
 /// Why a file waits.
@@ -73,7 +97,7 @@ pub(super) async fn serve(drop: DropFolder, clock: WallClock, mut talk: Talk, li
 }
 
 async fn serve_on(drop: &DropFolder, clock: &WallClock, talk: &mut Talk, line: &Line) -> Result<(), Gone> {
-    while let Err(error) = private::make_folder(&parts(&drop.folder)) {
+    while let Err(error) = prepare(&drop.folder) {
         line.trouble(format!("cannot use {}: {error}", drop.folder.display()));
         rest(talk, AGAIN_AFTER).await?;
     }
@@ -84,10 +108,15 @@ async fn serve_on(drop: &DropFolder, clock: &WallClock, talk: &mut Talk, line: &
         // What was begun before goes first, as the bundles that it was.
         if pause.is_over(Instant::now()) {
             pause = Pause::default();
-            for claim in claims(&drop.folder) {
+            let (claims, others) = claims(&drop.folder).unwrap_or_else(|error| {
+                line.trouble(format!("cannot read {}: {error}", drop.folder.join(PARTS).display()));
+                (Vec::new(), Vec::new())
+            });
+            for claim in claims {
                 number += 1;
                 pause.after(send(drop, talk, line, &claim, number).await?);
             }
+            others.into_iter().for_each(|error| line.trouble(error.to_string()));
         }
         match watch.at_rest(Instant::now()) {
             Ok((ready, others)) => {
@@ -168,66 +197,58 @@ fn own_number() -> u64 {
     (1 << 52) | (random_u64() >> 12)
 }
 
-fn parts(folder: &Path) -> PathBuf {
-    folder.join(".longwire")
+/// Makes the folders that are missing.
+fn prepare(folder: &Path) -> io::Result<()> {
+    private::make_folder(folder)?;
+    Held::open(folder)?.some_folder(OsStr::new(PARTS)).map(drop)
 }
 
 /// Gives a file its bundle's name. From here on it is sent as that bundle and no other, whatever happens.
 fn claim(folder: &Path, name: &OsStr, created: (u64, u64)) -> io::Result<Claim> {
-    let place = parts(folder).join(format!("{}-{}", created.0, created.1));
-    private::make_new_folder(&place)?;
-    if let Err(error) = fs::rename(folder.join(name), place.join(name)) {
-        let _ = fs::remove_dir(&place);
+    let watched = Held::open(folder)?;
+    let parts = watched.some_folder(OsStr::new(PARTS))?;
+    let own = OsString::from(format!("{}-{}", created.0, created.1));
+    let place = parts.new_folder(&own)?;
+    if let Err(error) = place.take(&watched, name) {
+        let _ = parts.remove_folder(&own);
         return Err(error);
     }
-    for changed in [&place, &parts(folder), folder] {
-        File::open(changed)?.sync_all()?;
+    for changed in [&place, &parts, &watched] {
+        changed.sync()?;
     }
-    Ok(Claim { place, name: name.to_owned(), created })
+    Ok(Claim { own, name: name.to_owned(), created })
 }
 
-/// Opens what was claimed; `None`: it is no regular file. Whoever may write to the folder may put a link in the place of a file or
-/// of a folder between any two steps, to have something sent that only the node may read: so each step is taken from the folder that
-/// the step before has opened, follows no link, and what was opened is looked at, not what has its name.
-fn open_claimed(folder: &Path, claim: &Claim) -> io::Result<Option<File>> {
-    let step = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let into = step | OFlags::DIRECTORY;
-    let own = claim.place.file_name().unwrap_or_default();
-    let opened =
-        rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .and_then(|folder| openat(folder, ".longwire", into, Mode::empty()))
-            .and_then(|parts| openat(parts, own, into, Mode::empty()))
-            // A pipe without a writer is not waited for.
-            .and_then(|place| openat(place, claim.name.as_os_str(), step | OFlags::NONBLOCK, Mode::empty()));
-    match opened {
-        Ok(file) => {
-            let file = File::from(file);
-            Ok(file.metadata()?.is_file().then_some(file))
+/// What has its name already, the oldest first; and why others are left alone.
+fn claims(folder: &Path) -> io::Result<(Vec<Claim>, Vec<io::Error>)> {
+    let parts = Held::open(folder)?.some_folder(OsStr::new(PARTS))?;
+    let (mut claims, mut others) = (Vec::new(), Vec::new());
+    for own in parts.names(CLAIMS_MAX)? {
+        let Some(created) = created(&own) else { continue };
+        match found(&parts, &own) {
+            Ok(Some(name)) => claims.push(Claim { own, name, created }),
+            Ok(None) => {}
+            Err(error) => others.push(error),
         }
-        Err(Errno::LOOP | Errno::NOTDIR | Errno::NXIO) => Ok(None),
-        Err(error) => Err(error.into()),
     }
-}
-
-/// What has its name already, the oldest first.
-fn claims(folder: &Path) -> Vec<Claim> {
-    let Ok(places) = fs::read_dir(parts(folder)) else { return Vec::new() };
-    let mut claims: Vec<Claim> = places.flatten().filter_map(|place| found(&place.path())).collect();
     claims.sort_by_key(|claim| claim.created);
-    claims
+    Ok((claims, others))
 }
 
-fn found(place: &Path) -> Option<Claim> {
-    let (time, number) = place.file_name()?.to_str()?.split_once('-')?;
-    let created = (time.parse().ok()?, number.parse().ok()?);
-    match fs::read_dir(place).ok()?.flatten().next() {
-        Some(file) => Some(Claim { place: place.to_owned(), name: file.file_name(), created }),
-        None => {
-            // The end came between two steps, before the first file or after the last.
-            let _ = fs::remove_dir(place);
-            None
-        }
+/// The timestamp in a claim's name.
+fn created(own: &OsStr) -> Option<(u64, u64)> {
+    let (time, number) = own.to_str()?.split_once('-')?;
+    Some((time.parse().ok()?, number.parse().ok()?))
+}
+
+/// The name of the file in a claim.
+fn found(parts: &Held, own: &OsStr) -> io::Result<Option<OsString>> {
+    let file = parts.folder(own)?.names(1)?.pop();
+    if file.is_none() {
+        // The end came between two steps, before the first file or after the last.
+        let _ = parts.remove_folder(own);
     }
+    Ok(file)
 }
 
 /// Sends a file and puts it where it belongs then; or why it waits.
@@ -238,22 +259,31 @@ async fn send(
     claim: &Claim,
     number: u64,
 ) -> Result<Option<Reason>, Gone> {
-    let path = claim.place.join(&claim.name);
-    let outcome = match hand(drop, talk, claim, number).await? {
-        Ok(outcome) => outcome,
-        Err(error) => Outcome::Later(Reason::of_file(format!("cannot read {}: {error}", path.display()))),
-    };
-    let waits = match outcome {
-        Outcome::Accepted => finish(drop, line, claim),
-        Outcome::Changed => put_back(drop, claim),
-        Outcome::NoFile => put_back(drop, claim).and_then(|()| {
-            Err(Reason::of_file("it is a link or no regular file, and is not sent".to_owned()))
-        }),
-        Outcome::Later(reason) => Err(reason),
+    let waits = match Place::of(&drop.folder, claim) {
+        Ok(place) => {
+            let outcome = match hand(drop, talk, claim, &place, number).await? {
+                Ok(outcome) => outcome,
+                Err(error) => Outcome::Later(unread(drop, claim, &error)),
+            };
+            match outcome {
+                Outcome::Accepted => finish(drop.keep, line, claim, &place),
+                Outcome::Changed => put_back(claim, &place),
+                Outcome::NoFile => put_back(claim, &place).and_then(|()| {
+                    Err(Reason::of_file("it is a link or no regular file, and is not sent".to_owned()))
+                }),
+                Outcome::Later(reason) => Err(reason),
+            }
+        }
+        Err(error) => Err(unread(drop, claim, &error)),
     };
     Ok(waits.err().inspect(|reason| {
         line.trouble(format!("{} waits: {}", claim.name.to_string_lossy(), reason.words));
     }))
+}
+
+fn unread(drop: &DropFolder, claim: &Claim, error: &io::Error) -> Reason {
+    let path = drop.folder.join(PARTS).join(&claim.own).join(&claim.name);
+    Reason::of_file(format!("cannot read {}: {error}", path.display()))
 }
 
 /// Hands a file to the node.
@@ -261,9 +291,10 @@ async fn hand(
     drop: &DropFolder,
     talk: &mut Talk,
     claim: &Claim,
+    place: &Place,
     send: u64,
 ) -> Result<io::Result<Outcome>, Gone> {
-    let (mut file, look) = match open_claimed(&drop.folder, claim) {
+    let (mut file, look) = match place.own.file(&claim.name) {
         Ok(Some(file)) => match file.metadata() {
             Ok(about) => (file, Look::of(&about)),
             Err(error) => return Ok(Err(error)),
@@ -334,42 +365,31 @@ fn next_piece(file: &mut File, left: u64) -> io::Result<Bytes> {
 }
 
 /// The node has it: it goes to those sent, or goes.
-fn finish(drop: &DropFolder, line: &Line, claim: &Claim) -> Result<(), Reason> {
-    let moved =
-        if drop.keep { keep(&drop.folder, claim) } else { fs::remove_file(claim.place.join(&claim.name)) };
+fn finish(keeps: bool, line: &Line, claim: &Claim, place: &Place) -> Result<(), Reason> {
+    let moved = if keeps { keep(claim, place) } else { place.own.remove_file(&claim.name) };
     moved
-        .and_then(|()| fs::remove_dir(&claim.place))
+        .and_then(|()| place.parts.remove_folder(&claim.own))
         .map_err(|error| Reason::of_file(format!("the node has it, and it cannot be put away: {error}")))?;
     line.done();
     Ok(())
 }
 
 /// It was changed after all: it waits until it is at rest again, and becomes another bundle then.
-fn put_back(drop: &DropFolder, claim: &Claim) -> Result<(), Reason> {
-    place(&drop.folder, claim)
-        .and_then(|()| fs::remove_dir(&claim.place))
+fn put_back(claim: &Claim, place: &Place) -> Result<(), Reason> {
+    put(&place.watched, claim, place)
+        .and_then(|()| place.parts.remove_folder(&claim.own))
         .map_err(|error| Reason::of_file(format!("it has changed, and cannot be put back: {error}")))
 }
 
-fn keep(folder: &Path, claim: &Claim) -> io::Result<()> {
-    let sent = folder.join("sent");
-    private::make_folder(&sent)?;
-    place(&sent, claim)
+fn keep(claim: &Claim, place: &Place) -> io::Result<()> {
+    put(&place.watched.some_folder(OsStr::new(SENT))?, claim, place)
 }
 
 /// Moves a file into a folder, under its name or that with a number: nothing that is there is replaced.
-fn place(folder: &Path, claim: &Claim) -> io::Result<()> {
-    let from = claim.place.join(&claim.name);
+fn put(to: &Held, claim: &Claim, place: &Place) -> io::Result<()> {
     for number in 1..NUMBERS_MAX {
-        let to = folder.join(numbered(&claim.name, number));
-        let moved = match renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
-            // A file system that cannot look and move in one step.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if !to.exists() => fs::rename(&from, &to),
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => continue,
-            moved => moved.map_err(io::Error::from),
-        };
-        match moved {
-            Ok(()) => return File::open(folder)?.sync_all(),
+        match to.take_as(&place.own, &claim.name, &numbered(&claim.name, number)) {
+            Ok(()) => return to.sync(),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
@@ -395,57 +415,160 @@ fn numbered(name: &OsStr, number: u32) -> OsString {
 mod tests {
     use super::*;
     use crate::scratch::Folder;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
 
     fn folder(name: &str) -> Folder {
         let folder = Folder::new(&format!("outbox-{name}"));
-        fs::create_dir_all(parts(&folder.0)).unwrap();
+        fs::create_dir_all(parts(&folder)).unwrap();
         folder
+    }
+
+    fn parts(folder: &Folder) -> PathBuf {
+        folder.0.join(PARTS)
+    }
+
+    /// The claims, of which none is left alone.
+    fn all_claims(folder: &Folder) -> Vec<Claim> {
+        let (claims, others) = claims(&folder.0).unwrap();
+        assert!(others.is_empty(), "{others:?}");
+        claims
+    }
+
+    fn claim_one(folder: &Folder, name: &str, created: (u64, u64)) -> (Claim, Place) {
+        let claim = claim(&folder.0, OsStr::new(name), created).unwrap();
+        let place = Place::of(&folder.0, &claim).unwrap();
+        (claim, place)
+    }
+
+    fn read(path: impl AsRef<Path>) -> String {
+        fs::read_to_string(path).unwrap()
+    }
+
+    fn line() -> Line {
+        Line::new(&super::super::Shown::default(), crate::view::Folder::default())
     }
 
     #[test]
     fn a_claim_is_found_again_after_any_step() {
         let folder = folder("claims");
-        fs::create_dir(parts(&folder.0).join("5-6")).unwrap();
-        assert_eq!(claims(&folder.0), [], "the end came before the file");
-        assert!(!parts(&folder.0).join("5-6").exists());
+        fs::create_dir(parts(&folder).join("5-6")).unwrap();
+        assert_eq!(all_claims(&folder), [], "the end came before the file");
+        assert!(!parts(&folder).join("5-6").exists());
         fs::write(folder.0.join("b.txt"), "b").unwrap();
         fs::write(folder.0.join("a.txt"), "a").unwrap();
         let second = claim(&folder.0, OsStr::new("a.txt"), (7, own_number())).unwrap();
-        let first = claim(&folder.0, OsStr::new("b.txt"), (5, own_number())).unwrap();
+        let (first, place) = claim_one(&folder, "b.txt", (5, own_number()));
         assert!(!folder.0.join("a.txt").exists());
-        assert_eq!(claims(&folder.0), [first.clone(), second]);
+        assert_eq!(all_claims(&folder), [first.clone(), second]);
         assert!(claim(&folder.0, OsStr::new("none"), (1, 1)).is_err());
-        assert_eq!(claims(&folder.0).len(), 2);
-        keep(&folder.0, &first).unwrap();
-        assert_eq!(claims(&folder.0).len(), 1, "the end came after the file");
-        assert!(!first.place.exists() && folder.0.join("sent/b.txt").exists());
+        assert_eq!(all_claims(&folder).len(), 2);
+        keep(&first, &place).unwrap();
+        assert_eq!(all_claims(&folder).len(), 1, "the end came after the file");
+        assert!(!parts(&folder).join(&first.own).exists() && folder.0.join("sent/b.txt").exists());
     }
 
     /// A link that somebody puts in the place of a file after it was looked at leads nowhere, whichever step it is put at.
     #[test]
     fn a_link_in_the_place_of_a_claimed_file_is_not_followed() {
-        use std::os::unix::fs::symlink;
         let folder = folder("links");
         let elsewhere = folder.0.join("elsewhere");
         fs::create_dir_all(elsewhere.join("1-2")).unwrap();
         fs::write(elsewhere.join("1-2/a.txt"), "secret").unwrap();
         fs::write(folder.0.join("a.txt"), "a").unwrap();
-        let claim = claim(&folder.0, OsStr::new("a.txt"), (1, 2)).unwrap();
-        let opens = || open_claimed(&folder.0, &claim).unwrap().is_some();
+        let (claim, place) = claim_one(&folder, "a.txt", (1, 2));
+        let opens = || place.own.file(&claim.name).unwrap().is_some();
         assert!(opens());
-        let file = claim.place.join("a.txt");
+        let own = parts(&folder).join(&claim.own);
+        let file = own.join("a.txt");
         fs::remove_file(&file).unwrap();
         symlink(elsewhere.join("1-2/a.txt"), &file).unwrap();
         assert!(!opens(), "the file is a link");
         fs::remove_file(&file).unwrap();
-        rustix::fs::mknodat(CWD, &file, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+            .unwrap();
         assert!(!opens(), "the file is a pipe");
-        fs::remove_dir_all(&claim.place).unwrap();
-        symlink(elsewhere.join("1-2"), &claim.place).unwrap();
-        assert!(!opens(), "its folder is a link");
-        fs::remove_dir_all(parts(&folder.0)).unwrap();
-        symlink(&elsewhere, parts(&folder.0)).unwrap();
-        assert!(!opens(), "the folder of all is a link");
+        let refused = || Place::of(&folder.0, &claim).unwrap_err().kind();
+        fs::remove_dir_all(&own).unwrap();
+        symlink(elsewhere.join("1-2"), &own).unwrap();
+        assert_eq!(refused(), io::ErrorKind::NotADirectory, "its folder is a link");
+        fs::remove_dir_all(parts(&folder)).unwrap();
+        symlink(&elsewhere, parts(&folder)).unwrap();
+        assert_eq!(refused(), io::ErrorKind::NotADirectory, "the folder of all is a link");
+    }
+
+    /// A link that was there before the node looked: what it leads to is not taken for something that was begun, and stays.
+    #[test]
+    fn a_link_among_what_was_begun_is_left_alone_and_told() {
+        let folder = folder("foreign");
+        let elsewhere = Folder::new("outbox-foreign-keys");
+        fs::create_dir(elsewhere.0.join("3-4")).unwrap();
+        fs::write(elsewhere.0.join("node.key"), "secret").unwrap();
+        fs::write(elsewhere.0.join("3-4/node.key"), "secret").unwrap();
+        symlink(&elsewhere.0, parts(&folder).join("1-2")).unwrap();
+        fs::write(parts(&folder).join("1-3"), "no folder").unwrap();
+        fs::write(folder.0.join("a.txt"), "a").unwrap();
+        let (mine, _) = claim_one(&folder, "a.txt", (7, 8));
+        let (found, others) = claims(&folder.0).unwrap();
+        assert_eq!(found, [mine], "the others are held up by nothing");
+        let mut others: Vec<String> = others.iter().map(ToString::to_string).collect();
+        others.sort();
+        let wanted = ["1-2", "1-3"].map(|name| format!("{name} is a link or no folder, and is left alone"));
+        assert_eq!(others, wanted);
+        // The folder of all.
+        fs::remove_dir_all(parts(&folder)).unwrap();
+        symlink(&elsewhere.0, parts(&folder)).unwrap();
+        fs::write(folder.0.join("b.txt"), "b").unwrap();
+        assert!(claims(&folder.0).is_err() && prepare(&folder.0).is_err());
+        assert!(claim(&folder.0, OsStr::new("b.txt"), (9, 9)).is_err());
+        assert_eq!(
+            (read(folder.0.join("b.txt")), fs::read_dir(&elsewhere.0).unwrap().count()),
+            ("b".into(), 2)
+        );
+        assert_eq!(
+            read(elsewhere.0.join("node.key")) + &read(elsewhere.0.join("3-4/node.key")),
+            "secretsecret"
+        );
+    }
+
+    /// A link that is put in the place of a claim's folder while its file is on its way: what it leads to is neither removed nor
+    /// moved, and the file itself is.
+    #[test]
+    fn what_a_claim_ends_with_happens_to_its_own_file() {
+        type End = fn(&Claim, &Place) -> Result<(), Reason>;
+        let ends: [(&str, End, Option<&str>); 3] = [
+            ("removed", |claim, place| finish(false, &line(), claim, place), None),
+            ("kept", |claim, place| finish(true, &line(), claim, place), Some("sent/node.key")),
+            ("put back", put_back, Some("node.key")),
+        ];
+        for (name, end, goes_to) in ends {
+            let (folder, elsewhere) = (folder("swapped"), Folder::new("outbox-swapped-keys"));
+            fs::write(elsewhere.0.join("node.key"), "secret").unwrap();
+            fs::write(folder.0.join("node.key"), "mine").unwrap();
+            let (claim, place) = claim_one(&folder, "node.key", (1, 2));
+            let own = parts(&folder).join("1-2");
+            fs::rename(&own, folder.0.join("away")).unwrap();
+            symlink(&elsewhere.0, &own).unwrap();
+            assert!(end(&claim, &place).is_err(), "{name}: there is a link in the place of its folder");
+            assert_eq!(read(elsewhere.0.join("node.key")), "secret", "{name}");
+            assert!(!folder.0.join("away/node.key").exists(), "{name}");
+            if let Some(path) = goes_to {
+                assert_eq!(read(folder.0.join(path)), "mine", "{name}");
+            }
+        }
+    }
+
+    /// What was sent is not put where a link leads to: that may be a folder that only the node may write to.
+    #[test]
+    fn what_was_sent_is_kept_in_the_folder_itself() {
+        let (folder, elsewhere) = (folder("sent-link"), Folder::new("outbox-sent-link-keys"));
+        symlink(&elsewhere.0, folder.0.join(SENT)).unwrap();
+        fs::write(folder.0.join("ca.pem"), "forged").unwrap();
+        let (claim, place) = claim_one(&folder, "ca.pem", (1, 2));
+        let reason = finish(true, &line(), &claim, &place).unwrap_err();
+        assert!(reason.words.ends_with("sent is a link or no folder, and is left alone"), "{reason:?}");
+        assert_eq!((fs::read_dir(&elsewhere.0).unwrap().count(), all_claims(&folder)), (0, vec![claim]));
     }
 
     #[test]
@@ -453,11 +576,11 @@ mod tests {
         let folder = folder("sent");
         for round in 0..3_u64 {
             fs::write(folder.0.join("a.tar.gz"), round.to_string()).unwrap();
-            let claim = claim(&folder.0, OsStr::new("a.tar.gz"), (1, round)).unwrap();
-            keep(&folder.0, &claim).unwrap();
+            let (claim, place) = claim_one(&folder, "a.tar.gz", (1, round));
+            keep(&claim, &place).unwrap();
         }
         for (name, content) in [("a.tar.gz", "0"), ("a.tar-2.gz", "1"), ("a.tar-3.gz", "2")] {
-            assert_eq!(fs::read_to_string(folder.0.join("sent").join(name)).unwrap(), content);
+            assert_eq!(read(folder.0.join(SENT).join(name)), content);
         }
     }
 }
