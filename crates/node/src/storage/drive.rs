@@ -239,7 +239,9 @@ impl Disk {
                     self.refuse(*record);
                 }
             }
-            StorageIndication::Removed { .. } | StorageIndication::Listed { .. } => {}
+            // It may have been refused after it was to go: nobody asks for it any more.
+            StorageIndication::Removed { record } => drop(self.refused.remove(record)),
+            StorageIndication::Listed { .. } => {}
         }
     }
 
@@ -416,7 +418,11 @@ impl<B: Backend> Writer<B> {
                     }
                 })
             }
-            (Write::Remove { record }, Refusal::Full) => Some(StorageIndication::Removed { record: *record }),
+            (Write::Remove { record }, Refusal::Full) => {
+                // What was refused of it came before.
+                self.refused.remove(record);
+                Some(StorageIndication::Removed { record: *record })
+            }
             (Write::Remove { record }, Refusal::Device) => {
                 Some(StorageIndication::Failed { record: *record, failure: StorageFailure::Device })
             }
@@ -499,5 +505,40 @@ mod tests {
         assert_eq!(said.recv().unwrap(), [StorageIndication::Removed { record: RECORD }]);
         ask(&mut drive, append(b"anew"));
         assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 4 }]);
+    }
+
+    /// Whoever fills the store and goes away leaves nothing behind, in whatever order that is heard.
+    #[test]
+    fn what_was_refused_and_removed_is_forgotten() {
+        const RECORD: RecordId = RecordId(7);
+        let disk = Forgetful::default();
+        let (sender, said) = mpsc::channel();
+        let tell: Tell = Box::new(move |answers| drop(sender.send(answers)));
+        let mut drive = Drive::start(disk.open(), 1 << 20, tell).expect("threads");
+        disk.set_size(Some(20));
+        let data = Bytes::from_static(&[7; 30]);
+        for request in [
+            StorageRequest::Append { record: RECORD, data: data.clone() },
+            StorageRequest::Remove { record: RECORD },
+        ] {
+            drive.request(Instant::ZERO, request);
+            drive.flush();
+        }
+        let mut heard = Vec::new();
+        while heard.len() < 2 {
+            heard.extend(said.recv().expect("the writer is there"));
+        }
+        let answers =
+            [StorageIndication::Full { record: RECORD }, StorageIndication::Removed { record: RECORD }];
+        assert_eq!(heard, answers);
+        heard.iter().for_each(|said| drive.heard(said));
+        let Store::Disk(store) = &drive.store else { panic!("it is on a disk") };
+        assert_eq!(store.refused, BTreeSet::new());
+        // Both in one batch.
+        let mut writer = Writer::new(disk.open(), Arc::new(AtomicU64::new(30)), Arc::default());
+        writer.waiting.push_back(Job::Write(Write::Append { record: RECORD, offset: 0, data }));
+        writer.waiting.push_back(Job::Write(Write::Remove { record: RECORD }));
+        assert_eq!(writer.step(), answers);
+        assert_eq!(writer.refused, BTreeSet::new());
     }
 }
