@@ -12,7 +12,7 @@ use longwire_proto::service::RecordId;
 pub enum Fault {
     /// The channel is gone, both ways. Its ends hear of it where the line announces outages.
     Cut(ChannelId),
-    /// The channel is back.
+    /// The channel is back, if it was cut once; each further cut takes one more of these.
     Heal(ChannelId),
     /// The node loses everything but what its disk has synced.
     Crash(NodeId),

@@ -49,6 +49,8 @@ pub struct Simulation<A: Service> {
     unstarted: VecDeque<NodeId>,
     plans: Vec<Option<Plan<A>>>,
     free_plans: Vec<u32>,
+    /// How many cuts of each channel are not healed.
+    cuts: Vec<u32>,
     indications: VecDeque<Told<A>>,
     events: u64,
     events_of_this_instant: u64,
@@ -65,6 +67,7 @@ impl<A: Service> Simulation<A> {
             unstarted: VecDeque::new(),
             plans: Vec::new(),
             free_plans: Vec::new(),
+            cuts: Vec::new(),
             indications: VecDeque::new(),
             events: 0,
             events_of_this_instant: 0,
@@ -533,18 +536,25 @@ impl<A: Service> Simulation<A> {
         }
     }
 
-    /// The channel is gone, both ways.
+    /// The channel is gone, both ways. Cut again, it has to be healed as often.
     pub fn cut(&mut self, channel: ChannelId) {
         self.set_cut(channel, true);
     }
 
-    /// The channel is back.
+    /// The channel is back, once all cuts are healed. One that is not cut stays as it is.
     pub fn heal(&mut self, channel: ChannelId) {
         self.set_cut(channel, false);
     }
 
     fn set_cut(&mut self, channel: ChannelId, cut: bool) {
         self.start_nodes();
+        self.cuts.resize(self.ether.channels.len(), 0);
+        let cuts = &mut self.cuts[channel.0 as usize];
+        let was_cut = *cuts > 0;
+        *cuts = if cut { *cuts + 1 } else { cuts.saturating_sub(1) };
+        if was_cut == (*cuts > 0) {
+            return;
+        }
         if let Medium::Radio(index) = self.ether.channels[channel.0 as usize] {
             let (radio, mut air) = self.ether.radio(index);
             return radio.set_cut(&mut air, cut);

@@ -126,7 +126,8 @@ pub struct Misfortune {
     pub damages_max: u32,
 }
 
-/// Draws faults, in order of time. Spells of one kind may overlap on one victim; the first to end then ends both.
+/// Draws faults, in order of time. Spells of one kind may overlap on one victim: a channel is back
+/// when the last has ended, and of crashes and failures the first to end ends both.
 pub fn faults(rng: &mut Rng, misfortune: &Misfortune) -> Vec<(Instant, Fault)> {
     let mut plan = Vec::new();
     let mut spells = |rng: &mut Rng, count_max: u32, victims: usize, make: &dyn Fn(usize, bool) -> Fault| {

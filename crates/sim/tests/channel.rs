@@ -196,6 +196,30 @@ fn a_cut_is_an_outage_and_a_frame_that_has_left_is_safe_from_it() {
 }
 
 #[test]
+fn a_channel_that_is_cut_twice_is_back_when_both_cuts_are_healed() {
+    let (mut world, a, b, channel) = pair(1, ChannelConfig::symmetric(line(8000)));
+    for (from, to) in [(1, 6), (2, 4), (9, 10)] {
+        world.fault_at(Instant::from_secs(from), Fault::Cut(channel));
+        world.fault_at(Instant::from_secs(to), Fault::Heal(channel));
+    }
+    for at in [0, 4, 6, 9] {
+        world.request_at(Instant::from_secs(at) + Duration::from_millis(100), a, frame(100));
+    }
+    world.run_until(Instant::from_secs(20));
+    let told = world.take_indications();
+    let times: Vec<f64> =
+        said(&told, b).iter().filter(|said| matches!(said.1, Hear::Frame(..))).map(|said| said.0).collect();
+    assert_eq!(times.len(), 2, "at 4.1 s it is still cut once, and at 9.1 s again: {times:?}");
+    assert_eq!(world.airtime(channel, Direction::Forward).outage, 6_000_000_000);
+    // One that is not cut cannot be healed beforehand.
+    world.heal(channel);
+    world.cut(channel);
+    world.request(a, frame(100));
+    world.run_until(Instant::from_secs(22));
+    assert_eq!(world.counters(channel, Direction::Forward).outage, 3);
+}
+
+#[test]
 fn a_node_that_is_down_hears_nothing_and_what_it_had_queued_is_gone() {
     let config = LineConfig { queue_bytes: 10_000, ..line(8000) };
     let (mut world, a, b, channel) = pair(1, ChannelConfig::symmetric(config));
