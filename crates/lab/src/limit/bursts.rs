@@ -24,7 +24,7 @@ const ROUNDS_MAX: usize = 32;
 pub struct Ceiling {
     /// Payload bits for each bit of time in the long run.
     pub gain: f64,
-    /// What the better state is worth more than the other, payload bits.
+    /// How much more the better state is worth than the other, payload bits.
     pub lead_bits: f64,
     /// The packet's payload in the good state, bytes.
     pub payload_bytes: u32,
@@ -47,12 +47,15 @@ struct Choice {
     payload_bytes: u32,
 }
 
-/// What packets of up to `payload_max_bytes` bytes, each with `header_bytes` more, carry at best.
+/// The most that packets of up to `payload_max_bytes` bytes, each with `header_bytes` more, carry.
 ///
 /// # Panics
 /// Where both states let nothing through.
 pub fn ceiling(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32) -> Ceiling {
     let choices = choices(model, header_bytes, payload_max_bytes);
+    if model.good_bits_mean <= 1.0 && model.bad_bits_mean <= 1.0 {
+        return in_turns(&choices);
+    }
     // To begin with: the longest packet while good, and nothing while bad.
     let mut chosen = [choices[0][choices[0].len() - 1], choices[1][0]];
     let mut best = worth(chosen);
@@ -73,6 +76,16 @@ pub fn ceiling(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32
     let (gain, lead) = best;
     assert!(gain > 0.0, "nothing ever arrives on this line: {model:?}");
     Ceiling { gain, lead_bits: lead.abs(), payload_bytes: chosen[0].payload_bytes.max(1) }
+}
+
+/// The same where good and bad bits come in turns. No packet of whole bytes leaves the state that it began in, so both states may
+/// be kept for ever, and what the better one's best packet carries is the most: to get there costs time, and wins nothing.
+fn in_turns(choices: &[Vec<Choice>; 2]) -> Ceiling {
+    let rate = |choice: &&Choice| choice.brings / choice.takes;
+    let best = choices.iter().flatten().max_by(|a, b| rate(a).total_cmp(&rate(b)));
+    let best = best.expect("a sender can always wait");
+    assert!(best.brings > 0.0, "nothing ever arrives where each second bit is so bad");
+    Ceiling { gain: rate(&best), lead_bits: 0.0, payload_bytes: best.payload_bytes }
 }
 
 /// Gain and lead of a sender with these choices, in the good state and in the bad one. For both, what they bring is what
@@ -192,6 +205,28 @@ mod tests {
     }
 
     #[test]
+    fn good_and_bad_bits_in_turns_are_a_line_with_half_of_them_bad() {
+        let ber = 1e-4;
+        let turns = ceiling(&model(1.0, 1.0, 0.0, ber), HEADER, 1472);
+        let rate = |payload: u32| {
+            let bits = 8.0 * f64::from(payload + HEADER);
+            8.0 * f64::from(payload) / bits * libm::exp(bits / 2.0 * libm::log1p(-ber))
+        };
+        let expected = (1..=1472).map(rate).fold(0.0, f64::max);
+        assert!((turns.gain / expected - 1.0).abs() < 1e-9, "{turns:?}, expected {expected}");
+        assert!((200..300).contains(&turns.payload_bytes) && turns.lead_bits == 0.0, "{turns:?}");
+        // A little longer in either, and the usual reckoning comes to nearly the same.
+        for (good, bad) in [(1.0, 1.001), (1.001, 1.0)] {
+            let near = ceiling(&model(good, bad, 0.0, ber), HEADER, 1472);
+            assert!((near.gain / turns.gain - 1.0).abs() < 1e-3, "{near:?}, {turns:?}");
+        }
+        // Hardly anything gets through, and a limit comes of it all the same.
+        let dead = ceiling(&model(1.0, 1.0, 0.0, 0.5), HEADER, 1472);
+        assert!(dead.gain > 0.0 && dead.bits_least(1, 0).is_finite(), "{dead:?}");
+        assert!(ceiling(&model(1.0, 1.0, 0.5, 0.5), 28, 1472).gain > 0.0);
+    }
+
+    #[test]
     fn no_sender_is_faster_on_average_and_the_best_comes_near() {
         const RUNS: u32 = 60;
         const BYTES: u32 = 5_000;
@@ -201,6 +236,7 @@ mod tests {
             model(20_000.0, 5_000.0, 0.0, 0.1),
             model(3_000.0, 3_000.0, 1e-5, 0.01),
             model(5_000.0, 5_000.0, 1e-5, 5e-4),
+            model(1.0, 1.0, 0.0, 5e-3),
         ] {
             let found = ceiling(&model, HEADER, 1472);
             let least = found.bits_least(BYTES.into(), 0);
