@@ -71,7 +71,7 @@ pub struct Bound {
     pub mean_s: f64,
 }
 
-/// What the channel itself would need for a file.
+/// The time that the channel itself would need for a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     /// The whole file at every node before the next hop begins.
@@ -212,7 +212,7 @@ impl Hop {
             .fold(f64::MAX, f64::min)
     }
 
-    /// So many seconds of frames with the key-ups that they take: at least, and where they are `mean_s` on average.
+    /// Seconds of frames with the key-ups that they take: at least, and where they are `mean_s` on average.
     fn keyed_s(&self, least_s: f64, mean_s: f64) -> (f64, f64) {
         let Some(keying) = self.keying else { return (least_s, mean_s) };
         let longest_s = 8.0 * f64::from(self.payload_max_bytes + self.header_bytes) / self.rate_bps;

@@ -30,7 +30,7 @@ pub const ONWARD: InterfaceId = InterfaceId(1);
 /// The interface of a node that leads towards the source.
 pub const INWARD: InterfaceId = InterfaceId(0);
 
-/// What is lost where times are rounded to nanoseconds, and sums of them to what a float holds, seconds.
+/// The loss where times are rounded to nanoseconds, and sums of them to what a float holds, seconds.
 const ROUNDING_S: f64 = 1e-6;
 
 /// A scenario, ready to run: links resolved, files read, stack assembled.
@@ -116,6 +116,8 @@ pub struct Hop {
     pub outages: Vec<(f64, f64)>,
     /// When the first and the last byte of a file left on it, seconds.
     pub data_s: Option<(f64, f64)>,
+    /// When the last byte of a file had come to the node that sends on it, seconds; none at the source.
+    pub came_s: Option<f64>,
     /// When its first frame left and its last arrived, either way, seconds, and of the time after the transfer, too.
     pub active_s: Option<(f64, f64)>,
     /// Frames towards the destination.
@@ -140,13 +142,13 @@ impl Outcome {
 
     /// Every node had all files whole before it passed the first byte on.
     pub fn is_stored_whole(&self) -> bool {
-        self.hops.windows(2).all(|pair| match (pair[0].data_s, pair[1].data_s) {
-            (Some((_, last)), Some((first, _))) => first >= last,
+        self.hops.iter().skip(1).all(|hop| match (hop.came_s, hop.data_s) {
+            (Some(last), Some((first, _))) => first >= last,
             _ => false,
         })
     }
 
-    /// What the channel itself would have needed for what this run did: with the files stored at every node, or passed on as
+    /// The time that the channel itself would have needed for what this run did: with the files stored at every node, or passed on as
     /// they came.
     pub fn bound(&self) -> Bound {
         if self.is_stored_whole() { self.limit.store_and_forward } else { self.limit.streaming }
@@ -592,6 +594,7 @@ fn hop_outcome(watched: &Watched, seen: Seen, outages: Vec<(f64, f64)>, ledgers:
     Hop {
         ledgers,
         data_s: of_bundles.or(watched.data).map(seconds),
+        came_s: seen.last_came.map(Instant::as_secs_f64),
         active_s: watched.active.map(seconds),
         frames: watched.frames,
         repeated_frames: watched.repeated,

@@ -28,6 +28,8 @@ pub struct Seen {
     pub first_piece: Option<Instant>,
     /// When the last so far was.
     pub last_piece: Option<Instant>,
+    /// When the last byte so far came to the node from elsewhere.
+    pub last_came: Option<Instant>,
     /// Transfers that were opened.
     pub transfers: u64,
     /// Transfers that ended before their end.
@@ -243,6 +245,9 @@ impl<L: Engine<Above = Many<LinkId, Bundles>>> Engine for Witness<L> {
         let (link, indication) = self.lower.poll_indication()?;
         if self.is_watched(link) {
             self.see_indication(self.now, &indication);
+        } else if matches!(indication, BundlesIndication::Piece { .. }) {
+            let now = self.now;
+            self.note(|seen| seen.last_came = Some(now));
         }
         Some((link, indication))
     }

@@ -55,7 +55,7 @@ fn no_stack_is_faster_than_a_line_or_a_channel_with_bursts() {
     }
 }
 
-/// What only passes bundles on is not held against nodes that store all of it first.
+/// A stack that only passes bundles on is not held against nodes that store all of it first.
 #[test]
 fn a_relay_that_passes_fragments_on_is_held_against_its_channels_and_not_against_storage() {
     let two = |stack: &str| {
@@ -68,6 +68,31 @@ fn a_relay_that_passes_fragments_on_is_held_against_its_channels_and_not_against
     let [passed, stored] = [passed, stored].map(|outcomes| ratio(&outcomes).expect("they arrive"));
     assert!((1.0..1.5).contains(&passed), "{passed} times the limit");
     assert!((1.0..1.5).contains(&stored), "{stored} times the limit");
+}
+
+/// A file that is shorter than the delay has left the source before the first of it comes to the relay, and is passed on in
+/// pieces all the same.
+#[test]
+fn a_file_shorter_than_the_delay_is_not_taken_for_stored_whole_where_its_pieces_are_passed_on() {
+    let text = |stack: &str, bytes: u32| {
+        format!(
+            "stack = '{stack}'\nnodes = ['tx', 'mx', 'rx']\n[workload]\nbytes = {bytes}\n\
+             [[link]]\nprofile = 'cislunar'\ndelay-ms = 1280\nber = 0"
+        )
+    };
+    for (stack, bytes, is_stored) in
+        [("udp", 5000, false), ("udp", 500, true), ("tcpcl4/tuned", 5000, true), ("tcpcl3/dtn2", 5000, true)]
+    {
+        let outcomes = outcomes(&text(stack, bytes), 2);
+        assert_eq!(outcomes[0].is_stored_whole(), is_stored, "{stack}, {bytes} bytes");
+        let ratio = ratio(&outcomes).expect("they arrive");
+        assert!(ratio >= 1.0, "{stack}, {bytes} bytes: {ratio} times the limit");
+        assert_eq!(
+            finding::beyond_limit(&outcomes.iter().collect::<Vec<_>>()),
+            None,
+            "{stack}, {bytes} bytes"
+        );
+    }
 }
 
 /// With one packet in three lost, those runs in which all happened to arrive say nothing of the others, and are not passed off
