@@ -190,3 +190,40 @@ fn the_configuration_is_that_of_a_node() {
             .any(|block| matches!(block, Block::Text(text) if text.starts_with("Not run: `tcp`")))
     );
 }
+
+/// The end of one outage is not the end of another that is still under way.
+#[test]
+fn outages_of_a_channel_that_overlap_last_until_the_last_has_ended() {
+    for (scheduled_s, waiting_s) in [(100, 10), (4, 100)] {
+        let text = format!(
+            "stack = 'ax25cl'\n[workload]\nbytes = 5000\n[[link]]\nprofile = 'ax25-1200'\nber = 0\n\
+             [[outage]]\nafter-s = 8\nlength-s = {scheduled_s}\n\
+             [[outage]]\nfrom = 'data'\nafter-s = 3\nlength-s = {waiting_s}"
+        );
+        let outcome = play(&text, 0);
+        assert!(outcome.delivered, "{text}: {:?}", outcome.missed);
+        let [one, other] = outcome.hops[0].outages[..] else { panic!("{text}: two outages") };
+        assert!(other.0 < one.1, "{text}: they overlap: {one:?}, {other:?}");
+        let expected = one.1.max(other.1) - one.0;
+        let out_s = outcome.hops[0].ledgers[0].seconds("outage");
+        assert!((out_s - expected).abs() < 1e-6, "{text}: {out_s} s, not {expected}");
+    }
+}
+
+/// Frames longer than those of the link are no protocol of it, and its limit is none for them.
+#[test]
+fn an_information_field_longer_than_the_frames_of_the_link_is_refused() {
+    for name in on_radio() {
+        let refused = |longest: u32| {
+            let text = format!(
+                "stack = '{name}'\nnodes = ['tx', 'rx']\n[workload]\nbytes = 100\n\
+                 [[link]]\nprofile = 'ax25-1200'\nmtu-bytes = 64\n[settings.ax25]\ninformation-bytes-max = {longest}"
+            );
+            let scenario = Scenario::parse(&text, "test").unwrap();
+            Setup::new(scenario, Path::new(".")).err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(64), None, "{name}");
+        let said = refused(65).unwrap_or_else(|| panic!("{name} takes 65 bytes where frames have 64"));
+        assert!(said.contains("information-bytes-max") && said.contains("set it to 64 or less"), "{said}");
+    }
+}

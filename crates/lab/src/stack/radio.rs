@@ -70,10 +70,24 @@ pub(super) fn link_extended(links: &[LinkProfile]) -> Table {
     toml_text::to_table(&LinkSettings { ax25: extended(links) })
 }
 
+/// Whether the settings of AX.25 are sound, and its frames fit into those of the path.
+fn checked_link(ax25: &LinkConfig, links: &[LinkProfile]) -> Result<(), Error> {
+    checked(ax25.check(), "ax25")?;
+    let longest = links.iter().map(|link| link.mtu_bytes).min().unwrap_or(u32::MAX);
+    let said = ax25.information_bytes_max;
+    if said <= longest {
+        return Ok(());
+    }
+    let what =
+        format!("`ax25.information-bytes-max` is {said}, and a frame of this path carries {longest} bytes");
+    Err(Error::new(what)
+        .hint(format!("set it to {longest} or less, or give each link an `mtu-bytes` of {said} or more")))
+}
+
 /// A file over AX.25 alone.
-pub(super) fn assemble_link(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
+pub(super) fn assemble_link(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: LinkSettings = toml_text::from_table(settings.clone(), "[settings]")?;
-    checked(parsed.ax25.check(), "ax25")?;
+    checked_link(&parsed.ax25, links)?;
     let make = move |place: &Place, _: Boot| -> NodeEngine<Task> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let streams = Fan::new(|_: LinkId, _| Some(StreamOverPackets::default()));
@@ -115,11 +129,11 @@ pub(super) fn segments<const K: u8, const SEGMENTS: u32>(links: &[LinkProfile]) 
 }
 
 /// Bundles over AX25CM-CL.
-pub(super) fn assemble_segments(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
+pub(super) fn assemble_segments(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: SegmentSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
     checked(parsed.ax25cm.check(), "ax25cm")?;
-    checked(parsed.ax25.check(), "ax25")?;
+    checked_link(&parsed.ax25, links)?;
     let make = move |place: &Place, boot: Boot| {
         let sessions = packet_sessions(&parsed.ax25cm, place, boot.rng.fork("tcpcl"));
         let below = Stack::new(sessions, LinksOf(stations(place, &parsed.ax25)));
@@ -168,11 +182,11 @@ pub(super) fn own_extended(links: &[LinkProfile]) -> Table {
 }
 
 /// Bundles over our own convergence layer.
-pub(super) fn assemble_own(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
+pub(super) fn assemble_own(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: OwnSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
     checked(parsed.ax25cl.check(), "ax25cl")?;
-    checked(parsed.ax25.check(), "ax25")?;
+    checked_link(&parsed.ax25, links)?;
     let make = move |place: &Place, boot: Boot| {
         let node_id = place.node_id(place.position);
         let next = (!place.is_destination()).then(|| place.node_id(place.position + 1));
@@ -222,11 +236,11 @@ pub(super) fn group(links: &[LinkProfile]) -> Table {
 }
 
 /// Bundles over UI frames.
-pub(super) fn assemble_group(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
+pub(super) fn assemble_group(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: GroupSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
     checked(parsed.uicl.check(), "uicl")?;
-    checked(parsed.ax25.check(), "ax25")?;
+    checked_link(&parsed.ax25, links)?;
     let make = move |place: &Place, boot: Boot| {
         let node_id = place.node_id(place.position);
         let next = (!place.is_destination()).then(|| place.node_id(place.position + 1));
@@ -304,10 +318,10 @@ fn in_one_flight(links: &[LinkProfile]) -> Profile {
 }
 
 /// Files over TCP/IP over AX.25.
-pub(super) fn assemble_internet(settings: Table, _: &[LinkProfile]) -> Result<Assembly, Error> {
+pub(super) fn assemble_internet(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
     let parsed: InternetSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.tcp.check(), "tcp")?;
-    checked(parsed.ax25.check(), "ax25")?;
+    checked_link(&parsed.ax25, links)?;
     let make = move |place: &Place, boot: Boot| -> NodeEngine<Task> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
