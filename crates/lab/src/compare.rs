@@ -51,11 +51,12 @@ pub struct Options {
 struct Contender {
     name: String,
     about: String,
-    /// What has to be said for its settings.
+    /// Everything that has to be said for its settings.
     advice: Advice,
     /// A node can be configured so.
     in_nodes: bool,
     acknowledges: bool,
+    resumes: bool,
     cautions: Vec<String>,
     outcomes: Vec<Outcome>,
 }
@@ -69,6 +70,7 @@ impl Contender {
             advice: Advice::of(batch.setup.settings(), &stack.defaults(), stack.node_kind.is_some()),
             in_nodes: stack.node_kind.is_some(),
             acknowledges: stack.acknowledges,
+            resumes: stack.resumes,
             cautions: batch.setup.cautions().to_vec(),
             outcomes,
         }
@@ -87,7 +89,7 @@ impl Contender {
         finding::why_missed(&self.outcomes.iter().collect::<Vec<_>>())
     }
 
-    /// Nodes have such links, and what one has accepted goes on where a break stopped it.
+    /// Nodes have such links, and what one has accepted outlives a break.
     fn keeps(&self) -> bool {
         self.in_nodes && self.acknowledges
     }
@@ -100,7 +102,20 @@ impl Contender {
         }
     }
 
-    /// Who always arrives comes first, then who is faster.
+    /// The limit that its times are held against: that of the runs that arrived, of which there is one at least.
+    fn limit_s(&self) -> f64 {
+        finding::limit_s(&self.arrived())
+    }
+
+    /// That limit in words: a single run is held against its time without errors.
+    fn limit_in_words(&self) -> &'static str {
+        match self.arrived().len() {
+            1 => "what the channel itself needs without an error",
+            _ => "what the channel itself needs",
+        }
+    }
+
+    /// One that always arrives comes first, then the faster one.
     fn order(&self, other: &Contender) -> Ordering {
         let missing = |contender: &Contender| contender.outcomes.len() - contender.times().len();
         missing(self).cmp(&missing(other)).then(self.mean_s().total_cmp(&other.mean_s()))
@@ -131,11 +146,17 @@ fn ranked(contenders: Vec<Contender>) -> (Vec<Contender>, usize, Vec<Contender>)
         contenders.into_iter().partition(|contender| contender.acknowledges);
     ranked.sort_by(Contender::order);
     unsure.sort_by(Contender::order);
-    let fastest = ranked.first();
-    let tied = ranked.iter().skip(1).take_while(|other| fastest.is_some_and(|first| first.ties_with(other)));
-    let leading = 1 + tied.count();
-    let end = leading.min(ranked.len());
-    ranked[..end].sort_by(Contender::order_in_tie);
+    if ranked.is_empty() {
+        return (ranked, 0, unsure);
+    }
+    let rest = ranked.split_off(1);
+    // One with a wide interval may tie behind another that does not.
+    let (tied, behind): (Vec<Contender>, Vec<Contender>) =
+        rest.into_iter().partition(|other| ranked[0].ties_with(other));
+    ranked.extend(tied);
+    ranked.sort_by(Contender::order_in_tie);
+    let leading = ranked.len();
+    ranked.extend(behind);
     (ranked, leading, unsure)
 }
 
@@ -161,7 +182,7 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
     Ok(Finding { traces, ..comparison.finding() })
 }
 
-/// What is printed of a stack of the table (`tcpcl4/tuned`), should it be the best over this link.
+/// The text on a stack of the table (`tcpcl4/tuned`), should it be the best over this link.
 ///
 /// # Errors
 /// An unknown stack or link.
@@ -222,7 +243,7 @@ struct Comparison<'a> {
     runs: u32,
     /// Those with a guarantee of delivery, by rank.
     contenders: Vec<Contender>,
-    /// So many of them tie as the best.
+    /// How many of them tie as the best.
     leading: usize,
     /// Those without one.
     unsure: Vec<Contender>,
@@ -246,15 +267,6 @@ impl Comparison<'_> {
     /// The same for all: the link has no outages, and one hop.
     fn limit_s(&self) -> f64 {
         finding::limit_s(&self.contenders[0].outcomes.iter().collect::<Vec<_>>())
-    }
-
-    /// What the limit leaves out.
-    fn limit_in_words(&self) -> &'static str {
-        if self.runs == 1 {
-            "what the channel itself needs without an error"
-        } else {
-            "what the channel itself needs"
-        }
     }
 
     fn params(&self) -> Params {
@@ -285,15 +297,16 @@ impl Comparison<'_> {
             return format!("No stack that is sure to deliver gets {what} over `{link}` at all.");
         }
         let time = Summary::of(&best.times());
-        let (took, limit) = (with_error(&time), figure(self.limit_s()));
-        let times = figure(time.mean / self.limit_s());
+        let limit_s = best.limit_s();
+        let (took, limit) = (with_error(&time), figure(limit_s));
+        let times = figure(time.mean / limit_s);
         let count = self.contenders.len();
         let tied = &self.contenders[..self.leading];
         if tied.len() == 1 {
             return format!(
                 "`{}` is the best of {count} for {what} over `{link}`: {took} s on average, {times} times {} ({limit} s).",
                 best.name,
-                self.limit_in_words()
+                best.limit_in_words()
             );
         }
         let least = tied.iter().map(Contender::mean_s).fold(f64::INFINITY, f64::min);
@@ -309,7 +322,7 @@ impl Comparison<'_> {
              times {} ({limit} s).",
             named(tied),
             self.what_decides(),
-            self.limit_in_words()
+            best.limit_in_words()
         )
     }
 
@@ -379,7 +392,8 @@ impl Comparison<'_> {
             return Vec::new();
         }
         let whole = |contender: &&Contender| contender.times().len() == contender.outcomes.len();
-        let best_s = self.contenders.first().map_or(f64::INFINITY, Contender::mean_s);
+        // The first by rank is not the fastest where several tie.
+        let best_s = self.contenders.iter().map(Contender::mean_s).fold(f64::INFINITY, f64::min);
         let faster: Vec<&Contender> =
             self.unsure.iter().filter(whole).filter(|contender| contender.mean_s() < best_s).collect();
         let mut words =
@@ -459,7 +473,7 @@ impl Comparison<'_> {
             cells.extend([
                 Cell::summary(&time).toned(tone),
                 Cell::summary(&Summary::of(&finding::samples(&arrived, "goodput_byte_per_s"))),
-                Cell::precise(time.mean / self.limit_s(), 2),
+                Cell::precise(time.mean / contender.limit_s(), 2),
                 Cell::precise(entry("repeated"), 1),
             ]);
             // Keying and waiting for the channel are all there is to turns.
@@ -484,7 +498,10 @@ impl Comparison<'_> {
             all.extend(blocks(best, caption));
         }
         if let Some(node) = node {
-            let kept = "keeps what it accepted, and goes on where it stopped";
+            let kept = match node.resumes {
+                true => "keeps what it accepted, and goes on where it stopped",
+                false => "keeps what it accepted, and begins a bundle anew where it stopped",
+            };
             all.extend(blocks(node, format!("node configuration: {} ({kept})", node.name)));
         }
         all
@@ -559,7 +576,7 @@ impl Comparison<'_> {
 
     fn chart(&self) -> RankChart {
         let arrived = self.contenders.iter().filter(|contender| !contender.times().is_empty());
-        // Whoever gives no guarantee is in a table of its own.
+        // Those without a guarantee are in a table of their own.
         let row = |contender: &Contender| RankRow {
             name: contender.name.clone(),
             summary: Summary::of(&contender.times()),
@@ -588,7 +605,7 @@ impl Comparison<'_> {
         for contender in self.all() {
             let arrived = contender.arrived();
             if !arrived.is_empty() {
-                let limit = Some(self.limit_s());
+                let limit = Some(contender.limit_s());
                 chart.bars.push(finding::ledger_bar(&contender.name, &arrived, 0, 0, limit));
             }
         }
@@ -665,6 +682,7 @@ fn assumptions(radio: bool) -> Vec<Assumption> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limit::Bound;
     use crate::run::{Missed, Wanted};
 
     #[test]
@@ -674,6 +692,97 @@ mod tests {
         {
             assert_eq!(quoted(word), expected);
         }
+    }
+
+    /// A contender whose runs took these times, or did not arrive.
+    fn contender(name: &str, link: &str, times: &[Option<f64>]) -> Contender {
+        let text = format!("stack = '{name}'\n[workload]\nbytes = 10\n[[link]]\nprofile = '{link}'");
+        let scenario = Scenario::parse(&text, "test").expect("a scenario");
+        let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from_static(b"0123456789")]);
+        let batch = Batch::new(name, Params::new(), setup.expect("a setup"), times.len() as u32);
+        let played = batch.setup.run(0, Wanted::default());
+        let outcome = |(run, transfer_s): (u32, &Option<f64>)| {
+            let mut outcome =
+                Outcome { run, delivered: transfer_s.is_some(), transfer_s: *transfer_s, ..played.clone() };
+            outcome.limit.store_and_forward = Bound { error_free_s: 1.0, mean_s: 2.0 };
+            outcome
+        };
+        let outcomes = (0..).zip(times).map(outcome).collect();
+        Contender::of((&batch, outcomes))
+    }
+
+    /// One on the lan whose runs all arrived.
+    fn timed(name: &str, times: [f64; 4]) -> Contender {
+        contender(name, "lan", &times.map(Some))
+    }
+
+    /// A comparison of these, asked for something.
+    fn said<T>(contenders: Vec<Contender>, link: &str, of: impl FnOnce(&Comparison<'_>) -> T) -> T {
+        let (contenders, leading, unsure) = ranked(contenders);
+        let (options, link) = (
+            Options { files: Vec::new(), link: link.into(), runs: None, seed: 1, threads: 1, traces: false },
+            LinkProfile::load(link, Path::new(".")).expect("it is shipped"),
+        );
+        let (planned, runs) = (4, 4);
+        of(&Comparison {
+            options: &options,
+            link: &link,
+            bytes: 10,
+            planned,
+            runs,
+            contenders,
+            leading,
+            unsure,
+        })
+    }
+
+    #[test]
+    fn a_tie_behind_a_rival_that_is_significantly_slower_is_a_tie() {
+        let first = timed("tcp/tuned", [10.0, 10.1, 9.9, 10.0]);
+        let slower = timed("tcpcl4/tuned", [11.0, 11.1, 10.9, 11.0]);
+        let wide = timed("tcpcl3/tuned", [5.0, 20.0, 6.0, 15.0]);
+        let (ranked, leading, _) = ranked(vec![slower, wide, first]);
+        let names: Vec<&str> = ranked.iter().map(|contender| contender.name.as_str()).collect();
+        assert_eq!((leading, &names[..]), (2, &["tcpcl3/tuned", "tcp/tuned", "tcpcl4/tuned"][..]));
+    }
+
+    #[test]
+    fn what_gives_no_guarantee_is_the_fastest_only_if_it_was_faster_than_all() {
+        // The first two tie, and the one that keeps what it accepted stands first, though the other is the faster.
+        let all = |unsure_s: f64| {
+            let keeps = timed("tcpcl4/tuned", [10.0, 12.0, 11.0, 10.0]);
+            let faster = timed("tcp/tuned", [9.0, 11.5, 11.5, 9.9]);
+            said(vec![keeps, faster, timed("udp/paced", [unsure_s; 4])], "lan", |comparison| {
+                assert_eq!((comparison.leading, comparison.contenders[0].name.as_str()), (2, "tcpcl4/tuned"));
+                format!("{:?}", comparison.without_guarantee())
+            })
+        };
+        assert!(!all(10.6).contains("the fastest"), "tcp/tuned took 10.5 s");
+        assert!(all(10.4).contains("`udp/paced` was the fastest"));
+    }
+
+    #[test]
+    fn the_only_run_that_arrived_is_held_against_its_own_limit() {
+        let ratio = |times: &[Option<f64>]| {
+            let two = vec![timed("tcpcl4/tuned", [3.0; 4]), contender("tcp/tuned", "lan", times)];
+            said(two, "lan", |comparison| comparison.row(false, &comparison.contenders[1])[3].value)
+        };
+        assert_eq!(
+            ratio(&[None, Some(6.0), None, None]),
+            Some(6.0),
+            "without an error it could have been 1 s"
+        );
+        assert_eq!(ratio(&[None, Some(6.0), Some(6.0), None]), Some(3.0), "on average it is 2 s");
+    }
+
+    #[test]
+    fn only_what_resumes_is_said_to_go_on_where_it_stopped() {
+        let words = |name: &str| {
+            let only = contender(name, "ax25-9600", &[Some(10.0); 4]);
+            said(vec![only], "ax25-9600", |comparison| format!("{:?}", comparison.configuration()))
+        };
+        assert!(words("ax25cl/tuned").contains("keeps what it accepted, and goes on where it stopped"));
+        assert!(words("uicl/one").contains("keeps what it accepted, and begins a bundle anew"));
     }
 
     #[test]

@@ -58,7 +58,7 @@ const METRICS: &[Metric] = &[
     ("events", "events", |outcome| Some(outcome.events as f64)),
 ];
 
-/// What the channel itself needs for what these runs did, seconds: a single run is held against its time without errors, the
+/// The time that the channel itself needs for what these runs did, seconds: a single run is held against its time without errors, the
 /// mean of several against the mean that errors leave.
 ///
 /// # Panics

@@ -14,7 +14,7 @@ use toml::{Table, Value};
 /// wmem_max), bytes.
 const SOCKET_BYTES_MAX: u32 = 212_992;
 
-/// What has to be said for a contender's settings.
+/// Everything that has to be said for a contender's settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Advice {
     /// Where a node says them: keys of its configuration that differ from its defaults. Elsewhere those of the engines.
@@ -26,7 +26,7 @@ pub(super) struct Advice {
 }
 
 impl Advice {
-    /// What these settings need: `in_node` if a node is configured with them.
+    /// The needs of these settings: `in_node` if a node is configured with them.
     pub(super) fn of(settings: &Table, defaults: &Table, in_node: bool) -> Advice {
         let mut advice = Advice {
             settings: toml_text::durations_written(&toml_text::difference(settings, defaults)),
@@ -53,7 +53,7 @@ impl Advice {
         self.settings.is_empty() && self.commands.is_empty() && self.beyond.is_empty()
     }
 
-    /// What a kernel of today, and a node on it, has to be told to be such a TCP.
+    /// Everything that a kernel of today, and a node on it, has to be told to be such a TCP.
     fn tcp(&mut self, profile: &Profile, in_node: bool) {
         let installed = toml_text::to_table(&linux_6_as_installed());
         let differs = toml_text::difference(&toml_text::to_table(profile), &installed);
