@@ -15,7 +15,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// The flags of verbs that compute without chance: nothing but where it goes.
 #[derive(Debug, Args)]
@@ -86,8 +86,10 @@ impl Measure {
             fs::create_dir_all(directory).map_err(|error| Failure::of_directory(directory, &error))?;
         }
         let visible = !self.quiet && io::stderr().is_terminal();
-        let finding = progress::shown(visible, Progress::until(stop.clone()), compute)?;
-        let is_stopped = stop.load(Ordering::Relaxed);
+        let progress = Progress::until(stop);
+        let finding = progress::shown(visible, &progress, compute)?;
+        // Ctrl-C that came in the last round has stopped nothing.
+        let is_stopped = progress.left_out() > 0;
         if is_stopped {
             self.say(format_args!("stopped: this is what the runs that were done by then give"));
         }

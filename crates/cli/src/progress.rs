@@ -10,17 +10,16 @@ const BEFORE_FIRST: Duration = Duration::from_secs(2);
 const BETWEEN: Duration = Duration::from_millis(250);
 
 /// Computes; if `visible`, a line on stderr says how far it is, and is gone when it is done.
-pub(crate) fn shown<R>(visible: bool, progress: Progress, compute: impl FnOnce(&Progress) -> R) -> R {
+pub(crate) fn shown<R>(visible: bool, progress: &Progress, compute: impl FnOnce(&Progress) -> R) -> R {
     if !visible {
-        return compute(&progress);
+        return compute(progress);
     }
     let (done, wait) = mpsc::channel();
     thread::scope(|scope| {
-        let counted = &progress;
-        scope.spawn(move || show(counted, &wait));
+        scope.spawn(move || show(progress, &wait));
         // Dropped at the end, even by a panic: that ends the thread that shows.
         let _done: mpsc::Sender<()> = done;
-        compute(&progress)
+        compute(progress)
     })
 }
 
@@ -32,7 +31,7 @@ fn show(progress: &Progress, wait: &mpsc::Receiver<()>) {
         pause = BETWEEN;
         let line = match progress.is_stopped() {
             false => line(progress.done(), progress.total(), began.elapsed()),
-            true => "stopping: the runs under way are ended; Ctrl-C again stops at once".to_owned(),
+            true => "finishing the runs under way; Ctrl-C again stops at once".to_owned(),
         };
         let shown = write!(io::stderr(), "\r{line:width$}");
         width = line.chars().count();
@@ -80,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_panic_in_the_computation_is_passed_on_and_not_waited_for() {
-        let result = std::panic::catch_unwind(|| shown(true, Progress::new(), |_| panic!("on purpose")));
+        let result = std::panic::catch_unwind(|| shown(true, &Progress::new(), |_| panic!("on purpose")));
         assert!(result.is_err());
     }
 }

@@ -27,7 +27,7 @@ pub fn spread<R: Send>(
 
 /// The same for jobs that come in rounds, which may be stopped: `round` says which one a job belongs to, and never falls. The
 /// first round is always done; once `progress` is stopped no job of another one is begun, and what comes back are the results
-/// of the rounds that were done whole: the first so many of the jobs.
+/// of the rounds that were done whole: the first so many of the jobs. `progress` is told how many were left out.
 pub fn spread_rounds<R: Send>(
     jobs: usize,
     threads: usize,
@@ -40,6 +40,7 @@ pub fn spread_rounds<R: Send>(
     if let Some(missing) = results.iter().position(Option::is_none) {
         let whole = (0..missing).take_while(|job| round(*job) < round(missing)).count();
         results.truncate(whole);
+        progress.leave_out((jobs - whole) as u64);
     }
     results.into_iter().map(|result| result.expect("only whole rounds are left")).collect()
 }
@@ -149,6 +150,7 @@ mod tests {
                 assert!((least..=most).contains(&(done.len() / CASES)), "{stopped_in:?}: {done:?}");
                 assert!(done.iter().copied().eq(0..done.len()), "{done:?}");
                 assert!(progress.done() >= done.len() as u64);
+                assert_eq!(progress.left_out() as usize, 4 * CASES - done.len());
             }
         }
         assert!(spread_rounds(0, 2, |job| job, |_| 0, &Progress::new()).is_empty());

@@ -70,7 +70,9 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     }
     let outcomes = batch::play(&batches, options.threads, options.shard, progress);
     let traces = if options.traces { traces(&batches) } else { Vec::new() };
-    Ok(Sweep { options, scenario: &scenario, batches: &batches, outcomes: &outcomes }.finding(traces))
+    let early_end = progress.early_end();
+    Ok(Sweep { options, scenario: &scenario, batches: &batches, outcomes: &outcomes, early_end }
+        .finding(traces))
 }
 
 /// The first run at every point once more, with its frames.
@@ -93,6 +95,8 @@ struct Sweep<'a> {
     scenario: &'a Scenario,
     batches: &'a [Batch],
     outcomes: &'a [Vec<Outcome>],
+    /// That it was stopped early, in words.
+    early_end: Option<String>,
 }
 
 impl Sweep<'_> {
@@ -128,11 +132,18 @@ impl Sweep<'_> {
             self.points().flat_map(|(_, outcomes)| outcomes).filter(|outcome| outcome.delivered).count();
         let title = if self.scenario.title.is_empty() { "Scenario" } else { &self.scenario.title };
         format!(
-            "{title}: {} {}, {runs} {}, {arrived} of which delivered every byte.",
+            "{title}: {} {}, {runs} {}, {arrived} of which delivered every byte.{}",
             self.points().count(),
             if self.points().count() == 1 { "point" } else { "points" },
             if runs == 1 { "run" } else { "runs" },
+            self.early_end.as_ref().map_or_else(String::new, |words| format!(" {words}"))
         )
+    }
+
+    /// The runs a point: those asked for, or where it was stopped early, those made.
+    fn runs(&self) -> u32 {
+        let made = || self.outcomes.iter().flatten().map(|outcome| outcome.run + 1).max().unwrap_or(0);
+        if self.early_end.is_some() { made() } else { self.scenario.runs }
     }
 
     /// Points whose mean is below the limit, and why.
@@ -231,7 +242,7 @@ impl Sweep<'_> {
             "longwire run {}{} --runs {} --seed {}{share}",
             self.options.scenario.display(),
             sweeps.collect::<String>(),
-            self.scenario.runs,
+            self.runs(),
             self.scenario.seed,
         )
     }

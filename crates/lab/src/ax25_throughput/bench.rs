@@ -11,7 +11,7 @@ use super::transfer::{Outcome, Transfer};
 use crate::progress::Progress;
 use crate::record::{Kind, Params, Record, Run};
 use crate::report::figure;
-use crate::spread::spread;
+use crate::spread::spread_rounds;
 use crate::stats;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Duration;
@@ -36,8 +36,10 @@ pub(super) struct Bench {
     seeds: Vec<u64>,
     outcomes: BTreeMap<Case, Vec<Outcome>>,
     leeway: Leeway,
-    thin: bool,
 }
+
+/// An assumption about controllers, its ground, and the effect of another one.
+pub(super) type Alternative = (&'static str, &'static str, String);
 
 impl Bench {
     /// Plays everything.
@@ -46,25 +48,27 @@ impl Bench {
         let rng = Rng::new(options.seed.unwrap_or(1));
         let seeds: Vec<u64> = (0..runs).map(|run| rng.fork(&format!("run {run}")).next_u64()).collect();
         let cases = cases();
-        let mine = |case: &Case| seeds[..count(case, runs) as usize].iter();
-        let jobs: Vec<(Case, u64)> =
-            cases.iter().flat_map(|case| mine(case).map(|seed| (*case, *seed))).collect();
+        let of_round = |run: u32| {
+            let mine = cases.iter().filter(move |case| run < count(case, runs));
+            mine.map(move |case| (*case, run))
+        };
+        let jobs: Vec<(Case, u32)> = (0..runs).flat_map(of_round).collect();
         progress.expect(jobs.len() as u64);
-        let work = |job: usize| jobs[job].0.transfer().play(jobs[job].1);
-        let played = spread(jobs.len(), options.threads, work, |_| progress.advance(1));
+        let work = |job: usize| jobs[job].0.transfer().play(seeds[jobs[job].1 as usize]);
+        let played = spread_rounds(jobs.len(), options.threads, work, |job| jobs[job].1, progress);
+        let made = jobs[..played.len()].last().map_or(0, |(_, run)| run + 1);
         let mut outcomes: BTreeMap<Case, Vec<Outcome>> = BTreeMap::new();
-        for ((case, _), outcome) in jobs.into_iter().zip(played) {
-            outcomes.entry(case).or_default().push(outcome);
+        for ((case, run), outcome) in jobs.into_iter().zip(played) {
+            // Stopped early, it is the page of so many runs, which has fewer of long files.
+            match run < count(&case, made) {
+                true => outcomes.entry(case).or_default().push(outcome),
+                false => progress.leave_out(1),
+            }
         }
-        let mut bench = Bench { seeds, outcomes, leeway: Leeway::default(), thin: options.thin };
+        let mut bench = Bench { seeds: seeds[..made as usize].to_vec(), outcomes, leeway: Leeway::default() };
         let middle = |case: &Case| if case.is_long() { bench.window(*case) } else { bench.throughput(*case) };
         bench.leeway = Leeway::play(options, progress, middle);
         bench
-    }
-
-    /// See [`Options::thin`].
-    pub(super) fn is_thin(&self) -> bool {
-        self.thin
     }
 
     /// What the statements on 1200 bit/s leave open.
@@ -202,8 +206,8 @@ fn cases() -> BTreeSet<Case> {
     cases
 }
 
-/// What was assumed of controllers: the assumption, its ground, and what another does.
-pub(super) fn alternatives(bench: &Bench) -> Vec<(&'static str, &'static str, String)> {
+/// All assumptions about controllers.
+pub(super) fn alternatives(bench: &Bench) -> Vec<Alternative> {
     let of = |case: Case| mean(&case.transfer());
     let tnc3 = Case::delivered("TNC3S", FASTEST_BPS);
     let slow_tnc3 = {

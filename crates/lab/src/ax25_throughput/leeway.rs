@@ -8,7 +8,7 @@ use super::fleet::{Case, constants_of, program};
 use super::published::{measured, used};
 use crate::progress::Progress;
 use crate::record::Kind;
-use crate::spread::spread;
+use crate::spread::spread_rounds;
 use crate::stats;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,19 +31,22 @@ pub(super) struct Range {
 }
 
 impl Leeway {
-    /// Plays them with a few seeds. What is kept is the figure of the page, `middle`, times how much more or less the same seeds
+    /// Plays them with a few seeds; those used first, so that stopped early it has those for all. What is kept is the figure of the page, `middle`, times how much more or less the same seeds
     /// give than with the constants used: so a share is not the wait for a slot.
     pub(super) fn play(options: &Options, progress: &Progress, middle: impl Fn(&Case) -> f64) -> Leeway {
         let cases = cases();
         let most = if options.thin { 1 } else { usize::MAX };
         let of = |case: &Case| {
-            pairs(case.program).into_iter().take(most).map(|pair| (*case, pair)).collect::<Vec<_>>()
+            let mine = pairs(case.program).into_iter().take(most).enumerate();
+            mine.map(|(round, pair)| (round as u32, *case, pair)).collect::<Vec<_>>()
         };
-        let jobs: Vec<(Case, (f64, f64))> = cases.iter().flat_map(of).collect();
+        let mut jobs: Vec<(u32, Case, (f64, f64))> = cases.iter().flat_map(of).collect();
+        jobs.sort_by_key(|(round, ..)| *round);
         progress.expect(jobs.len() as u64);
-        let played = spread(jobs.len(), options.threads, |job| figure(&jobs[job]), |_| progress.advance(1));
+        let work = |job: usize| figure(&jobs[job].1, jobs[job].2);
+        let played = spread_rounds(jobs.len(), options.threads, work, |job| jobs[job].0, progress);
         let mut values: BTreeMap<Case, Vec<f64>> = BTreeMap::new();
-        for ((case, _), value) in jobs.into_iter().zip(played) {
+        for ((_, case, _), value) in jobs.into_iter().zip(played) {
             values.entry(case).or_default().push(value);
         }
         for (case, values) in &mut values {
@@ -141,8 +144,8 @@ fn range_of_best(firmwares: &[Vec<(f64, f64)>], (from, to): (f64, f64)) -> Range
     }
 }
 
-fn figure((case, pair): &(Case, (f64, f64))) -> f64 {
-    let transfer = case.with_program(&program(case.program).with_constants(*pair));
+fn figure(case: &Case, pair: (f64, f64)) -> f64 {
+    let transfer = case.with_program(&program(case.program).with_constants(pair));
     if case.is_long() {
         return transfer.play(0).mean_window();
     }

@@ -23,7 +23,7 @@ use crate::model::ax25::WINDOW_MAX;
 use crate::progress::Progress;
 use crate::record::{Experiment, Kind, Record};
 use crate::report::{Assumption, Block, Cell, Report, Section, Table, Tone, figure};
-use bench::Bench;
+use bench::{Alternative, Bench};
 use theory::{RATES_BPS, theory};
 
 /// How it is run.
@@ -47,7 +47,9 @@ fn said(holds: bool) -> Cell {
 pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
     let bench = Bench::play(options, progress);
     let seed = options.seed.unwrap_or(1);
-    let lead = lead(&bench);
+    let alternatives = alternatives(&bench, options, progress);
+    let early_end = progress.early_end().map_or_else(String::new, |words| format!(" {words}"));
+    let lead = lead(&bench) + &early_end;
     Finding {
         summary: summary(&lead, &bench),
         experiment: Experiment {
@@ -70,7 +72,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
                 ("seed".into(), seed.to_string()),
             ],
             sections: sections(&bench),
-            assumptions: assumptions(&bench),
+            assumptions: assumptions(alternatives),
         },
         traces: Vec::new(),
     }
@@ -167,7 +169,7 @@ fn lead(bench: &Bench) -> String {
     format!(
         "At the largest window the model allows {} bit/s at 1200, 9600 and 38,400 bit/s. Simulated controllers have two constants and one \
          cap a firmware. The cap is read off; the constants are from the middle of what the statements on 1200 bit/s allow. They predict \
-         {} other throughputs within 25 %, {} other windows within a frame, and {} other statements. Of the {missed} throughputs and \
+         {} other throughputs within 25 %; of other windows {} hold, and of other statements {}. Of the {missed} throughputs and \
          windows that miss, {reach} would come out with other allowed constants.",
         largest.join(", "),
         of(&throughputs),
@@ -176,7 +178,22 @@ fn lead(bench: &Bench) -> String {
     )
 }
 
-fn assumptions(bench: &Bench) -> Vec<Assumption> {
+/// The assumptions about controllers; none where only a part is looked at, or where it is to end early.
+fn alternatives(bench: &Bench, options: &Options, progress: &Progress) -> Vec<Alternative> {
+    if options.thin {
+        return Vec::new();
+    }
+    progress.expect(1);
+    if progress.is_stopped() {
+        progress.leave_out(1);
+        return Vec::new();
+    }
+    let all = bench::alternatives(bench);
+    progress.advance(1);
+    all
+}
+
+fn assumptions(alternatives: Vec<Alternative>) -> Vec<Assumption> {
     let assumed = |text: &str, basis: &str, effect: Option<String>| Assumption {
         text: text.into(),
         basis: basis.into(),
@@ -184,7 +201,6 @@ fn assumptions(bench: &Bench) -> Vec<Assumption> {
         effect,
     };
     let mut all = theory::assumptions();
-    let alternatives = if bench.is_thin() { Vec::new() } else { bench::alternatives(bench) };
     all.extend(alternatives.into_iter().map(|(text, basis, effect)| assumed(text, basis, Some(effect))));
     all.push(assumed(
         "Controllers use their highest serial rate where the text names none.",

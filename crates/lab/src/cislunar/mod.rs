@@ -137,6 +137,8 @@ pub(crate) struct Reproduction {
     pub(crate) outage_starts: Vec<Played>,
     pub(crate) alone: Vec<Played>,
     pub(crate) traced: Vec<Traced>,
+    /// That it was stopped early, in words.
+    pub(crate) early_end: Option<String>,
 }
 
 /// Runs the whole evaluation.
@@ -191,6 +193,7 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Result<Finding, Erro
         outage_starts,
         alone,
         traced,
+        early_end: progress.early_end(),
     }
     .finding())
 }
@@ -200,7 +203,7 @@ struct Plan<'a> {
     scenario: &'a Scenario,
     /// The file, shared by all runs.
     files: Vec<Bytes>,
-    /// So many times more runs where the paper states a goodput.
+    /// How many times more runs there are where the paper states a goodput.
     more_runs: u32,
     /// One of so many other choices is tried.
     every: usize,
@@ -443,7 +446,7 @@ impl Reproduction {
                 let curve = grid.iter().filter(|p| p.param("ber") == ber && p.param("outage_s") == 0.0);
                 let points: Vec<&Played> = curve.collect();
                 let of_run = |run| Some(slope(&points, "delay_ms", metric, run)? * 100.0);
-                let samples: Vec<f64> = (0..self.scenario.runs).filter_map(of_run).collect();
+                let samples: Vec<f64> = (0..runs_of_all(&points)).filter_map(of_run).collect();
                 if !samples.is_empty() {
                     let params = Params::new().with("ber", ber).with("outage_s", 0i64);
                     let record = Record::of(&points[0].series, params, name, "s per 100 ms", &samples);
@@ -532,6 +535,11 @@ impl OutageTold {
     fn includes(&self, at: Instant) -> bool {
         at.as_secs_f64() >= self.begin && at < self.again
     }
+}
+
+/// How many runs all of these points have.
+fn runs_of_all(points: &[&Played]) -> u32 {
+    points.iter().map(|played| played.outcomes.len()).min().unwrap_or(0) as u32
 }
 
 /// The slope of a metric along a parameter in the runs with this number.

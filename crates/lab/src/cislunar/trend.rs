@@ -138,8 +138,7 @@ fn difference(from: &Played, to: &Played, metric: &str, sign: f64) -> Option<Sum
 
 /// The slopes of the lines through a curve's points, run by run.
 fn line(curve: &[&Played], along: &str, metric: &str, sign: f64) -> Option<Summary> {
-    let runs = curve.iter().map(|played| played.outcomes.len()).min()? as u32;
-    let slopes = (0..runs).filter_map(|run| super::slope(curve, along, metric, run));
+    let slopes = (0..super::runs_of_all(curve)).filter_map(|run| super::slope(curve, along, metric, run));
     let slopes: Vec<f64> = slopes.map(|slope| slope * sign).collect();
     (!slopes.is_empty()).then(|| Summary::of(&slopes))
 }

@@ -10,7 +10,6 @@ use crate::packets::{Since, Transfer};
 use crate::radio;
 use crate::record::{Params, Record};
 use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Table};
-use crate::spread::spread;
 use crate::stats::Summary;
 use longwire_proto::time::Duration;
 
@@ -182,23 +181,21 @@ fn over(played: &Played, bare: &Played) -> f64 {
 }
 
 fn run(plan: &Plan<'_>, cases: Vec<Case>) -> Vec<Played> {
-    let runs = plan.seeds.len();
-    plan.progress.expect((cases.len() * runs) as u64);
-    let work = |job: usize| cases[job / runs].seconds(plan, plan.seeds[job % runs]);
-    let times = spread(cases.len() * runs, plan.options.threads, work, |_| plan.progress.advance(1));
-    let mut times = times.chunks(runs).map(|times| times.iter().copied().flatten().collect());
-    let played = |case| Played { case, times_s: times.next().expect("each case has its runs"), runs };
-    cases.into_iter().map(played).collect()
+    let times = plan.rounds(cases.len(), |at, number| cases[at].seconds(plan, plan.seeds[number]));
+    let played = |(case, times): (Case, Vec<Option<f64>>)| Played {
+        case,
+        runs: times.len(),
+        times_s: times.into_iter().flatten().collect(),
+    };
+    cases.into_iter().zip(times).map(played).collect()
 }
 
 fn singles(plan: &Plan<'_>) -> Vec<Single> {
-    let hours = plan.seeds.len().min(HOURS_MAX) as u32;
     let places =
         RATES_BPS.into_iter().flat_map(|rate| PER_MINUTE.into_iter().map(move |often| (rate, often)));
     let places: Vec<(f64, f64)> = places.collect();
-    plan.progress.expect(places.len() as u64);
-    let work = |job: usize| {
-        let (rate_bps, per_minute) = places[job];
+    let talk = |at: usize| {
+        let (rate_bps, per_minute) = places[at];
         let names = (0..=STATIONS).map(|at| format!("station {at}"));
         let frames = radio::Frames {
             from: names.clone().skip(1).collect(),
@@ -207,14 +204,16 @@ fn singles(plan: &Plan<'_>) -> Vec<Single> {
             per_minute,
             ..radio::Frames::default()
         };
-        let talk = radio::Plan {
+        radio::Plan {
             nodes: names.collect(),
             frames,
             radio: channel(rate_bps),
             seed: plan.seeds[0],
             ..radio::Plan::default()
-        };
-        let outcomes: Vec<radio::Outcome> = (0..hours).map(|run| talk.play(run)).collect();
+        }
+    };
+    let outcomes = plan.with_runs(HOURS_MAX).rounds(places.len(), |at, hour| talk(at).play(hour as u32));
+    let single = |((rate_bps, per_minute), outcomes): ((f64, f64), Vec<radio::Outcome>)| {
         let said: u32 = outcomes.iter().map(|outcome| outcome.frames).sum();
         let mut delays_s: Vec<f64> = outcomes.into_iter().flat_map(|outcome| outcome.delays_s).collect();
         delays_s.sort_by(f64::total_cmp);
@@ -230,7 +229,7 @@ fn singles(plan: &Plan<'_>) -> Vec<Single> {
             delay_95_s: at(0.95),
         }
     };
-    spread(places.len(), plan.options.threads, work, |_| plan.progress.advance(1))
+    places.iter().copied().zip(outcomes).map(single).collect()
 }
 
 pub(super) fn cost_table(beyond: &Beyond) -> Table {

@@ -8,6 +8,7 @@ use super::{ALL, MOST, Row, TIMES};
 use crate::convergence::{Carried, Layer};
 use crate::packets::{Since, Transfer};
 use crate::report::{Cell, Column, Table};
+use crate::stats::mean;
 use longwire_proto::time::Duration;
 use longwire_sim::{RadioConfig, TncConfig};
 
@@ -90,11 +91,14 @@ impl Rig {
     /// The turn that gives the first row its published time: each takes what it takes, so the time is almost a straight line
     /// of it. The second line is drawn close to where the first one leads.
     pub(super) fn fitted_turn_s(&self, plan: &Plan<'_>) -> f64 {
-        let mean = |turn_s: f64| self.play(plan, &TIMES[..1], turn_s)[0].record().mean;
+        let times = |turn_s: f64| self.play(plan, &TIMES[..1], turn_s).remove(0).times_s;
         let mut turn_s: f64 = 0.5;
         for reach_s in [0.2, 0.02] {
             let (low, high) = ((turn_s - reach_s).max(0.0), turn_s + reach_s);
-            let (with_low, with_high) = (mean(low), mean(high));
+            let (with_low, with_high) = (times(low), times(high));
+            // Stopped early, there may be fewer of one: the same noise for both.
+            let both = with_low.len().min(with_high.len());
+            let (with_low, with_high) = (mean(&with_low[..both]), mean(&with_high[..both]));
             turn_s = low + (high - low) * (TIMES[0].convergence_s - with_low) / (with_high - with_low);
         }
         turn_s

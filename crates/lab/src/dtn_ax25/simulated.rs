@@ -10,7 +10,7 @@ use crate::packets::{Since, Transfer};
 use crate::progress::Progress;
 use crate::record::{Kind, Record, Run};
 use crate::report::{Cell, Column, Table};
-use crate::spread::spread;
+use crate::spread::spread_rounds;
 use bytes::Bytes;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Duration;
@@ -63,6 +63,8 @@ pub(super) struct Simulated {
     pub(super) rigs: Vec<rigs::Fit>,
     /// What is beyond the paper.
     pub(super) beyond: Beyond,
+    /// That it was stopped early, in words.
+    pub(super) early_end: Option<String>,
 }
 
 /// Runs a row of what is only compared, at most.
@@ -101,6 +103,23 @@ impl Plan<'_> {
         Plan { seeds: self.seeds.iter().take(runs).copied().collect(), file, bundle, ..*self }
     }
 
+    /// The results of the runs of so many cases, case by case; `play` is told the case's number and the run's. Stopped early, all
+    /// have equally many, one at least.
+    pub(super) fn rounds<R: Send>(
+        &self,
+        cases: usize,
+        play: impl Fn(usize, usize) -> R + Sync,
+    ) -> Vec<Vec<R>> {
+        let jobs = cases * self.seeds.len();
+        self.progress.expect(jobs as u64);
+        let work = |job: usize| play(job % cases, job / cases);
+        let round = |job: usize| (job / cases) as u32;
+        let found = spread_rounds(jobs, self.options.threads, work, round, self.progress);
+        let mut by_case: Vec<Vec<R>> = (0..cases).map(|_| Vec::new()).collect();
+        found.into_iter().enumerate().for_each(|(job, result)| by_case[job % cases].push(result));
+        by_case
+    }
+
     /// All runs of these rows.
     pub(super) fn play(
         &self,
@@ -108,19 +127,14 @@ impl Plan<'_> {
         rows: &'static [Row],
         run: impl Fn(&'static Row, u64) -> Option<f64> + Sync,
     ) -> Vec<Timed> {
-        let runs = self.seeds.len();
-        self.progress.expect((rows.len() * runs) as u64);
-        let work = |job: usize| {
-            run(&rows[job / runs], self.seeds[job % runs]).expect("a channel without errors delivers")
+        let times = self.rounds(rows.len(), |at, number| {
+            run(&rows[at], self.seeds[number]).expect("a channel without errors delivers")
+        });
+        let of_row = |(row, times_s): (&'static Row, Vec<f64>)| {
+            let seeds = self.seeds[..times_s.len()].to_vec();
+            Timed { series, row, seeds, times_s }
         };
-        let times = spread(rows.len() * runs, self.options.threads, work, |_| self.progress.advance(1));
-        let of_row = |(row, times): (&'static Row, &[f64])| Timed {
-            series,
-            row,
-            seeds: self.seeds.clone(),
-            times_s: times.to_vec(),
-        };
-        rows.iter().zip(times.chunks(runs)).map(of_row).collect()
+        rows.iter().zip(times).map(of_row).collect()
     }
 }
 
@@ -153,6 +167,7 @@ pub(super) fn simulate(options: &Options, progress: &Progress) -> Simulated {
         turn_s,
         rigs: rigs::all().iter().step_by(every).map(|rig| rigs::Fit::of(rig, &few)).collect(),
         beyond: Beyond::play(&plan),
+        early_end: progress.early_end(),
     }
 }
 
@@ -207,6 +222,12 @@ impl Simulated {
     /// Rows of which something holds.
     pub(super) fn rows(&self, holds: impl Fn(&Self, usize) -> bool) -> usize {
         (0..TIMES.len()).filter(|index| holds(self, *index)).count()
+    }
+
+    /// The fewest and the most runs of a row.
+    pub(super) fn runs(&self) -> (usize, usize) {
+        let runs = || self.all().map(|timed| timed.times_s.len());
+        (runs().min().unwrap_or(0), runs().max().unwrap_or(0))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Timed> {

@@ -310,7 +310,10 @@ pub fn run(mut plan: Plan, options: &Options, progress: &Progress) -> Result<Fin
         let runs: Vec<(u32, &Outcome)> = mine.map(|((_, run), outcome)| (*run, outcome)).collect();
         enter(&plan, *router, &runs, &mut experiment, &mut table);
     }
-    Ok(finding(&plan, &options.scenario, experiment, table))
+    if progress.left_out() > 0 {
+        plan.runs = jobs[..outcomes.len()].last().map_or(0, |(_, run)| run + 1);
+    }
+    Ok(finding(&plan, &options.scenario, experiment, table, progress.early_end()))
 }
 
 fn columns() -> [Column; 7] {
@@ -356,13 +359,21 @@ fn enter(
     }
 }
 
-fn finding(plan: &Plan, path: &Path, experiment: Experiment, table: Table) -> Finding {
+/// The finding; where it was stopped early, `plan` has the runs that were made, and `early_end` says so.
+fn finding(
+    plan: &Plan,
+    path: &Path,
+    experiment: Experiment,
+    table: Table,
+    early_end: Option<String>,
+) -> Finding {
     let lead = format!(
-        "{}: {} messages of {} bytes, {} runs.",
+        "{}: {} messages of {} bytes, {} runs.{}",
         if plan.title.is_empty() { "Meetings" } else { &plan.title },
         plan.messages.count,
         plan.messages.bytes,
-        plan.runs
+        plan.runs,
+        early_end.map_or_else(String::new, |words| format!(" {words}"))
     );
     let words = "Arrived: the share of messages that arrived within the run. Delay and longest: from the send to the \
                  delivery, of those that arrived. Copies and most: how many nodes had a message, on average and at \

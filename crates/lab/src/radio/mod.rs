@@ -245,7 +245,15 @@ pub fn run(
         let runs: Vec<(u32, &Outcome)> = mine.map(|((_, run), outcome)| (*run, outcome)).collect();
         enter(plan, params, &runs, &mut experiment, &mut table);
     }
-    Ok(finding(&whole, options, experiment, table))
+    let planned = options.runs.unwrap_or(whole.runs);
+    let runs = match progress.left_out() {
+        0 => planned,
+        _ => jobs[..outcomes.len()].last().map_or(0, |(_, run)| run + 1),
+    };
+    let early_end = progress.early_end().map_or_else(String::new, |words| format!(" {words}"));
+    let count = format!("{} stations, {runs} runs.{early_end}", whole.nodes.len());
+    let command = format!("longwire run {} --runs {runs} --seed {seed}", options.scenario.display());
+    Ok(finding(&whole, &count, command, experiment, table))
 }
 
 fn columns() -> [Column; 9] {
@@ -296,10 +304,9 @@ fn enter(
     }
 }
 
-fn finding(plan: &Plan, options: &Options, experiment: Experiment, table: Table) -> Finding {
+fn finding(plan: &Plan, count: &str, command: String, experiment: Experiment, table: Table) -> Finding {
     let title = if plan.title.is_empty() { "Single frames on a radio channel" } else { &plan.title };
-    let runs = options.runs.unwrap_or(plan.runs);
-    let lead = format!("{title}: {} stations, {runs} runs.", plan.nodes.len());
+    let lead = format!("{title}: {count}");
     let words = "Arrived, collided, deaf, damaged: shares of the frames, at the stations that they were for; deaf are those \
                  whose station was transmitting. Delay, 95 % and longest: from the wish to send to the arrival, of \
                  those that arrived. Keyed: the time of all transmitters over the time of the run.";
@@ -307,11 +314,7 @@ fn finding(plan: &Plan, options: &Options, experiment: Experiment, table: Table)
     let report = Report {
         title: title.to_owned(),
         lead: lead.clone(),
-        command: format!(
-            "longwire run {} --runs {runs} --seed {}",
-            options.scenario.display(),
-            experiment.seed
-        ),
+        command,
         facts: vec![("seed".into(), experiment.seed.to_string())],
         sections: vec![
             Section::new("Results").with(table.clone()).with(words),
