@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Places that are shown; JSON has all.
 const SHOWN_MAX: usize = 100;
-/// What takes longer shows how far it is.
+/// Reading that takes longer shows how far it is.
 const BEFORE_FIRST: Duration = Duration::from_secs(2);
 const BETWEEN: Duration = Duration::from_millis(250);
 
@@ -42,7 +42,7 @@ enum What {
     Check,
     /// Set a copy of what is damaged aside in its folder `damaged`, and remove records of which nothing is left
     ///
-    /// What is left of others stays: when the node starts, it finds out whether their bundle is whole all the same, or
+    /// The remains of others stay: when the node starts, it finds out whether their bundle is whole all the same, or
     /// ends it for a reason. What is missing and has no name is no longer counted as missing afterwards.
     Repair,
 }
@@ -50,11 +50,9 @@ enum What {
 impl Store {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let folder = self.folder()?;
-        let mut meter = Meter::new();
-        let mut progress = |done, all| meter.show(done, all);
         match self.what {
-            What::Check => self.check(&folder, &mut progress),
-            What::Repair => self.repair(&folder, &mut progress),
+            What::Check => self.check(&folder),
+            What::Repair => self.repair(&folder),
         }
     }
 
@@ -66,8 +64,9 @@ impl Store {
         Ok(Config::load(&config).map_err(Failure::Usage)?.storage.path)
     }
 
-    fn check(&self, folder: &Path, progress: Progress<'_>) -> Result<(), Failure> {
-        let checked = storage::check(folder, progress).map_err(|error| unreadable(folder, &error))?;
+    fn check(&self, folder: &Path) -> Result<(), Failure> {
+        let checked = metered(|progress| storage::check(folder, progress))
+            .map_err(|error| unreadable(folder, &error))?;
         self.print(&checked, || words(&checked))?;
         match checked.is_sound() {
             true => Ok(()),
@@ -78,8 +77,9 @@ impl Store {
         }
     }
 
-    fn repair(&self, folder: &Path, progress: Progress<'_>) -> Result<(), Failure> {
-        let repaired = storage::repair(folder, progress).map_err(|error| unreadable(folder, &error))?;
+    fn repair(&self, folder: &Path) -> Result<(), Failure> {
+        let repaired = metered(|progress| storage::repair(folder, progress))
+            .map_err(|error| unreadable(folder, &error))?;
         self.print(&repaired, || repaired_words(&repaired))
     }
 
@@ -88,6 +88,12 @@ impl Store {
             if self.json { serde_json::to_string_pretty(what).expect("it is a document") } else { words() };
         crate::reach::print(text.trim_end())
     }
+}
+
+/// Works with a line on a terminal that says how far it is, and is gone before anything else is printed.
+fn metered<T>(work: impl FnOnce(Progress<'_>) -> T) -> T {
+    let mut meter = Meter::new();
+    work(&mut |done, all| meter.show(done, all))
 }
 
 fn unreadable(folder: &Path, error: &OpenError) -> Failure {
