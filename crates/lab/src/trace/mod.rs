@@ -111,7 +111,8 @@ pub fn nodes(frames: &[CapturedFrame]) -> BTreeSet<&str> {
 }
 
 fn capture_name(node: &str) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    // Names of nodes have these letters, `-` and `_`: each has a file of its own.
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
     format!("capture-{}.pcapng", node.chars().map(plain).collect::<String>())
 }
 

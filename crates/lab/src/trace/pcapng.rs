@@ -132,7 +132,7 @@ struct Sight<'a> {
     comment: Option<String>,
 }
 
-/// What the interfaces of all nodes saw, in order of time; at the same time, in the order of the frames.
+/// The frames that the interfaces of all nodes saw, in order of time; at the same time, in the order of the frames.
 fn sights(frames: &[CapturedFrame]) -> Vec<Sight<'_>> {
     let mut sights = Vec::with_capacity(2 * frames.len());
     for frame in frames {

@@ -242,6 +242,12 @@ fn a_capture_holds_what_one_node_saw_to_the_nanosecond_and_no_frame_twice() {
 }
 
 #[test]
+fn each_node_has_a_capture_of_its_own() {
+    let names = ["a_b", "a-b", "A-b", "ab"].map(capture_name);
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+}
+
+#[test]
 fn a_directory_gets_all_files_and_a_bad_one_is_named() {
     let directory = std::env::temp_dir().join(format!("longwire-trace-{}", std::process::id()));
     let written = write(&directory, "Moon to orbiter", &story()).unwrap();
