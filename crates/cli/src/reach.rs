@@ -60,11 +60,11 @@ impl Reach {
         Ok(Talk { connection })
     }
 
-    /// Connects to a node that may just be starting: waits some seconds for it.
-    pub(crate) fn connect_to_starting(&self, starting: &Starting) -> Result<Talk, Failure> {
+    /// Connects to a node that may just be starting: waits some seconds for it, and says so unless it is to be quiet.
+    pub(crate) fn connect_to_starting(&self, starting: &Starting, quiet: bool) -> Result<Talk, Failure> {
         let path = self.path()?;
         let began = Instant::now();
-        let mut said_so = false;
+        let mut said_so = quiet;
         loop {
             match Connection::open(&path) {
                 Ok(connection) => return Ok(Talk { connection }),

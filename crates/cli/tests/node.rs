@@ -236,6 +236,15 @@ fn send_and_recv_wait_for_a_node_that_starts_and_say_so() {
     drop(of_send);
     // Without time to wait the answer is the old one.
     bob.kill();
+    // Longer than it waits before it says so, and nothing but the failure is said.
+    for words in [&["send", "letter", "--to", "dtn://bob/files"][..], &["recv", "got"]] {
+        let ended = place.ask("bob", &[words, &["--quiet", "--node-within", "1500ms"]].concat());
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(
+            said.starts_with("error: ") && !said.contains("waiting for one that starts"),
+            "{words:?}: {said}"
+        );
+    }
     let ended = place.ask("bob", &["recv", "got", "--node-within", "0s"]);
     assert!(String::from_utf8_lossy(&ended.stderr).contains("has ended"), "{ended:?}");
 }
@@ -275,7 +284,7 @@ fn the_commands_of_the_readme_work_as_one_block() {
     assert_eq!(fs::read(place.path("inbox/photo.jpg")).unwrap(), photo);
 }
 
-/// Whoever sends hears at once why nothing goes on; whoever receives, that nothing is there yet.
+/// A sender hears at once why nothing goes on, and a receiver that nothing is there yet.
 #[test]
 fn what_waits_and_who_waits_is_told() {
     let place = Place::new("waits");
@@ -345,6 +354,8 @@ fn a_check_is_short_and_finds_what_a_start_would() {
     };
     refused("bob", "listen = ['127.0.0.1']", "`listen`: `127.0.0.1` is no address");
     refused("bob", "listen = ['192.0.2.7:4556']", "cannot listen on 192.0.2.7:4556");
+    let http = "[http]\nlisten = '192.0.2.7:8080'\ntoken = 'a-long-token-that-nobody-guesses'";
+    refused("bob", http, "cannot listen for HTTP on 192.0.2.7:8080");
     fs::write(place.path("carol"), "a file").unwrap();
     refused("carol", "", "the store");
 }

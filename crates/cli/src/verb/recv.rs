@@ -50,7 +50,7 @@ impl Recv {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         inbox::make(&self.folder).map_err(|error| self.failed(&error))?;
         inbox::tidy(&self.folder);
-        let mut talk = self.reach.connect_to_starting(&self.starting)?;
+        let mut talk = self.reach.connect_to_starting(&self.starting, self.quiet)?;
         let endpoint = self.endpoint(&mut talk)?;
         talk.ask(Request::Register { endpoint, inline_bytes: 0 })?;
         let endpoint = talk.wait(|said| match said.head {
@@ -82,7 +82,7 @@ impl Recv {
         }
     }
 
-    /// What waits with the node: it is said before the answer to a question.
+    /// Deliveries that wait with the node: one is said before the answer to a question.
     fn find_waiting(&self, talk: &mut Talk, waiting: &mut VecDeque<Delivery>) -> Result<(), Failure> {
         talk.ask(Request::Status)?;
         talk.wait(|said| {

@@ -92,7 +92,7 @@ fn version(text: &str) -> Result<BundleVersion, String> {
 struct Journey {
     visible: bool,
     began: Instant,
-    /// What was done then, bytes.
+    /// Bytes that were done then.
     at_first: u64,
     shown_at: Instant,
     width: usize,
@@ -110,7 +110,7 @@ impl Send {
         }
         let head = self.name().map(|name| envelope::head(&name)).unwrap_or_default();
         let length = head.len() as u64 + about.len();
-        let mut talk = self.reach.connect_to_starting(&self.starting)?;
+        let mut talk = self.reach.connect_to_starting(&self.starting, self.quiet)?;
         if !self.quiet {
             talk.note_neighbour(&to)?;
         }
@@ -282,7 +282,7 @@ impl Send {
     }
 }
 
-/// What the node says of a bundle that it has accepted: how much of it has left, and why the rest is still here.
+/// The node's word on a bundle that it has accepted: how much of it has left, and why the rest is still here.
 #[derive(Default)]
 struct Whereabouts {
     source: String,

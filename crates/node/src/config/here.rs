@@ -8,7 +8,8 @@ use std::path::Path;
 
 impl Config {
     /// Whether a node with this configuration can start here: its store, its socket and its folders can be made, the addresses
-    /// that it listens on are this machine's, its certificates can be read. Nothing is made, and no port taken.
+    /// that it listens on, for HTTP, too, are this machine's, its certificates and its token can be read. Nothing is made, and
+    /// no port taken.
     ///
     /// # Errors
     /// The first thing that cannot be had.
@@ -37,6 +38,13 @@ impl Config {
                     .hint("0.0.0.0:4556 and [::]:4556 are all addresses of this machine")
             })?;
         }
+        if let Some(listen) = &self.http.listen {
+            is_of_this_machine(listen).map_err(|why| {
+                Error::new(format!("cannot listen for HTTP on {listen}: {why}"))
+                    .hint("`http.listen` has an address of this machine, such as 127.0.0.1:8080")
+            })?;
+        }
+        self.http.token()?;
         self.credentials().map(drop)
     }
 }
