@@ -226,7 +226,7 @@ fn an_interrupted_comparison_shows_what_it_has() {
     assert!(page.contains(&format!("--runs {}", counts[0])), "the command gives this very page again");
 }
 
-/// What Wireshark makes of captures of an error-free line: nothing is malformed, and nothing sent again. Skipped where there is
+/// Wireshark's judgement of captures of an error-free line: nothing is malformed, and nothing sent again. Skipped where there is
 /// no tshark.
 #[test]
 fn wireshark_finds_nothing_wrong_in_the_captures_of_a_good_line() {

@@ -1,4 +1,4 @@
-//! What `compare` prints for nodes runs: in the example configurations that are shipped.
+//! The settings that `compare` prints for nodes run in the example configurations that are shipped.
 
 mod common;
 

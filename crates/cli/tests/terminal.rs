@@ -17,7 +17,7 @@ impl Drop for Place {
     }
 }
 
-/// What a comparison shows on a terminal so many columns wide.
+/// A comparison as a terminal so many columns wide shows it.
 fn shown(width: u16, link: &str) -> String {
     let name = format!("longwire-terminal-{link}-{width}-{}", std::process::id());
     let place = Place(std::env::temp_dir().join(name));
@@ -46,7 +46,7 @@ fn shown(width: u16, link: &str) -> String {
     String::from_utf8(shown).unwrap().replace("\r\n", "\n")
 }
 
-/// What comes before the settings, at all widths: the answer, the ranking, the remarks.
+/// All before the settings, at all widths: the answer, the ranking, the remarks.
 fn answers(link: &str) -> String {
     let mut all = String::new();
     for width in [80, 100, 120] {

@@ -239,7 +239,7 @@ mod tests {
         server
     }
 
-    /// What it writes to its client.
+    /// The lines that it writes to its client.
     fn written(server: &mut Server) -> String {
         let mut words = String::new();
         while let Some((_, request)) = server.poll_request(Instant::ZERO) {

@@ -287,7 +287,7 @@ rank  stack                       time (s)  goodput (byte/s)  of the limit
             "{line}\n{narrow}"
         );
     }
-    // What matters least goes first, and is named.
+    // The least important column goes first, and is named.
     let mut table = table.clone();
     table.columns[3].left_out = Some(1);
     table.columns[4].left_out = Some(2);

@@ -1,4 +1,4 @@
-//! What noise does to short frames, and a transmitter to the carrier detection of its own station.
+//! The effect of noise on short frames, and of a transmitter on the carrier detection of its own station.
 
 use crate::nodes::*;
 use longwire_proto::ax25::hdlc::air_bits;

@@ -116,7 +116,7 @@ impl Engine for Program {
         }
         let (bytes, token) = self.queue.pop_front()?;
         self.room -= 1;
-        // What comes before the transmitter is unkeyed goes with it.
+        // A frame that comes before the transmitter is unkeyed goes with it.
         Some(FramesRequest::Frame { bytes, token, last: false, shares: Shares::default() })
     }
     fn poll_timeout(&self) -> Option<Instant> {
@@ -154,7 +154,7 @@ struct Said {
     bytes: Bytes,
 }
 
-/// What a world came to.
+/// The outcome of a world.
 struct Carried {
     took_s: f64,
     said: Vec<Said>,
@@ -342,7 +342,7 @@ fn mean(runs: u64, of: impl Fn(u64) -> Carried) -> f64 {
     (0..runs).map(|seed| of(seed).took_s).sum::<f64>() / runs as f64
 }
 
-/// What a bundle has for the air at one moment leaves in one key-up, and only its last frame asks: a controller that has room
+/// All that a bundle has for the air at one moment leaves in one key-up, and only its last frame asks: a controller that has room
 /// before it has the channel is no reason to send the first of seven frames alone.
 #[test]
 fn a_node_fills_its_windows_whatever_room_there_is() {
@@ -419,7 +419,7 @@ fn a_caller_hears_at_once_that_the_called_station_was_started_again() {
         }
         let ((at, why), crashed) = (closed.expect("just seen"), crashed.expect("it was acknowledged"));
         assert_eq!(why, CloseReason::Reset);
-        // What was on its way, and one question and its answer.
+        // The frames on their way, and one question and its answer.
         let took = at.saturating_since(crashed);
         assert!(took < Duration::from_secs(20), "k = {window}: {took:?}");
     }
