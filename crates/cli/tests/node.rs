@@ -5,6 +5,7 @@
 mod common;
 
 use common::{DEADLINE, Place, Running, noise, reserved};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -103,6 +104,42 @@ fn two_nodes_with_certificates_of_their_own_authority_prove_who_they_are() {
     let output = place.ask("bob", &["node", "--check"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && said.contains("tls/bob.key") && said.contains("hint: "), "{said}");
+}
+
+/// As in `longwire node 2>&1 | head -3`.
+#[test]
+fn a_node_lives_on_when_nobody_reads_what_it_says() {
+    let place = Place::new("unread");
+    place.configure("alice", &format!("listen = ['{}']", reserved()));
+    let mut command = place.longwire(&["node", "--config", "alice.toml"]);
+    let mut alice = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(alice.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains(" is up: ") {
+        line.clear();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it does not come up");
+    }
+    drop(said);
+    let pid = Pid::from_child(&alice);
+    let mut reads = |what: &str, wished: fn(&serde_json::Value) -> bool| {
+        kill_process(pid, Signal::HUP).unwrap();
+        let began = Instant::now();
+        loop {
+            assert_eq!(alice.try_wait().unwrap(), None, "{what}");
+            let status = place.ask("alice", &["status", "--json"]);
+            let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+            if wished(&status["configuration"]) {
+                return;
+            }
+            assert!(began.elapsed() < DEADLINE, "{what}: {status:#}");
+        }
+    };
+    place.configure("alice", "listen = []");
+    reads("a configuration that is read again", |read| read["needs_restart"][0] == "listen");
+    place.configure("alice", "peers = 'nobody'");
+    reads("one that makes no sense", |read| !read["refused"].is_null());
+    kill_process(pid, Signal::TERM).unwrap();
+    assert!(alice.wait().unwrap().success());
 }
 
 #[test]

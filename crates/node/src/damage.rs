@@ -40,7 +40,7 @@ impl Task {
             )
         });
         let line = format!("{damage}{}", bundle.unwrap_or_default());
-        eprintln!("longwire: the store: {line}");
+        crate::standard_error::say(format_args!("longwire: the store: {line}"));
         self.note(now, crate::view::Event::StoreDamaged { what: line.clone() });
         self.damage.add(line);
     }

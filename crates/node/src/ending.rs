@@ -13,12 +13,12 @@ pub fn end_on_panic() {
     std::panic::set_hook(Box::new(move |panic| {
         tell(panic);
         let thread = std::thread::current();
-        eprintln!(
+        crate::standard_error::say(format_args!(
             "longwire: a part of the node ({}) has failed, by a fault of this program: it ends.\n\
              What it has accepted is in its store, and goes on when it is started again.\n\
              hint: report the lines above",
             thread.name().unwrap_or("a thread")
-        );
+        ));
         std::process::exit(EXIT_STATUS);
     }));
 }

@@ -56,6 +56,7 @@ mod restless;
 #[cfg(test)]
 mod scratch;
 mod setup;
+mod standard_error;
 pub mod storage;
 pub mod stream;
 mod task;

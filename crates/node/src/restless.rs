@@ -62,7 +62,9 @@ impl Task {
             if cfg!(debug_assertions) {
                 panic!("{what}");
             }
-            eprintln!("longwire: {what}\nhint: this is a fault of the program; it goes on, more slowly");
+            crate::standard_error::say(format_args!(
+                "longwire: {what}\nhint: this is a fault of the program; it goes on, more slowly"
+            ));
         }
         wake
     }

@@ -33,12 +33,16 @@ impl Task {
         let (name, callsign) = (configured.name.clone(), configured.callsign.to_ascii_uppercase());
         let place = self.engines.lower.second.radios.place(tnc);
         let Some(why) = down else {
-            eprintln!("longwire: TNC `{name}` at {place} is up: this is {callsign}");
+            crate::standard_error::say(format_args!(
+                "longwire: TNC `{name}` at {place} is up: this is {callsign}"
+            ));
             return self.note(now, Event::TncUp { tnc: name, callsign });
         };
         let kept = "bundles stay in the store, and links go on when it is back".to_owned();
         let hint = place.hint().to_owned();
-        eprintln!("longwire: TNC `{name}` at {place} is down: {why}; {kept}\nhint: {hint}");
+        crate::standard_error::say(format_args!(
+            "longwire: TNC `{name}` at {place} is down: {why}; {kept}\nhint: {hint}"
+        ));
         self.note(now, Event::TncDown { tnc: name, why: why.to_owned(), kept, hint });
     }
 
