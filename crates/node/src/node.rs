@@ -15,7 +15,7 @@ use crate::links::{self, Links};
 use crate::neighbours::Neighbours;
 use crate::quick_ack::QuickAck;
 use crate::radio::Radios;
-use crate::setup::{Setup, prepare, set_buffers};
+use crate::setup::{Setup, prepare_caller, set_buffers};
 use crate::storage::{Drive, Log, OpenError, Opened, Pace, Scrub, random_u64};
 use crate::stream::Wire;
 use crate::task::{Parts, Task};
@@ -348,7 +348,7 @@ async fn accept(listener: TcpListener, tell: mpsc::UnboundedSender<Event>) {
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
-                if prepare(&stream).is_ok()
+                if prepare_caller(&stream).is_ok()
                     && tell.send(Event::Caller(Box::new(QuickAck::new(stream)), from.to_string())).is_err()
                 {
                     return;

@@ -5,12 +5,13 @@ use crate::quick_ack::QuickAck;
 use crate::storage::Forgetful;
 use crate::stream::Wire;
 use longwire_proto::service::Steady;
+use rustix::net::sockopt;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
 /// Milliseconds from the Unix epoch to the DTN epoch, 2000-01-01 (RFC 9171 4.2.6).
@@ -123,4 +124,35 @@ pub(crate) fn set_buffers(socket: &TcpSocket, config: &Config) -> io::Result<()>
 /// Small messages are not to wait for others: the engines put together what belongs together.
 pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)
+}
+
+/// The same for a connection that a peer has opened. Its session may have no keep-alives (RFC 9174 4.7), and holds a place and a node
+/// id: so its system is asked whether it is there, after two minutes in which nothing came, and taken for gone after one more.
+pub(crate) fn prepare_caller(stream: &TcpStream) -> io::Result<()> {
+    prepare(stream)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(120))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15))?;
+    Ok(sockopt::set_tcp_keepcnt(stream, 4)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn the_system_of_a_caller_is_asked_whether_it_is_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let calling = TcpStream::connect(listener.local_addr().expect("it has one"));
+        let (here, there) = tokio::join!(listener.accept(), calling);
+        let ((here, _), _there) = (here.expect("it calls"), there.expect("it answers"));
+        assert!(!sockopt::socket_keepalive(&here).expect("an option"), "a new one is not");
+        prepare_caller(&here).expect("options");
+        assert!(sockopt::socket_keepalive(&here).expect("an option"));
+        let times = [sockopt::tcp_keepidle(&here), sockopt::tcp_keepintvl(&here)];
+        let all: u64 = times.map(|time| time.expect("an option").as_secs()).iter().sum();
+        assert!(all + 3 * 15 <= 180, "{times:?}");
+        assert_eq!(sockopt::tcp_keepcnt(&here).expect("an option"), 4);
+    }
 }

@@ -17,6 +17,10 @@ const REJECTS_MAX: usize = 16;
 /// The time in which messages that carry nothing are counted.
 const IDLE_MESSAGES_TIME: Duration = Duration::from_secs(10);
 
+/// The least time from one sign of life on demand to the next, and from when the peer was heard: whoever makes this side ask
+/// for one costs the peer no more than ten in [`IDLE_MESSAGES_TIME`].
+pub(super) const PROBE_EVERY: Duration = Duration::from_secs(1);
+
 /// Why the session cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
@@ -84,6 +88,8 @@ pub(super) struct Channel {
     pub(super) keepalive: Duration,
     /// The interval has passed without a message written.
     pub(super) keepalive_due: bool,
+    /// No sign of life is sent on demand before: the peer was heard, or was asked, a moment ago.
+    pub(super) probe_from: Instant,
     pub(super) ending: Option<Ending>,
     /// When it was established.
     pub(super) since: Instant,
@@ -104,6 +110,7 @@ impl Channel {
             incoming: Incoming::new(config, segment_mru, three),
             keepalive: Duration::from_secs(u64::from(keepalive)),
             keepalive_due: false,
+            probe_from: since + PROBE_EVERY,
             ending: None,
             since,
             rejects: VecDeque::new(),

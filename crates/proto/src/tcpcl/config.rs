@@ -125,7 +125,9 @@ pub struct Config {
     pub contact_timeout: Duration,
     /// Where both versions are spoken and a peer that is called has not answered in version 4 before: it is called in version 3
     /// when it has said nothing for so long, or for three times what connecting took where that is longer, but for no longer
-    /// than `contact_timeout`. For peers of version 3 that ignore what they do not know. Default 5 s.
+    /// than `contact_timeout`; where TLS is wanted, which version 3 has not, only after `contact_timeout`. For peers of version 3
+    /// that ignore what they do not know. After an hour, or a session that the peer ends at once, version 4 is tried again.
+    /// Default 5 s.
     pub version_timeout: Duration,
     /// How long an ending session may rest without progress before its stream is aborted. Default 60 s.
     pub close_timeout: Duration,

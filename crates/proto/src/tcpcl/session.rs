@@ -6,7 +6,7 @@ mod opening;
 
 pub use judging::{Claim, Verdict};
 
-use super::channel::{Channel, Fault, Spoken};
+use super::channel::{Channel, Fault, PROBE_EVERY, Spoken};
 use super::config::{Config, Counters, Tls, Version, Versions};
 use super::contact;
 use super::pipe::Pipe;
@@ -107,6 +107,9 @@ pub struct Session {
     version: Version,
     /// The peer has spoken that version.
     proven: bool,
+    /// When the peer was last taken for one of version 3 because it said nothing in version 4. That may have been a busy moment:
+    /// it holds for a while, and until such a peer ends a session that has hardly begun.
+    guessed_at: Option<Instant>,
     /// When the stream was last asked to connect.
     called_at: Instant,
     pipe: Pipe,
@@ -142,6 +145,7 @@ impl Session {
         Session {
             version: config.versions.highest(),
             proven: false,
+            guessed_at: None,
             called_at: Instant::ZERO,
             config,
             role,
@@ -312,10 +316,12 @@ impl Session {
     }
 
     fn heard_something(&mut self, now: Instant) {
-        if let Phase::Up(channel) = &self.phase
+        if let Phase::Up(channel) = &mut self.phase
             && !channel.keepalive.is_zero()
         {
-            let limit = self.silence_limit(channel.keepalive);
+            channel.probe_from = now + PROBE_EVERY;
+            let keepalive = channel.keepalive;
+            let limit = self.silence_limit(keepalive);
             self.set(Timer::Silence, now + limit);
         }
     }
@@ -460,7 +466,7 @@ impl Engine for Session {
                         self.connect(now);
                     }
                 }
-                self.probe();
+                self.probe(now);
             }
             BundlesRequest::Close => self.close(now),
             request => self.handle_transfer(now, request),

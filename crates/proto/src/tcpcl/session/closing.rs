@@ -48,11 +48,13 @@ impl Session {
                 // A session that lived for as long as was waited for it was a success.
                 if now.saturating_since(channel.since) >= self.backoff(self.failures) {
                     self.failures = 0;
+                } else if self.guessed_at.is_some() && is_refusal(reason) {
+                    self.call_in_version_four();
                 }
             }
             Phase::Judged(judged) => self.pipe.release(judged.input.len() as u64),
             Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
-                other_version = self.try_other_version(reason);
+                other_version = self.try_other_version(now, reason);
             }
             Phase::Resting | Phase::Connecting | Phase::Closing => {}
         }
@@ -69,19 +71,30 @@ impl Session {
 
     /// Where both versions are spoken and the peer has not shown which is its own, or says that this is not, the
     /// next call is made in the other one. True if that is no reason to wait for longer.
-    fn try_other_version(&mut self, reason: DownReason) -> bool {
+    fn try_other_version(&mut self, now: Instant, reason: DownReason) -> bool {
         if self.role == Role::Passive || self.config.versions != Versions::Both {
             return false;
         }
-        if self.proven && reason != DownReason::Version {
+        let said_otherwise = reason == DownReason::Version;
+        if self.version == Version::Three {
+            if !self.proven || said_otherwise || self.guessed_at.is_some() {
+                self.call_in_version_four();
+            }
             return false;
         }
+        if self.proven && !said_otherwise {
+            return false;
+        }
+        self.version = Version::Three;
         self.proven = false;
-        self.version = match self.version {
-            Version::Three => Version::Four,
-            Version::Four => Version::Three,
-        };
-        self.version == Version::Three
+        self.guessed_at = Some(now).filter(|_| !said_otherwise);
+        true
+    }
+
+    pub(super) fn call_in_version_four(&mut self) {
+        self.version = Version::Four;
+        self.proven = false;
+        self.guessed_at = None;
     }
 
     /// The delay after so many failures in a row, without the random part.
@@ -173,4 +186,17 @@ impl Session {
         }
         self.wanted = false;
     }
+}
+
+/// True if the peer has ended the session by itself.
+fn is_refusal(reason: DownReason) -> bool {
+    matches!(
+        reason,
+        DownReason::PeerClosed
+            | DownReason::Contact
+            | DownReason::Identity
+            | DownReason::Busy
+            | DownReason::Version
+            | DownReason::Stream(CloseReason::Finished)
+    )
 }

@@ -5,6 +5,7 @@
 
 use super::{Phase, Role, Session};
 use crate::service::DownReason;
+use crate::tcpcl::channel::PROBE_EVERY;
 use crate::tcpcl::config::Version;
 use crate::tcpcl::dialect::Dialect;
 use crate::tcpcl::v4::wire::TermReason;
@@ -112,12 +113,15 @@ impl Session {
         }
     }
 
-    /// Says that this side is there, so that a stream whose other end is gone is found to be broken.
-    pub(super) fn probe(&mut self) {
+    /// Says that this side is there, so that a stream whose other end is gone is found to be broken: not where the peer was just
+    /// heard or asked, and not where keep-alives are off, for then they are not to be sent (RFC 9174 4.7).
+    pub(super) fn probe(&mut self, now: Instant) {
         if let Phase::Up(channel) = &mut self.phase
             && !channel.keepalive.is_zero()
+            && channel.probe_from <= now
         {
             channel.keepalive_due = true;
+            channel.probe_from = now + PROBE_EVERY;
         }
     }
 }

@@ -11,10 +11,16 @@ use crate::tcpcl::{v3, v4};
 use crate::time::{Duration, Instant};
 use bytes::BytesMut;
 
+/// How long a peer that did not answer in version 4 is called in version 3, before version 4 is tried again.
+const GUESS_LASTS: Duration = Duration::from_secs(3600);
+
 impl Session {
     pub(super) fn connect(&mut self, now: Instant) {
         self.timers.stop(Timer::Retry as usize);
         self.counters.attempts += 1;
+        if self.guessed_at.is_some_and(|at| now.saturating_since(at) >= GUESS_LASTS) {
+            self.call_in_version_four();
+        }
         self.phase = Phase::Connecting;
         self.called_at = now;
         self.pipe.connect();
@@ -43,11 +49,11 @@ impl Session {
     }
 
     /// How long the peer's contact header is waited for. Where another version may do better, no longer than a peer needs that
-    /// is as far away as connecting has shown.
+    /// is as far away as connecting has shown; but version 3 does no better where TLS is wanted.
     fn contact_limit(&self, now: Instant) -> Duration {
         let limit = self.config.contact_timeout;
         let tries_four = self.config.versions == Versions::Both && self.version == Version::Four;
-        if self.role == Role::Passive || self.proven || !tries_four {
+        if self.role == Role::Passive || self.proven || !tries_four || self.config.tls != Tls::Off {
             return limit;
         }
         let far = now.saturating_since(self.called_at).saturating_mul(3);
@@ -76,6 +82,9 @@ impl Session {
         }
         self.version = version;
         self.proven = true;
+        if version == Version::Four {
+            self.guessed_at = None;
+        }
         if !said {
             self.say_contact(version);
         }

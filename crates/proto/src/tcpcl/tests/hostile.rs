@@ -6,7 +6,7 @@ use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DownReason, Priority, StreamIndication, StreamRequest,
     TransferFailure, TransferId,
 };
-use crate::tcpcl::{Config, Session, Verdict};
+use crate::tcpcl::{Config, Session, Tls, Verdict};
 use crate::time::{Duration, Instant};
 use crate::wrap::Lawful;
 use bytes::Bytes;
@@ -582,6 +582,49 @@ fn nobody_is_this_node_itself() {
     assert_eq!(solo.told, [identity]);
 }
 
+/// Somebody else makes the owner ask whether the peer is there, as often as it likes.
+#[test]
+fn signs_of_life_on_demand_cost_the_peer_little() {
+    const NOTHING: &[u8] = &[];
+    const KEEPALIVE: &[u8] = &[4];
+    let second = Duration::from_secs(1);
+    let asked = |solo: &mut Solo| {
+        solo.written.clear();
+        for _ in 0..1000 {
+            solo.session.handle_request(solo.now, BundlesRequest::Connect);
+            solo.drain();
+        }
+        core::mem::take(&mut solo.written)
+    };
+    let mut solo = Solo::four();
+    assert_eq!(asked(&mut solo), NOTHING, "it was just heard");
+    solo.waits(second - Duration::from_millis(1));
+    assert_eq!(asked(&mut solo), NOTHING);
+    solo.waits(Duration::from_millis(1));
+    assert_eq!(asked(&mut solo), KEEPALIVE, "silent for a second");
+    solo.waits(second - Duration::from_millis(1));
+    assert_eq!(asked(&mut solo), NOTHING, "it was just asked");
+    solo.waits(Duration::from_millis(1));
+    assert_eq!(asked(&mut solo), KEEPALIVE);
+    solo.waits(second / 2);
+    solo.says(KEEPALIVE);
+    solo.waits(second - Duration::from_millis(1));
+    assert_eq!(asked(&mut solo), NOTHING, "it was heard half a second after it was asked");
+    // Ten in ten seconds are far from a flood.
+    let mut all = 0;
+    for _ in 0..100 {
+        all += asked(&mut solo).len();
+        solo.waits(second / 10);
+    }
+    assert!((9..=10).contains(&all), "{all}");
+    // Where keep-alives are off, there are none.
+    let mut solo = Solo::called(Config { keepalive: Duration::ZERO, ..Solo::config() });
+    solo.says(b"dtn!\x04\0");
+    solo.says(INIT);
+    solo.waits(10 * second);
+    assert_eq!(asked(&mut solo), NOTHING);
+}
+
 /// A peer of version 3 that ignores a contact header of version 4, as ION does, is called in version 3 soon; that is remembered.
 #[test]
 fn silence_in_version_4_is_answered_in_version_3() {
@@ -606,8 +649,9 @@ fn silence_in_version_4_is_answered_in_version_3() {
         assert_eq!(solo.written[..5], *b"dtn!\x03");
         solo.says(b"dtn!\x03\x0f\0\x1e\x05dtn:a");
         assert!(matches!(solo.told.last(), Some(BundlesIndication::Up { .. })), "{:?}", solo.told);
-        // The next time at once, with all the time that a contact header has.
-        solo.below(StreamIndication::Closed(CloseReason::Reset));
+        // The next time at once.
+        solo.waits(10 * second);
+        solo.below(StreamIndication::Closed(CloseReason::Finished));
         solo.waits(10 * second);
         solo.written.clear();
         solo.told.clear();
@@ -616,5 +660,81 @@ fn silence_in_version_4_is_answered_in_version_3() {
         assert_eq!(solo.written[..5], *b"dtn!\x03");
         solo.waits(59 * second);
         assert_eq!(solo.down(), None);
+    }
+}
+
+/// A caller of both versions whose peer was too busy to answer in version 4, and is up in version 3.
+fn fallen_back() -> Solo {
+    let config = Config { reconnect_jitter: 0.0, ..Solo::config() };
+    let mut solo = Solo::calling(config);
+    solo.waits(Duration::from_secs(5));
+    assert_eq!(solo.down(), Some(DownReason::KeepAlive));
+    solo.waits(Duration::from_secs(1));
+    solo.below(StreamIndication::Closed(CloseReason::Aborted));
+    assert_eq!(again(&mut solo)[..5], *b"dtn!\x03");
+    solo.says(b"dtn!\x03\x0f\0\x1e\x05dtn:a");
+    assert!(matches!(solo.told.last(), Some(BundlesIndication::Up { .. })), "{:?}", solo.told);
+    solo.told.clear();
+    solo
+}
+
+/// The stream stands again; the first bytes over it.
+fn again(solo: &mut Solo) -> Vec<u8> {
+    solo.written.clear();
+    solo.below(StreamIndication::Connected);
+    solo.below(StreamIndication::Room(1 << 20));
+    core::mem::take(&mut solo.written)
+}
+
+#[test]
+fn silence_proves_no_version_for_ever() {
+    let lost = StreamIndication::Closed(CloseReason::Reset);
+    let hour = Duration::from_secs(3600);
+    // What breaks says nothing of versions; a peer that ends a session at once may want another one.
+    for (shutdown, version) in [(false, 3), (true, 4)] {
+        let mut solo = fallen_back();
+        if shutdown {
+            solo.says(&[0x50]);
+        }
+        solo.below(lost.clone());
+        solo.waits(Duration::from_secs(60));
+        assert_eq!(again(&mut solo)[4], version, "after a SHUTDOWN: {shutdown}");
+    }
+    // After an hour it is called in version 4 again, and no earlier.
+    for (after, version) in [(hour - Duration::from_secs(10), 3), (hour, 4)] {
+        let mut solo = fallen_back();
+        let until = solo.now + (after - Duration::from_secs(1));
+        while solo.now < until {
+            solo.says(&[0x40]);
+            solo.waits(Duration::from_secs(20).min(until.saturating_since(solo.now)));
+        }
+        assert_eq!(solo.down(), None);
+        solo.below(lost.clone());
+        solo.waits(Duration::from_secs(1));
+        assert_eq!(again(&mut solo)[4], version, "{after}");
+    }
+    // One that answers in version 4 then is of version 4.
+    let mut solo = fallen_back();
+    solo.says(&[0x50]);
+    solo.below(lost.clone());
+    solo.waits(Duration::from_secs(60));
+    assert_eq!(again(&mut solo)[4], 4);
+    solo.says(b"dtn!\x04\0");
+    solo.below(lost);
+    solo.waits(Duration::from_secs(60));
+    assert_eq!(again(&mut solo)[4], 4);
+    solo.told.clear();
+    solo.waits(Duration::from_secs(59));
+    assert_eq!(solo.down(), None, "it has all the time that a contact header has");
+}
+
+#[test]
+fn who_wants_tls_is_not_hurried_into_a_version_without_it() {
+    for (tls, limit) in [(Tls::Off, 5), (Tls::Prefer, 60)] {
+        let mut solo = Solo::calling(Config { tls, ..Solo::config() });
+        solo.waits(Duration::from_secs(limit) - Duration::from_millis(1));
+        assert_eq!(solo.down(), None, "{tls:?}");
+        solo.waits(Duration::from_millis(1));
+        assert_eq!(solo.down(), Some(DownReason::KeepAlive), "{tls:?}");
     }
 }
