@@ -3,13 +3,19 @@
 //! What goes out was handed over against room: so many datagrams as the pump holds. What comes in is bounded by the window:
 //! as long as so many bytes are not released, nothing is read, and the system drops what its own buffer cannot hold.
 //!
+//! A peer answers from any port to the one on which this node listens. What comes there from the address of a link is taken for what
+//! came over that link, if one link only leads to that address, or to that very port; the rest came from anybody.
+//!
 //! Units: bytes of datagram, without headers.
 
 use crate::event::Event;
 use crate::stream::reason_of;
+use crate::task::Task;
 use bytes::Bytes;
-use longwire_proto::service::{CloseReason, DatagramsIndication, DatagramsRequest, LinkId};
-use std::collections::BTreeMap;
+use longwire_proto::engine::Engine;
+use longwire_proto::service::{CloseReason, DatagramsIndication, DatagramsRequest, LinkId, Port};
+use longwire_proto::time::Instant;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use tokio::io::Interest;
@@ -32,11 +38,13 @@ pub(crate) enum Said {
     Joined {
         /// The longest datagram that it can send.
         bytes_max: u64,
+        /// The one peer that it has; none: it listens.
+        at: Option<SocketAddr>,
     },
     /// One datagram was handed to the system.
     Sent,
-    /// A datagram came.
-    Datagram(Bytes),
+    /// A datagram came from here.
+    Datagram(Bytes, SocketAddr),
     /// The socket failed: the last word.
     Left(CloseReason),
 }
@@ -49,6 +57,10 @@ struct Socket {
     requests: mpsc::UnboundedSender<DatagramsRequest>,
     queued: u64,
     address: String,
+    /// The one peer that it has, once it stands.
+    at: Option<SocketAddr>,
+    /// Bytes that rose as this link's, and that the pumps of other sockets have read: they are told of the release.
+    lent: VecDeque<(LinkId, u64)>,
 }
 
 /// All sockets for datagrams.
@@ -71,6 +83,11 @@ impl Sockets {
         self.sockets.get(&link).map(|socket| socket.address.as_str())
     }
 
+    /// The one peer that a link has, while its socket stands.
+    pub(crate) fn at(&self, link: LinkId) -> Option<SocketAddr> {
+        self.sockets.get(&link)?.at
+    }
+
     /// A socket on which others may send.
     pub(crate) fn listen(&mut self, link: LinkId, socket: UdpSocket, address: String) {
         let (requests, tell) = self.enter(link, address);
@@ -81,8 +98,8 @@ impl Sockets {
     pub(crate) fn request(&mut self, link: LinkId, request: DatagramsRequest, address: impl Fn() -> String) {
         match request {
             DatagramsRequest::Join => self.join(link, address()),
-            // The pump ends when nobody can ask it for anything.
-            DatagramsRequest::Leave => drop(self.sockets.remove(&link)),
+            DatagramsRequest::Leave => self.remove(link),
+            DatagramsRequest::Release(bytes) => self.release(link, bytes),
             request => {
                 let Some(socket) = self.sockets.get_mut(&link) else { return };
                 socket.queued += u64::from(matches!(request, DatagramsRequest::Datagram(_)));
@@ -93,22 +110,93 @@ impl Sockets {
     }
 
     /// What a pump says, as the engine hears it.
-    pub(crate) fn hear(&mut self, link: LinkId, number: u64, said: Said) -> Vec<DatagramsIndication> {
+    pub(crate) fn hear(
+        &mut self,
+        link: LinkId,
+        number: u64,
+        said: Said,
+    ) -> Vec<(LinkId, DatagramsIndication)> {
         let Some(socket) = self.sockets.get_mut(&link).filter(|socket| socket.number == number) else {
             return Vec::new();
         };
         let room = |queued: u64| DatagramsIndication::Room(QUEUE.saturating_sub(queued));
         match said {
-            Said::Joined { bytes_max } => vec![DatagramsIndication::Joined { bytes_max }, room(0)],
+            Said::Joined { bytes_max, at } => {
+                socket.at = at;
+                vec![(link, DatagramsIndication::Joined { bytes_max }), (link, room(0))]
+            }
             Said::Sent => {
                 socket.queued -= 1;
-                vec![room(socket.queued)]
+                vec![(link, room(socket.queued))]
             }
-            Said::Datagram(bytes) => vec![DatagramsIndication::Datagram(bytes)],
+            Said::Datagram(bytes, from) => {
+                let over = if socket.at.is_none() { self.link_to(from) } else { None };
+                if let Some(over) = over {
+                    self.lend(over, link, bytes.len() as u64);
+                }
+                vec![(over.unwrap_or(link), DatagramsIndication::Datagram(bytes))]
+            }
             Said::Left(reason) => {
-                self.sockets.remove(&link);
-                vec![DatagramsIndication::Left(reason)]
+                self.remove(link);
+                vec![(link, DatagramsIndication::Left(reason))]
             }
+        }
+    }
+
+    /// The link that leads to whoever sent from here.
+    fn link_to(&self, from: SocketAddr) -> Option<LinkId> {
+        let same =
+            |socket: &Socket| socket.at.filter(|at| at.ip().to_canonical() == from.ip().to_canonical());
+        let mut links = self.sockets.iter().filter_map(|(link, socket)| Some((*link, same(socket)?.port())));
+        let first = links.next()?;
+        match links.next() {
+            None => Some(first.0),
+            Some(second) => {
+                let mut all = [first, second].into_iter().chain(links);
+                all.find(|(_, port)| *port == from.port()).map(|(link, _)| link)
+            }
+        }
+    }
+
+    fn lend(&mut self, to: LinkId, lender: LinkId, bytes: u64) {
+        let Some(socket) = self.sockets.get_mut(&to).filter(|_| bytes > 0) else { return };
+        match socket.lent.back_mut().filter(|(last, _)| *last == lender) {
+            Some((_, sum)) => *sum += bytes,
+            None => socket.lent.push_back((lender, bytes)),
+        }
+    }
+
+    /// Tells of so many bytes whoever has read them: other pumps first.
+    fn release(&mut self, link: LinkId, mut bytes: u64) {
+        let Some(socket) = self.sockets.get_mut(&link) else { return };
+        let mut parts = Vec::new();
+        while bytes > 0
+            && let Some((lender, lent)) = socket.lent.front_mut()
+        {
+            let part = bytes.min(*lent);
+            parts.push((*lender, part));
+            bytes -= part;
+            *lent -= part;
+            if *lent == 0 {
+                socket.lent.pop_front();
+            }
+        }
+        parts.push((link, bytes));
+        self.tell_released(parts);
+    }
+
+    fn tell_released(&self, parts: impl IntoIterator<Item = (LinkId, u64)>) {
+        for (link, bytes) in parts.into_iter().filter(|(_, bytes)| *bytes > 0) {
+            if let Some(socket) = self.sockets.get(&link) {
+                let _ = socket.requests.send(DatagramsRequest::Release(bytes));
+            }
+        }
+    }
+
+    /// The pump ends when nobody can ask it for anything. What its link had of others is theirs again.
+    fn remove(&mut self, link: LinkId) {
+        if let Some(gone) = self.sockets.remove(&link) {
+            self.tell_released(gone.lent);
         }
     }
 
@@ -117,10 +205,12 @@ impl Sockets {
         link: LinkId,
         address: String,
     ) -> (mpsc::UnboundedReceiver<DatagramsRequest>, impl Fn(Said) + Send + 'static) {
+        self.remove(link);
         self.made += 1;
         let number = self.made;
         let (sender, requests) = mpsc::unbounded_channel();
-        self.sockets.insert(link, Socket { number, requests: sender, queued: 0, address });
+        let socket = Socket { number, requests: sender, queued: 0, address, at: None, lent: VecDeque::new() };
+        self.sockets.insert(link, socket);
         let tell = self.tell.clone();
         (requests, move |said| drop(tell.send(Event::Datagrams(link, number, said))))
     }
@@ -134,6 +224,34 @@ impl Sockets {
                 Err(error) => tell(Said::Left(reason_of(&error))),
             }
         });
+    }
+}
+
+impl Task {
+    /// What a pump says, for the engines.
+    pub(crate) fn hear_datagrams(&mut self, now: Instant, link: LinkId, number: u64, said: Said) {
+        let comes_or_goes = matches!(said, Said::Joined { .. } | Said::Left(_));
+        let heard = self.sockets.hear(link, number, said);
+        if comes_or_goes {
+            let identities = &mut self.engines.lower.second.identities;
+            match self.sockets.at(link) {
+                Some(at) => identities.set_address(link, at.ip()),
+                None => identities.forget(link),
+            }
+        }
+        for (link, indication) in heard {
+            self.engines.handle_indication(now, Port::Second(Port::First((link, Port::Second(indication)))));
+        }
+    }
+
+    /// What an engine asks of its socket.
+    pub(crate) fn datagrams_request(&mut self, link: LinkId, request: DatagramsRequest) {
+        if matches!(request, DatagramsRequest::Leave) {
+            self.engines.lower.second.identities.forget(link);
+        }
+        let links = self.links.lock().expect("no thread panics while it has the links");
+        let address = || links.get(link).map(|known| known.link.address.clone()).unwrap_or_default();
+        self.sockets.request(link, request, address);
     }
 }
 
@@ -159,7 +277,8 @@ async fn pump(
     tell: impl Fn(Said),
 ) {
     let six = socket.local_addr().is_ok_and(|address| address.is_ipv6());
-    tell(Said::Joined { bytes_max: if six { SENT_BYTES_MAX.1 } else { SENT_BYTES_MAX.0 } });
+    let bytes_max = if six { SENT_BYTES_MAX.1 } else { SENT_BYTES_MAX.0 };
+    tell(Said::Joined { bytes_max, at: socket.peer_addr().ok() });
     let mut unreleased = 0_u64;
     let mut buffer = vec![0; LENGTH_MAX];
     loop {
@@ -210,14 +329,95 @@ fn read(
         if *unreleased >= window {
             return Ok(());
         }
-        match socket.try_recv(buffer) {
-            Ok(length) => {
+        match socket.try_recv_from(buffer) {
+            Ok((length, from)) => {
                 *unreleased += length as u64;
-                tell(Said::Datagram(Bytes::copy_from_slice(&buffer[..length])));
+                tell(Said::Datagram(Bytes::copy_from_slice(&buffer[..length]), from));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: LinkId = LinkId(LinkId::FIRST_INCOMING);
+    const BOB: LinkId = LinkId(1);
+    const CAROL: LinkId = LinkId(2);
+
+    fn sockets(
+        links: &[(LinkId, &str)],
+    ) -> (Sockets, BTreeMap<LinkId, mpsc::UnboundedReceiver<DatagramsRequest>>) {
+        let mut sockets = Sockets::new(1 << 20, mpsc::unbounded_channel().0);
+        let mut asked = BTreeMap::from([(HERE, sockets.enter(HERE, String::new()).0)]);
+        for (link, at) in links {
+            asked.insert(*link, sockets.enter(*link, String::new()).0);
+            let number = sockets.made;
+            let at = Some(at.parse().expect("an address"));
+            sockets.hear(*link, number, Said::Joined { bytes_max: 1000, at });
+        }
+        (sockets, asked)
+    }
+
+    /// A datagram comes to the port on which this node listens; for whose it is taken.
+    fn comes(sockets: &mut Sockets, from: &str, bytes: usize) -> LinkId {
+        let said = Said::Datagram(vec![0; bytes].into(), from.parse().expect("an address"));
+        let heard = sockets.hear(HERE, 1, said);
+        assert!(matches!(heard[..], [(_, DatagramsIndication::Datagram(_))]), "{heard:?}");
+        heard[0].0
+    }
+
+    fn released(requests: &mut mpsc::UnboundedReceiver<DatagramsRequest>) -> Vec<u64> {
+        std::iter::from_fn(|| requests.try_recv().ok())
+            .map(|request| match request {
+                DatagramsRequest::Release(bytes) => bytes,
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_datagram_is_of_the_one_link_that_leads_to_its_sender() {
+        let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "[2001:db8::7]:4556")]);
+        for (from, link) in [
+            ("192.0.2.7:4556", BOB),
+            ("192.0.2.7:9", BOB),
+            ("[::ffff:192.0.2.7]:9", BOB),
+            ("[2001:db8::7]:9", CAROL),
+            ("192.0.2.8:4556", HERE),
+        ] {
+            assert_eq!(comes(&mut all, from, 10), link, "{from}");
+        }
+        // Two at one address are told apart by their ports, or not at all.
+        let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "192.0.2.7:4557")]);
+        for (from, link) in [("192.0.2.7:4556", BOB), ("192.0.2.7:4557", CAROL), ("192.0.2.7:9", HERE)] {
+            assert_eq!(comes(&mut all, from, 10), link, "{from}");
+        }
+        all.request(BOB, DatagramsRequest::Leave, String::new);
+        assert_eq!(comes(&mut all, "192.0.2.7:9", 10), CAROL);
+    }
+
+    #[test]
+    fn every_byte_is_released_to_the_pump_that_has_read_it() {
+        let (mut all, mut asked) = sockets(&[(BOB, "192.0.2.7:4556")]);
+        for bytes in [100, 0, 50] {
+            assert_eq!(comes(&mut all, "192.0.2.7:9", bytes), BOB);
+        }
+        let own = Said::Datagram(vec![0; 7].into(), "192.0.2.7:4556".parse().expect("an address"));
+        assert_eq!(all.hear(BOB, 2, own)[0].0, BOB);
+        for bytes in [60, 97] {
+            all.request(BOB, DatagramsRequest::Release(bytes), String::new);
+        }
+        let sums =
+            [HERE, BOB].map(|link| released(asked.get_mut(&link).expect("a socket")).iter().sum::<u64>());
+        assert_eq!(sums, [150, 7]);
+        // What a link has not released when it goes, nobody has any more.
+        assert_eq!(comes(&mut all, "192.0.2.7:9", 30), BOB);
+        all.hear(BOB, 2, Said::Left(CloseReason::Refused));
+        assert_eq!(released(asked.get_mut(&HERE).expect("a socket")), [30]);
+    }
 }

@@ -12,15 +12,21 @@
 //! the link of the configuration goes down, which makes no difference to the bundles that are under way; two nodes that call each
 //! other so have both of their sessions, and each sends over its own.
 //!
+//! A link over UDP has the node id that the configuration says, and tells nobody whether anything arrives. So while there is a session
+//! over TCP with that node it does without: one that it calls, one that is proven, or a caller at the same address. To a caller from
+//! elsewhere, which may be anybody, it leaves nothing.
+//!
 //! A caller that is refused for another one may be the same node behind a connection that broke without a word; so the one that
-//! stands is sent a sign of life, and if nobody is there, it ends.
+//! stands is sent a sign of life, and if nobody is there, it ends. Where keep-alives are off, the system asks the other end's system
+//! ([`crate::setup::prepare_caller`]).
 
-use crate::config::{Config, Peers};
+use crate::config::{Config, Peers, is_loopback};
 use longwire_proto::bp::agent::parse_node;
 use longwire_proto::bp::eid::Eid;
 use longwire_proto::service::LinkId;
 use longwire_proto::tcpcl::{Claim, Verdict};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Why a caller may not come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +79,12 @@ struct Session {
     node: Eid,
     said: String,
     proven: bool,
+    /// Its peer says what has arrived: it goes over TCP.
+    acknowledges: bool,
     /// Whether bundles go to it by that node id.
     named: bool,
+    /// It is told to end.
+    ends: bool,
 }
 
 /// What else changes when a session comes up.
@@ -93,8 +103,8 @@ pub(crate) struct Identities {
     peers: Option<Peers>,
     /// Node ids that the configuration names; with a trailing `*` for any rest.
     known: Vec<String>,
-    /// Callers that are not on this machine.
-    far: BTreeSet<LinkId>,
+    /// Where the other end of a connection is, if it is at an address.
+    addresses: BTreeMap<LinkId, IpAddr>,
     sessions: BTreeMap<LinkId, Session>,
 }
 
@@ -104,7 +114,7 @@ impl Identities {
             own: config.node_id().ok(),
             peers: config.peers,
             known: config.known_nodes(),
-            far: BTreeSet::new(),
+            addresses: BTreeMap::new(),
             sessions: BTreeMap::new(),
         }
     }
@@ -115,14 +125,14 @@ impl Identities {
         self.known = config.known_nodes();
     }
 
-    /// A caller is not on this machine.
-    pub(crate) fn set_far(&mut self, link: LinkId) {
-        self.far.insert(link);
+    /// The other end of a connection is here.
+    pub(crate) fn set_address(&mut self, link: LinkId, address: IpAddr) {
+        self.addresses.insert(link, address.to_canonical());
     }
 
     /// A connection is over.
     pub(crate) fn forget(&mut self, link: LinkId) {
-        self.far.remove(&link);
+        self.addresses.remove(&link);
     }
 
     /// Whether a caller may come in.
@@ -131,9 +141,10 @@ impl Identities {
         if node.is_some() && node == self.own {
             return Err(Refusal::Own);
         }
-        let peers = self.peers.unwrap_or(match self.far.contains(&link) {
-            true => Peers::Known,
-            false => Peers::Any,
+        let peers = self.peers.unwrap_or(match self.addresses.get(&link) {
+            Some(address) if !is_loopback(*address) => Peers::Known,
+            // Of this machine, or a pipe of this process.
+            Some(_) | None => Peers::Any,
         });
         match peers {
             Peers::Any => {}
@@ -149,7 +160,8 @@ impl Identities {
         }
     }
 
-    fn is_known(&self, node: &Eid) -> bool {
+    /// True if the configuration names this node.
+    pub(crate) fn is_known(&self, node: &Eid) -> bool {
         let text = node.to_string();
         self.known.iter().any(|known| match known.strip_suffix('*') {
             Some(beginning) => text.starts_with(beginning),
@@ -165,38 +177,99 @@ impl Identities {
         self.sessions.iter().find(of_node).map(|(link, session)| (*link, session))
     }
 
-    fn is_called(&self, node: &Eid) -> bool {
-        self.sessions.iter().any(|(link, session)| !link.is_incoming() && session.node == *node)
-    }
-
     /// A session is up whose peer says this. True if it has that node id; and what else changes before.
-    pub(crate) fn up(&mut self, link: LinkId, said: &str, proven: bool) -> (bool, Vec<Change>) {
+    ///
+    /// Callers are judged one after the other, and may come up together: of two that claim one node id the rules hold here, too.
+    pub(crate) fn up(
+        &mut self,
+        link: LinkId,
+        said: &str,
+        proven: bool,
+        acknowledges: bool,
+    ) -> (bool, Vec<Change>) {
         let Some(node) = parse_node(said) else { return (true, Vec::new()) };
-        let before = self.caller_named(&node).map(|(other, session)| (other, session.proven));
-        let mut changes = Vec::new();
-        let named = !link.is_incoming() || proven || !self.is_called(&node);
-        if let Some((other, false)) = before.filter(|_| named) {
-            if let Some(session) = self.sessions.get_mut(&other) {
-                session.named = false;
-            }
-            changes.push(Change::Named(other, None));
-            if link.is_incoming() {
-                changes.push(Change::Ends(other));
-            }
+        let holder = self.caller_named(&node).map(|(other, session)| (other, session.proven));
+        let leaves = match holder.filter(|_| link.is_incoming()) {
+            Some((_, other_is_proven)) if other_is_proven || !proven => Some(link),
+            Some((other, _)) => Some(other),
+            None => None,
+        };
+        let session = Session {
+            node: node.clone(),
+            said: said.to_owned(),
+            proven,
+            acknowledges,
+            named: false,
+            ends: false,
+        };
+        self.sessions.insert(link, session);
+        if let Some(session) = leaves.and_then(|leaves| self.sessions.get_mut(&leaves)) {
+            session.ends = true;
         }
-        self.sessions.insert(link, Session { node, said: said.to_owned(), proven, named });
-        (named, changes)
+        let mut changes = self.settle(&node);
+        changes.retain(|change| !matches!(change, Change::Named(of, _) if *of == link));
+        changes.extend(leaves.map(Change::Ends));
+        (self.sessions.get(&link).is_some_and(|session| session.named), changes)
     }
 
-    /// A session is down. A caller may get the node id that its link had.
-    pub(crate) fn down(&mut self, link: LinkId) -> Option<Change> {
-        let gone = self.sessions.remove(&link)?;
-        if self.is_called(&gone.node) || self.caller_named(&gone.node).is_some() {
-            return None;
+    /// A session is down. Others may get the node id that it had.
+    pub(crate) fn down(&mut self, link: LinkId) -> Vec<Change> {
+        let Some(gone) = self.sessions.remove(&link) else { return Vec::new() };
+        self.settle(&gone.node)
+    }
+
+    /// Says which sessions have this node id, and what that changes: first who loses it.
+    fn settle(&mut self, node: &Eid) -> Vec<Change> {
+        let all = || self.sessions.iter().filter(move |(_, session)| session.node == *node && !session.ends);
+        let is_called = all().any(|(link, session)| !link.is_incoming() && session.acknowledges);
+        // Whoever has it keeps it.
+        let best = |may: &dyn Fn(LinkId, &Session) -> bool| {
+            let callers = all().filter(|(link, session)| link.is_incoming() && may(**link, session));
+            callers.min_by_key(|(link, session)| (!session.named, **link)).map(|(link, _)| *link)
+        };
+        let unproven = || best(&|link, _| !is_called && self.may_stand_for_datagrams(link, node));
+        let caller = best(&|_, session| session.proven).or_else(unproven);
+        let mut changes = Vec::new();
+        for (link, session) in self.sessions.iter_mut().filter(|(_, session)| session.node == *node) {
+            let named = match (link.is_incoming(), session.acknowledges) {
+                (true, _) => caller == Some(*link),
+                (false, true) => true,
+                (false, false) => !is_called && caller.is_none(),
+            };
+            if core::mem::replace(&mut session.named, named) != named {
+                changes.push(Change::Named(*link, named.then(|| session.said.clone())));
+            }
         }
-        let (heir, session) = self.sessions.iter_mut().find(|(_, session)| session.node == gone.node)?;
-        session.named = true;
-        Some(Change::Named(*heir, Some(session.said.clone())))
+        changes.sort_by_key(|change| matches!(change, Change::Named(_, Some(_))));
+        changes
+    }
+
+    /// True if there is no link over UDP to this node, or this caller is where one leads.
+    fn may_stand_for_datagrams(&self, caller: LinkId, node: &Eid) -> bool {
+        let datagrams = |(link, session): &(&LinkId, &Session)| {
+            !link.is_incoming() && !session.acknowledges && session.node == *node
+        };
+        let mut links = self.sessions.iter().filter(datagrams).peekable();
+        links.peek().is_none() || links.any(|(link, _)| self.is_at_the_same_address(caller, *link))
+    }
+
+    fn is_at_the_same_address(&self, one: LinkId, other: LinkId) -> bool {
+        let address = self.addresses.get(&one);
+        address.is_some() && address == self.addresses.get(&other)
+    }
+
+    /// True if a caller is at the address of a link of the configuration that is up, and says that it is the node there.
+    pub(crate) fn is_beside_its_link(&self, caller: LinkId) -> bool {
+        let Some(said) = self.sessions.get(&caller).filter(|_| caller.is_incoming()) else { return false };
+        let is_its = |(link, session): (&LinkId, &Session)| {
+            !link.is_incoming() && session.node == said.node && self.is_at_the_same_address(caller, *link)
+        };
+        self.sessions.iter().any(is_its)
+    }
+
+    /// True if TLS has proved the node id of this session.
+    pub(crate) fn is_proven(&self, link: LinkId) -> bool {
+        self.sessions.get(&link).is_some_and(|session| session.proven)
     }
 
     /// The node id that a session has by now, where it has said one: that may have changed since it came up.
@@ -217,6 +290,8 @@ mod tests {
     use std::path::Path;
 
     const ALICE: &str = "dtn://alice/";
+    const FAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
+    const FARTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 8));
 
     fn identities(text: &str) -> Identities {
         let text = format!("node = 'dtn://bob/'\n{text}");
@@ -249,7 +324,7 @@ mod tests {
         let judged = |peers: &str, far: bool| {
             let mut bob = identities(&format!("{peers}\n{names}"));
             if far {
-                bob.set_far(caller(1));
+                bob.set_address(caller(1), FAR);
             }
             let cases = [ALICE, "dtn://carol/", "dtn://dora/", "ipn:77.0", "dtn://mallory/", ""];
             let plain = cases.map(|name| bob.judge(caller(1), claim(name, false)).is_ok());
@@ -266,17 +341,17 @@ mod tests {
     #[test]
     fn one_caller_at_a_time_has_a_node_id() {
         let mut bob = identities("");
-        assert_eq!(bob.up(caller(1), ALICE, false), (true, vec![]));
+        assert_eq!(bob.up(caller(1), ALICE, false, true), (true, vec![]));
         assert_eq!(bob.judge(caller(2), claim("dtn://alice", false)), Err(Refusal::Taken(caller(1))));
         // A proven one comes in its place, and gives way to nobody.
         assert_eq!(bob.judge(caller(3), claim(ALICE, true)), Ok(()));
         let changes = vec![Change::Named(caller(1), None), Change::Ends(caller(1))];
-        assert_eq!(bob.up(caller(3), ALICE, true), (true, changes));
-        assert_eq!(bob.down(caller(1)), None);
+        assert_eq!(bob.up(caller(3), ALICE, true, true), (true, changes));
+        assert_eq!(bob.down(caller(1)), []);
         for proven in [false, true] {
             assert_eq!(bob.judge(caller(4), claim(ALICE, proven)), Err(Refusal::Taken(caller(3))));
         }
-        assert_eq!(bob.down(caller(3)), None);
+        assert_eq!(bob.down(caller(3)), []);
         assert_eq!(bob.judge(caller(4), claim(ALICE, false)), Ok(()));
     }
 
@@ -284,18 +359,93 @@ mod tests {
     fn a_link_of_the_configuration_has_its_node_id_and_callers_have_it_when_it_is_down() {
         let mut bob = identities("");
         let link = LinkId(1);
-        assert_eq!(bob.up(caller(1), ALICE, false), (true, vec![]));
-        assert_eq!(bob.up(link, ALICE, false), (true, vec![Change::Named(caller(1), None)]));
+        assert_eq!(bob.up(caller(1), ALICE, false, true), (true, vec![]));
+        assert_eq!(bob.up(link, ALICE, false, true), (true, vec![Change::Named(caller(1), None)]));
         assert_eq!(bob.claims(caller(1)), Some(ALICE));
         // Others are let in, without it; proven ones have it, too.
         assert_eq!(bob.judge(caller(2), claim(ALICE, false)), Ok(()));
-        assert_eq!(bob.up(caller(2), ALICE, false), (false, vec![]));
-        assert_eq!(bob.up(caller(3), ALICE, true), (true, vec![]));
-        assert_eq!(bob.down(caller(3)), None);
-        assert_eq!(bob.down(link), Some(Change::Named(caller(1), Some(ALICE.to_owned()))));
+        assert_eq!(bob.up(caller(2), ALICE, false, true), (false, vec![]));
+        assert_eq!(bob.up(caller(3), ALICE, true, true), (true, vec![]));
+        assert_eq!(bob.down(caller(3)), []);
+        assert_eq!(bob.down(link), [Change::Named(caller(1), Some(ALICE.to_owned()))]);
         assert_eq!((bob.claims(caller(1)), bob.claims(caller(2))), (None, Some(ALICE)));
         // One after the other.
-        assert_eq!(bob.down(caller(1)), Some(Change::Named(caller(2), Some(ALICE.to_owned()))));
-        assert_eq!(bob.down(caller(2)), None);
+        assert_eq!(bob.down(caller(1)), [Change::Named(caller(2), Some(ALICE.to_owned()))]);
+        assert_eq!(bob.down(caller(2)), []);
+    }
+
+    /// Both were judged before either was up.
+    #[test]
+    fn of_two_callers_that_come_up_together_one_has_the_node_id_and_the_other_ends() {
+        for (first, second, stays) in [(false, false, 1), (true, false, 1), (true, true, 1), (false, true, 2)]
+        {
+            let mut bob = identities("");
+            for number in [1, 2] {
+                assert_eq!(bob.judge(caller(number), claim(ALICE, number == 2 && second)), Ok(()));
+            }
+            assert_eq!(bob.up(caller(1), ALICE, first, true), (true, vec![]));
+            let (named, changes) = bob.up(caller(2), ALICE, second, true);
+            let (expected, ends) = match stays {
+                1 => (vec![Change::Ends(caller(2))], caller(2)),
+                _ => (vec![Change::Named(caller(1), None), Change::Ends(caller(1))], caller(1)),
+            };
+            assert_eq!((named, changes), (stays == 2, expected), "{first} {second}");
+            assert_eq!(bob.down(ends), [], "{first} {second}");
+            let names = [1, 2].map(|number| bob.name(caller(number)).flatten());
+            assert_eq!(names[stays - 1], Some(ALICE), "{first} {second}");
+            // One that is told to end is no heir.
+            let (_, changes) = bob.up(ends, ALICE, false, true);
+            assert_eq!(changes, [Change::Ends(ends)]);
+            assert_eq!(bob.down(caller(stays as u32)), []);
+        }
+    }
+
+    #[test]
+    fn a_link_over_udp_leaves_its_node_id_to_sessions_that_acknowledge() {
+        let datagrams = LinkId(1);
+        let named = |link, is| Change::Named(link, Some(ALICE.to_owned()).filter(|_| is));
+        let mut bob = identities("");
+        bob.set_address(datagrams, FAR);
+        bob.set_address(caller(1), FAR);
+        bob.set_address(caller(2), FARTHER);
+        assert_eq!(bob.up(datagrams, ALICE, false, false), (true, vec![]));
+        // Where it leads: the session is the better way.
+        assert_eq!(bob.up(caller(1), ALICE, false, true), (true, vec![named(datagrams, false)]));
+        assert_eq!(bob.down(caller(1)), [named(datagrams, true)]);
+        // From elsewhere, that is anybody; a certificate makes the difference.
+        assert_eq!(bob.up(caller(2), ALICE, false, true), (false, vec![]));
+        assert_eq!(bob.down(caller(2)), []);
+        assert_eq!(bob.up(caller(2), ALICE, true, true), (true, vec![named(datagrams, false)]));
+        assert_eq!(bob.down(caller(2)), [named(datagrams, true)]);
+        // And so does a link that is called.
+        assert_eq!(bob.up(LinkId(2), ALICE, false, true), (true, vec![named(datagrams, false)]));
+        assert_eq!(bob.up(caller(1), ALICE, false, true), (false, vec![]));
+        assert_eq!(bob.down(LinkId(2)), [named(caller(1), true)]);
+        // What comes up later takes nothing from a session at its address.
+        assert_eq!(bob.down(datagrams), []);
+        assert_eq!(bob.up(datagrams, ALICE, false, false), (false, vec![]));
+        assert_eq!(bob.name(caller(1)), Some(Some(ALICE)));
+    }
+
+    #[test]
+    fn a_caller_is_beside_its_link_at_one_address_only() {
+        let mut bob = identities("");
+        for (link, address) in [(LinkId(1), FAR), (caller(1), FAR), (caller(2), FARTHER), (caller(3), FAR)] {
+            bob.set_address(link, address);
+        }
+        bob.up(LinkId(1), ALICE, false, true);
+        bob.up(caller(1), ALICE, false, true);
+        bob.up(caller(2), ALICE, false, true);
+        bob.up(caller(3), "dtn://mallory/", false, true);
+        assert_eq!([1, 2, 3].map(|number| bob.is_beside_its_link(caller(number))), [true, false, false]);
+        // Where there is no address, nobody is beside anything.
+        bob.forget(LinkId(1));
+        bob.forget(caller(1));
+        assert!(!bob.is_beside_its_link(caller(1)));
+        bob.set_address(LinkId(1), "::ffff:192.0.2.7".parse().expect("an address"));
+        bob.set_address(caller(1), FAR);
+        assert!(bob.is_beside_its_link(caller(1)), "IPv4 in the clothes of IPv6");
+        bob.down(LinkId(1));
+        assert!(!bob.is_beside_its_link(caller(1)));
     }
 }

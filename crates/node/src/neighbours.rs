@@ -76,16 +76,14 @@ impl Neighbours {
             BundlesIndication::Up { peer: Some(peer), interleave, transfer_bytes_max } => {
                 let session = self.internet.get(link).and_then(Layer::session);
                 let proven = session.is_some_and(|session| session.is_proven());
-                let (named, changes) = self.identities.up(link, &peer, proven);
+                let (named, changes) = self.identities.up(link, &peer, proven, session.is_some());
                 changes.into_iter().for_each(|change| self.change(change));
                 let peer = Some(peer).filter(|_| named);
                 self.up.push_back((link, BundlesIndication::Up { peer, interleave, transfer_bytes_max }));
                 self.up.pop_front().expect("it was just put there")
             }
             BundlesIndication::Down { .. } => {
-                if let Some(change) = self.identities.down(link) {
-                    self.change(change);
-                }
+                self.identities.down(link).into_iter().for_each(|change| self.change(change));
                 (link, said)
             }
             said => (link, said),

@@ -1,30 +1,43 @@
 //! Which status reports are believed.
 //!
-//! Bundles are not signed, so anybody can make a report that seems to come from anybody. A report is believed that came over a link
-//! which leads to whoever makes it, or to where its bundle was sent: that is the way on which a true one comes back. That a bundle
-//! was delivered, only the node can say that it was for. A neighbour on that way can still lie.
+//! Bundles are not signed, so anybody can make a report that seems to come from anybody, and who made it cannot be told from what it
+//! says. What can be told is who has handed it in. A report is believed if all of it came over
+//!
+//! - a link of the configuration, whoever is at its other end;
+//! - a caller at the address of such a link that says that it is the node there: two nodes that call each other, each of which sends
+//!   over its own link;
+//! - a caller whose node id the configuration names, or a certificate proves: a neighbour like these may be on the way back, which
+//!   need not be the way there;
+//! - a caller to which bundles for the destination go, or for whoever makes the report.
+//!
+//! That leaves out whoever nobody has heard of. Those who are believed can lie, and pass on what others have made up.
 
 use crate::task::Task;
+use longwire_proto::bp::Eid;
 use longwire_proto::bp::agent::parse_node;
-use longwire_proto::service::{AppIndication, ReportedStatus};
+use longwire_proto::service::{AppIndication, LinkId};
 
 impl Task {
     /// True unless it is a report that is not believed.
     pub(crate) fn believes(&mut self, indication: &AppIndication) -> bool {
-        let AppIndication::Report { created, status, reporter, over, .. } = indication else { return true };
-        let destination = self.desk.destination_of(*created).map(str::to_owned);
-        let agent = &mut self.engines.upper;
+        let AppIndication::Report { created, reporter, over, .. } = indication else { return true };
         let Some(reporter) = parse_node(reporter) else { return false };
-        let to = destination.as_deref().and_then(parse_node);
-        let for_one = destination
-            .as_deref()
-            .is_some_and(|to| to.parse().is_ok_and(|eid: longwire_proto::bp::Eid| eid.is_singleton()));
-        if *status == ReportedStatus::Delivered && for_one && to.as_ref() != Some(&reporter) {
-            return false;
+        let to = self.desk.destination_of(*created).and_then(parse_node);
+        match &over[..] {
+            [] => reporter == *self.engines.upper.node(),
+            links => links.iter().all(|link| self.trusts(*link, &reporter, to.as_ref())),
         }
-        match over {
-            None => reporter == *agent.node(),
-            Some(link) => agent.leads_to(*link, &reporter) || to.is_some_and(|to| agent.leads_to(*link, &to)),
+    }
+
+    /// True if who hands in a report over this link is believed.
+    fn trusts(&mut self, link: LinkId, reporter: &Eid, to: Option<&Eid>) -> bool {
+        let identities = &self.engines.lower.second.identities;
+        if !link.is_incoming() || identities.is_beside_its_link(link) || identities.is_proven(link) {
+            return true;
         }
+        let agent = &mut self.engines.upper;
+        agent.peer(link).is_some_and(|peer| identities.is_known(peer))
+            || agent.leads_to(link, reporter)
+            || to.is_some_and(|to| agent.leads_to(link, to))
     }
 }

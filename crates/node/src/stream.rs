@@ -14,7 +14,7 @@
 
 use crate::patient::{Patience, Patient, Stalled};
 use crate::pressure::Pressure;
-use crate::tls::{Handshake, Trouble};
+use crate::tls::{Handshake, Trouble, peer_address};
 use crate::view::Proven;
 use bytes::{Buf, Bytes, BytesMut};
 use longwire_proto::service::CloseReason;
@@ -22,6 +22,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -51,7 +52,10 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) enum Said {
     /// The connection stands.
-    Connected,
+    Connected {
+        /// Where the other end is, if the connection is TCP's.
+        at: Option<IpAddr>,
+    },
     /// Bytes from the peer.
     Data(Bytes),
     /// So many bytes were handed to the kernel.
@@ -125,7 +129,7 @@ pub(crate) async fn pump(
     window: Window,
     tell: impl Fn(Said) + Unpin,
 ) {
-    tell(Said::Connected);
+    tell(Said::Connected { at: peer_address(&*wire) });
     let mut pump = Pump {
         wire: Box::new(Patient::new(wire, window.patience)),
         orders,

@@ -14,7 +14,7 @@
 use crate::callers::{Admission, Callers};
 use crate::control;
 use crate::damage::Damages;
-use crate::datagram::{self, Sockets};
+use crate::datagram::Sockets;
 use crate::desk::Desk;
 use crate::event::{ClientId, ConnectionId, Event};
 use crate::events::Events;
@@ -39,12 +39,13 @@ use longwire_proto::bp::agent::Agent;
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::{Beside, Stack, Through};
 use longwire_proto::service::{
-    AppIndication, AppRequest, CloseReason, Contact, DatagramsRequest, DownReason, LinkId, NextHop, Port,
-    Storage, StreamIndication, StreamRequest,
+    AppIndication, AppRequest, CloseReason, Contact, DownReason, LinkId, NextHop, Port, Storage,
+    StreamIndication, StreamRequest,
 };
 use longwire_proto::tcpcl;
 use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -131,7 +132,7 @@ pub(crate) struct Task {
     next_connection: u64,
     /// Connections whose room has changed.
     roomier: BTreeSet<LinkId>,
-    sockets: Sockets,
+    pub(crate) sockets: Sockets,
     pub(crate) lines: Lines,
 }
 
@@ -411,8 +412,11 @@ impl Task {
         let Some(link) = self.by_id.get(&id).copied() else { return };
         let connection = self.connections.get_mut(&link).expect("both maps agree");
         let indication = match said {
-            Said::Connected => {
+            Said::Connected { at } => {
                 connection.stands = true;
+                if let Some(at) = at {
+                    self.engines.lower.second.identities.set_address(link, at);
+                }
                 self.roomier.insert(link);
                 StreamIndication::Connected
             }
@@ -493,8 +497,8 @@ impl Task {
             Admission::TurnedAway => return self.note(now, crate::view::Event::CallerTurnedAway { address }),
         }
         let link = self.links.lock().expect("no thread panics while it has the links").next_caller();
-        if is_far(&address) {
-            self.engines.lower.second.identities.set_far(link);
+        if let Ok(address) = address.parse::<SocketAddr>() {
+            self.engines.lower.second.identities.set_address(link, address.ip());
         }
         self.callers.enter(now, link, &address);
         let (id, orders, tell) = self.connection(link, address);
@@ -622,20 +626,6 @@ impl Task {
         });
     }
 
-    // -- Datagrams ----------------------------------------------------------------------------------------------
-
-    fn hear_datagrams(&mut self, now: Instant, link: LinkId, number: u64, said: datagram::Said) {
-        for indication in self.sockets.hear(link, number, said) {
-            self.engines.handle_indication(now, Port::Second(Port::First((link, Port::Second(indication)))));
-        }
-    }
-
-    fn datagrams_request(&mut self, link: LinkId, request: DatagramsRequest) {
-        let links = self.links.lock().expect("no thread panics while it has the links");
-        let address = || links.get(link).map(|known| known.link.address.clone()).unwrap_or_default();
-        self.sockets.request(link, request, address);
-    }
-
     /// What TLS proved of the other end of a link's connection.
     pub(crate) fn proven(&self, link: LinkId) -> Option<&Proven> {
         self.connections.get(&link).and_then(|connection| connection.proven.as_deref())
@@ -758,7 +748,7 @@ impl Task {
                         format!("; of what has changed, {} holds from the next start on", list.join(", "))
                     }
                 };
-                eprintln!("longwire: the configuration was read again{later}");
+                crate::standard_error::say(format_args!("longwire: the configuration was read again{later}"));
                 let configuration = crate::view::Configuration { refused: None, needs_restart };
                 self.configuration = configuration.clone();
                 let needs_restart = configuration.needs_restart;
@@ -766,9 +756,11 @@ impl Task {
                 Reply::Done
             }
             Err((what, hint)) => {
-                eprintln!("longwire: the configuration before stays in force: {what}");
+                crate::standard_error::say(format_args!(
+                    "longwire: the configuration before stays in force: {what}"
+                ));
                 if let Some(hint) = &hint {
-                    eprintln!("hint: {hint}");
+                    crate::standard_error::say(format_args!("hint: {hint}"));
                 }
                 self.configuration.refused = Some(what.clone());
                 let event =
@@ -783,11 +775,6 @@ impl Task {
 /// Engine time as the time since the node's start.
 fn since_start(at: Instant) -> Duration {
     Duration::from_nanos(at.as_nanos())
-}
-
-/// True for an address of another machine. What is no address is a pipe of this process.
-fn is_far(address: &str) -> bool {
-    address.parse::<std::net::SocketAddr>().is_ok_and(|address| !crate::config::is_loopback(address.ip()))
 }
 
 /// What a peer calls itself, as it may be shown: no longer than a name is, and nothing that a terminal obeys.

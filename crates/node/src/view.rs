@@ -55,8 +55,7 @@ pub struct Status {
     /// The socket for applications on this machine.
     #[serde(default)]
     pub control: Control,
-    /// Status reports that are not believed: they came over a link that leads neither to whoever makes them nor to where their
-    /// bundle was sent.
+    /// Status reports that are not believed: somebody handed them in whom this node does not know and sends nothing to.
     #[serde(default)]
     pub reports_not_believed: u64,
     /// Connections to peers that were ended because the peer took nothing for `stream.stall`.
@@ -715,7 +714,8 @@ pub enum Event {
         reason: u64,
         /// Who says so.
         reporter: String,
-        /// It came over a link that leads to whoever says so, or to where the bundle was sent; else no application is told.
+        /// It came over a link of the configuration, or from a neighbour that this node knows or sends such bundles to; else no
+        /// application is told.
         #[serde(default)]
         believed: bool,
     },

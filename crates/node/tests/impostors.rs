@@ -4,11 +4,12 @@ mod common;
 #[path = "common/peer.rs"]
 mod peer;
 
-use common::{App, config, payload, start};
+use bytes::Bytes;
+use common::{App, Until, config, payload, start};
 use longwire_node::message::{Options, Reply, Request};
 use longwire_node::{Node, Setup};
 use longwire_proto::bp::{
-    AdminRecord, Bundle, BundleFlags, CreationTimestamp, DtnTime, ReasonCode, Status, StatusReport,
+    AdminRecord, Bundle, BundleFlags, CreationTimestamp, DtnTime, Fragment, ReasonCode, Status, StatusReport,
 };
 use peer::*;
 use serde_json::Value;
@@ -48,6 +49,27 @@ fn all_arrive(from: &mut App, to: &mut App, node: &str) {
         to.take(delivery);
     }
     sent.into_iter().for_each(|number| from.wait_sent(number));
+}
+
+/// One bundle goes, and its sender is told that it was delivered.
+fn receipt_arrives(from: &mut App, to: &mut App, node: &str) {
+    let send = from.send(&format!("{node}inbox"), &payload(1000, 1), reported());
+    let (delivery, _) = to.receive();
+    to.take(delivery);
+    delivered(from, send, node);
+}
+
+fn reported() -> Options {
+    Options { report_delivery: true, ..Options::default() }
+}
+
+/// Waits until the sender of a bundle is told that it was delivered.
+fn delivered(from: &mut App, send: u64, by: &str) {
+    let told = from.wait(|said| match said.head {
+        Reply::Report { send, status, reporter, .. } => Some((send, status, reporter)),
+        _ => None,
+    });
+    assert_eq!(told, (send, "delivered".to_owned(), by.to_owned()));
 }
 
 #[test]
@@ -102,8 +124,9 @@ fn a_caller_with_the_node_id_of_a_link_that_is_up_gets_nothing() {
 
 #[test]
 fn two_nodes_that_call_each_other_have_both_of_their_sessions() {
-    let bob = bob(&format!("[[route]]\nto = 'dtn://alice/*'\nvia = 'dtn://alice/'{QUICK}"));
-    let alice = alice_calls(&bob, "[[route]]\nto = 'dtn://bob/*'\nvia = 'bob'");
+    let reports = "[agent.reports]\ndelivery = true\n";
+    let bob = bob(&format!("{reports}[[route]]\nto = 'dtn://alice/*'\nvia = 'dtn://alice/'{QUICK}"));
+    let alice = alice_calls(&bob, &format!("{reports}[[route]]\nto = 'dtn://bob/*'\nvia = 'bob'"));
     let (mut here, mut there) = (App::new(&bob), App::new(&alice));
     here.ask(Request::AddLink { name: "alice".into(), address: alice.addresses()[0].to_string() });
     for (app, name) in [(&mut here, "alice"), (&mut there, "bob")] {
@@ -116,6 +139,10 @@ fn two_nodes_that_call_each_other_have_both_of_their_sessions() {
     }
     all_arrive(&mut here, &mut there, "dtn://alice/");
     all_arrive(&mut there, &mut here, "dtn://bob/");
+    // Each returns its receipts over its own link: to the other that is a caller without a name, at the address of its own link.
+    receipt_arrives(&mut here, &mut there, "dtn://alice/");
+    receipt_arrives(&mut there, &mut here, "dtn://bob/");
+    assert_eq!([&mut here, &mut there].map(|app| app.status()["reports_not_believed"].clone()), [0, 0]);
     // Without its link, a node sends over what the other has opened.
     here.ask(Request::CutLink { name: "alice".into() });
     here.wait_status(|status| {
@@ -168,9 +195,8 @@ fn a_forged_report_delivers_nothing() {
     let bob = bob("agent.reports.delivery = true");
     let alice = alice_calls(&bob, "[[route]]\nto = 'dtn://carol/*'\nvia = 'bob'");
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
-    let wants = Options { report_delivery: true, ..Options::default() };
     let sends = ["dtn://bob/inbox", "dtn://carol/inbox"].map(|to| {
-        let send = here.send(to, &payload(100, 1), wants.clone());
+        let send = here.send(to, &payload(100, 1), reported());
         let created = here.wait_accepted(send);
         here.wait_sent(send);
         (send, created)
@@ -180,9 +206,11 @@ fn a_forged_report_delivers_nothing() {
         number += 1;
         peer.say(&transfer(number, &forged(by, created, number))).unwrap();
     };
-    // Strangers under their own name and under bob's, in all names.
-    let mut stranger = Peer::stranger_4(alice.addresses()[0]).unwrap();
-    let mut nobody = Peer::up_4(alice.addresses()[0], "dtn://bob/").unwrap();
+    // Strangers under their own name and under bob's, in all names, from elsewhere than bob.
+    let call = |name: &str| {
+        Peer::call_from([127, 0, 0, 2].into(), alice.addresses()[0]).unwrap().greet_4(name).unwrap()
+    };
+    let (mut stranger, mut nobody) = (call(&stranger()), call("dtn://bob/"));
     for (_, created) in sends {
         for by in ["dtn://bob/", "dtn://carol/", "dtn://alice/", "dtn://mallory/"] {
             forge(&mut stranger, by, created);
@@ -204,14 +232,126 @@ fn a_forged_report_delivers_nothing() {
     there.register("inbox", 1000);
     let (delivery, _) = there.receive();
     there.take(delivery);
-    let (send, reporter) = here.wait(|said| match said.head {
-        Reply::Report { send, status, reporter, .. } => {
-            assert_eq!(status, "delivered");
-            Some((send, reporter))
-        }
-        _ => None,
+    delivered(&mut here, sends[0].0, "dtn://bob/");
+}
+
+/// The same in two parts.
+fn in_two_parts(whole: &[u8]) -> [Vec<u8>; 2] {
+    let whole = Bundle::decode(&mut Bytes::copy_from_slice(whole)).expect("a bundle");
+    let total_length = whole.payload.len() as u64;
+    [0..10, 10..whole.payload.len()].map(|range| {
+        let mut head = whole.head.clone();
+        head.primary.fragment = Some(Fragment { offset: range.start as u64, total_length });
+        head.payload.length = range.len() as u64;
+        Bundle::new(head, whole.payload.slice(range)).to_bytes().to_vec()
+    })
+}
+
+#[test]
+fn a_receipt_that_comes_back_another_way_is_believed_of_neighbours_that_are_known() {
+    let bob = bob("");
+    let relays = "[[peer]]\nnode = 'dtn://relay/'\n[[peer]]\nnode = 'dtn://dish/'\n";
+    let alice = alice_calls(&bob, &format!("[[route]]\nto = 'dtn://carol/*'\nvia = 'bob'\n{relays}"));
+    let mut here = App::new(&alice);
+    let mut send = || {
+        let send = here.send("dtn://carol/inbox", &payload(100, 1), reported());
+        let created = here.wait_accepted(send);
+        here.wait_sent(send);
+        (send, created)
+    };
+    let [whole, parts, alias] = [send(), send(), send()];
+    let at = alice.addresses()[0];
+    let [mut relay, mut dish] = ["dtn://relay/", "dtn://dish/"].map(|name| Peer::up_4(at, name).unwrap());
+    let mut stranger = Peer::stranger_4(at).unwrap();
+    // A part that a stranger has handed in spoils it.
+    let [first, second] = in_two_parts(&forged("dtn://carol/", parts.1, 1));
+    relay.say(&transfer(1, &first)).unwrap();
+    stranger.say(&transfer(1, &second)).unwrap();
+    here.wait_status(|status| status["reports_not_believed"] == 1);
+    let [first, second] = in_two_parts(&forged("dtn://carol/", parts.1, 2));
+    relay.say(&transfer(2, &first)).unwrap();
+    dish.say(&transfer(1, &second)).unwrap();
+    delivered(&mut here, parts.0, "dtn://carol/");
+    relay.say(&transfer(3, &forged("dtn://carol/", whole.1, 3))).unwrap();
+    delivered(&mut here, whole.0, "dtn://carol/");
+    // A node that takes bundles for another endpoint, too, reports under its own name.
+    relay.say(&transfer(4, &forged("dtn://carols-house/", alias.1, 4))).unwrap();
+    delivered(&mut here, alias.0, "dtn://carols-house/");
+    assert_eq!(here.status()["reports_not_believed"], 1);
+}
+
+#[test]
+fn who_claims_a_node_id_again_and_again_does_not_make_its_session_end() {
+    let bob = bob("");
+    let alice = alice_calls(&bob, "tcpcl = { idle-messages-max = 40 }\n");
+    let (mut here, mut there) = (App::new(&bob), App::new(&alice));
+    there.register("inbox", 2000);
+    here.wait_status(|status| with_peer(status, "dtn://alice/"));
+    for _ in 0..60 {
+        let mut impostor = Peer::call(bob.addresses()[0]).unwrap();
+        impostor.say(&[CONTACT_4, &sess_init("dtn://alice/")].concat()).unwrap();
+        assert_eq!(impostor.hear_all(PATIENCE), [CONTACT_4, &[5, 0, 3]].concat());
+    }
+    all_arrive(&mut here, &mut there, "dtn://alice/");
+    let counters = there.status()["links"][0]["counters"].clone();
+    assert_eq!((&counters["sessions"], &counters["floods"]), (&1.into(), &0.into()), "{counters:#}");
+}
+
+#[test]
+fn a_session_that_acknowledges_is_preferred_to_a_link_over_udp() {
+    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let udp = format!(
+        "[[link]]\nname = 'datagrams'\nkind = 'udp'\naddress = '{}'\npeer = 'dtn://alice/'\n",
+        nobody.local_addr().unwrap()
+    );
+    let bob = bob(&udp);
+    let mut here = App::new(&bob);
+    let has_it = |status: &Value| {
+        link(status, |link| link["name"] == "datagrams").is_some_and(|link| link["peer"] == "dtn://alice/")
+    };
+    here.wait_status(has_it);
+    // One from elsewhere may be anybody.
+    let impostor =
+        Peer::call_from([127, 0, 0, 2].into(), bob.addresses()[0]).unwrap().greet_4("dtn://alice/").unwrap();
+    here.wait_status(|status| {
+        link(status, |link| link["claims"] == "dtn://alice/" && link["calls"] == true).is_some()
     });
-    assert_eq!((send, reporter.as_str()), (sends[0].0, "dtn://bob/"));
+    assert!(has_it(&here.status()));
+    drop(impostor);
+    here.wait_status(|status| link(status, |link| link["calls"] == true).is_none());
+    // She herself, where the link leads: nothing goes where nobody says that it came.
+    let alice = alice_calls(&bob, "");
+    let mut there = App::new(&alice);
+    there.register("inbox", 2000);
+    here.wait_status(|status| {
+        link(status, |link| link["calls"] == true && link["peer"] == "dtn://alice/").is_some()
+    });
+    all_arrive(&mut here, &mut there, "dtn://alice/");
+    assert!(!has_it(&here.status()));
+    drop(there);
+    alice.stop();
+    here.wait_status(has_it);
+}
+
+/// Without keep-alives nothing is said over an idle session, and a machine that vanishes says nothing, either.
+#[test]
+fn the_system_of_a_caller_without_keepalives_is_asked_whether_it_is_there() {
+    let bob = bob("");
+    let peer = Peer::stranger_4(bob.addresses()[0]).unwrap();
+    let port = |address: std::net::SocketAddr| format!(":{:04X}", address.port());
+    let ends = (port(bob.addresses()[0]), port(peer.0.local_addr().unwrap()));
+    let until = Until::new();
+    loop {
+        // Its address, that of the other end, its state, what is queued, and its timer: 2 is the one of keep-alives (proc(5)).
+        let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let mut lines = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let socket = lines.find(|words| words[1].ends_with(&ends.0) && words[2].ends_with(&ends.1));
+        let socket = socket.expect("its socket is there");
+        if socket[5].starts_with("02:") {
+            return;
+        }
+        until.check(|| format!("no timer of keep-alives runs: {socket:?}"));
+    }
 }
 
 /// A caller with this node id, from an address that is not this machine's; the type of the message that the node answers to its

@@ -1,10 +1,15 @@
 //! Bundles over UDP, on real sockets: one a datagram, and nobody acknowledges anything.
 
 mod common;
+#[path = "common/peer.rs"]
+mod peer;
 
 use common::{App, DEADLINE, config, payload, reserved, start};
 use longwire_node::Node;
 use longwire_node::message::{Options, Reply};
+use longwire_proto::bp::{
+    AdminRecord, Bundle, BundleFlags, CreationTimestamp, DtnTime, ReasonCode, Status, StatusReport,
+};
 use std::net::UdpSocket;
 
 const MEMORY: &str = "[storage]\nkind = 'memory'\n";
@@ -130,6 +135,67 @@ fn a_link_to_nobody_says_so_and_comes_back() {
     here.send("dtn://bob/inbox", &payload(20, 2), Options::default());
     let (_, got) = there.receive();
     assert_eq!(got, payload(20, 2), "the first was lost: nobody acknowledges anything");
+}
+
+/// A receipt of `dtn://bob/` for this bundle of `dtn://alice/`.
+fn receipt(created: (u64, u64), number: u64) -> Vec<u8> {
+    let report = AdminRecord::StatusReport(StatusReport {
+        received: Status::NotAsserted,
+        forwarded: Status::NotAsserted,
+        delivered: Status::Asserted,
+        deleted: Status::NotAsserted,
+        further: Vec::new(),
+        reason: ReasonCode::NoAdditionalInformation,
+        source: peer::eid("dtn://alice/"),
+        timestamp: CreationTimestamp { time: DtnTime(created.0), sequence: created.1 },
+        fragment: None,
+    })
+    .to_bytes();
+    let mut head = peer::head("dtn://bob/", "dtn://alice/", number, report.len() as u64);
+    head.primary.flags = BundleFlags::ADMINISTRATIVE_RECORD;
+    Bundle::new(head, report).to_bytes().to_vec()
+}
+
+#[test]
+fn a_receipt_over_udp_is_believed_from_the_address_of_a_link() {
+    // Bob hears on one port and sends from another, as nodes do.
+    let [bob, bob_sends, stranger] = ["127.0.0.1:0", "127.0.0.1:0", "127.0.0.2:0"]
+        .map(|address| UdpSocket::bind(address).expect("a port"));
+    bob.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    let alice = start(config(&format!(
+        "node = 'dtn://alice/'\nlisten-udp = ['127.0.0.1:0']\n{MEMORY}[[link]]\nname = 'bob'\nkind = 'udp'\n\
+         address = '{}'\npeer = 'dtn://bob/'\n",
+        bob.local_addr().expect("an address")
+    )));
+    let at = alice.udp_addresses()[0];
+    let mut here = App::new(&alice);
+    let options = Options { report_delivery: true, ..Options::default() };
+    let send = here.send("dtn://bob/inbox", &payload(77, 3), options);
+    let created = here.wait_accepted(send);
+    let mut buffer = [0; 2000];
+    bob.recv(&mut buffer).expect("a bundle");
+    stranger.send_to(&receipt(created, 1), at).expect("it is sent");
+    here.wait_status(|status| status["reports_not_believed"] == 1);
+    bob_sends.send_to(&receipt(created, 2), at).expect("it is sent");
+    let told = here.wait(|said| match said.head {
+        Reply::Report { send, status, .. } => Some((send, status)),
+        _ => None,
+    });
+    assert_eq!(told, (send, "delivered".to_owned()));
+    // It came over the link.
+    let status = here.status();
+    let received = |name: &str| {
+        let links = status["links"].as_array().expect("links").iter();
+        links
+            .filter(|link| link["name"].as_str().expect("a name").starts_with(name))
+            .map(|link| link["counters"]["datagrams_received"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (received("bob"), received("udp ")),
+        (vec![serde_json::Value::from(1)], vec![serde_json::Value::from(1)]),
+        "{status:#}"
+    );
 }
 
 #[test]

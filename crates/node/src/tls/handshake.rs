@@ -219,7 +219,7 @@ fn proves_address(entity: &EndEntityCert<'_>, ip: std::net::IpAddr) -> bool {
 }
 
 /// The address of the other side, where the connection is TCP's.
-fn peer_address(wire: &dyn Wire) -> Option<std::net::IpAddr> {
+pub(crate) fn peer_address(wire: &dyn Wire) -> Option<std::net::IpAddr> {
     let wire: &dyn Any = wire;
     // A pump has put its patience around it.
     let wire = wire.downcast_ref::<Patient<Box<dyn Wire>>>().map_or(wire, |patient| &**patient.inner());

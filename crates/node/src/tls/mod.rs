@@ -32,7 +32,7 @@ mod trouble;
 mod verify;
 
 pub use credentials::Credentials;
-pub(crate) use handshake::Handshake;
+pub(crate) use handshake::{Handshake, peer_address};
 pub(crate) use ledger::Ledger;
 pub use trouble::Trouble;
 

@@ -94,7 +94,7 @@ impl Connection {
         let Some(open) = self.open.as_mut().filter(|_| number == self.number) else { return Vec::new() };
         let room = |queued: u64| StreamIndication::Room(QUEUE_BYTES.saturating_sub(queued));
         match said {
-            Said::Connected => vec![StreamIndication::Connected, room(0)],
+            Said::Connected { .. } => vec![StreamIndication::Connected, room(0)],
             Said::Written(bytes) => {
                 open.queued -= bytes;
                 vec![room(open.queued)]

@@ -10,12 +10,12 @@ use longwire_proto::bp::{
 };
 use longwire_proto::codec::{DecodeError, sdnv};
 use longwire_proto::tcpcl::v4::wire::{END, Item, Message, START, SessInit, TRANSFER_LENGTH, XferSegment};
+use rustix::net;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::net::TcpSocket;
 
 /// The contact header of version 4 (RFC 9174 4.2).
 pub(crate) const CONTACT_4: &[u8] = b"dtn!\x04\x00";
@@ -32,14 +32,11 @@ impl Peer {
     }
 
     /// From this address of this machine.
-    fn call_from(from: Ipv4Addr, to: SocketAddr) -> io::Result<Peer> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let stream = runtime.block_on(async {
-            let socket = TcpSocket::new_v4()?;
-            socket.bind(SocketAddr::from((from, 0)))?;
-            socket.connect(to).await?.into_std()
-        })?;
-        stream.set_nonblocking(false)?;
+    pub(crate) fn call_from(from: Ipv4Addr, to: SocketAddr) -> io::Result<Peer> {
+        let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None)?;
+        net::bind(&socket, &SocketAddr::from((from, 0)))?;
+        net::connect(&socket, &to)?;
+        let stream = TcpStream::from(socket);
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(Duration::from_secs(20)))?;
         Ok(Peer(stream))
@@ -58,6 +55,11 @@ impl Peer {
     /// With a session in which a sign of life is to come from each side in so many seconds.
     pub(crate) fn up_4_alive(to: SocketAddr, node_id: &str, keepalive: u16) -> io::Result<Peer> {
         Peer::call(to)?.open_4(&sess_init_alive(node_id, keepalive))
+    }
+
+    /// The same over a connection that stands.
+    pub(crate) fn greet_4(self, node_id: &str) -> io::Result<Peer> {
+        self.open_4(&sess_init(node_id))
     }
 
     fn open_4(self, sess_init: &[u8]) -> io::Result<Peer> {

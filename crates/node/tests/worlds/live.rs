@@ -252,7 +252,7 @@ fn indication(
                 "in custody" => ReportedStatus::CustodyAccepted,
                 _ => ReportedStatus::Deleted,
             };
-            AppIndication::Report { source, created, status, reason, reporter, over: None }
+            AppIndication::Report { source, created, status, reason, reporter, over: Vec::new() }
         }
         Reply::Delivered { delivery, source, destination, created, length } => {
             AppIndication::Delivered { delivery: DeliveryId(delivery), source, destination, created, length }

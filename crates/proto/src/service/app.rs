@@ -336,9 +336,9 @@ pub enum AppIndication {
         reason: u64,
         /// Who says so.
         reporter: String,
-        /// The link over which it came; `None`: it was made here, came before the last start, or in parts over several links.
-        /// Bundles are not signed: whether it is believed is the user's to decide.
-        over: Option<LinkId>,
+        /// The links over which it came: more than one if it came in parts; none if it, or a part of it, was made here or came
+        /// before the last start. Bundles are not signed: whether it is believed is the user's to decide.
+        over: Vec<LinkId>,
     },
     /// Something happened to a bundle. Said only after [`AppRequest::Watch`].
     Bundle {

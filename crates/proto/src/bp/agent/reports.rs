@@ -10,7 +10,7 @@ use crate::bp::{
 use crate::service::{AppIndication, BundleVersion, LinkId, Priority, RecordId, ReportedStatus};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Agent;
 use super::accounts::Neighbour;
@@ -321,7 +321,7 @@ impl Agent {
                 status,
                 reason: report.reason.number(),
                 reporter: key.adu.source.to_string(),
-                over,
+                over: over.clone(),
             });
         }
     }
@@ -342,18 +342,23 @@ impl Agent {
                 status,
                 reason: report.reason.number(),
                 reporter: key.adu.source.to_string(),
-                over,
+                over: over.clone(),
             });
         }
     }
 
-    /// The link over which all of a payload came that is here; `None` where it was made here, came before the last start, or
-    /// over several links.
-    fn came_over(&self, key: &LocalKey) -> Option<LinkId> {
-        let mut records = self.local.get(key)?.assembly.records();
+    /// The links over which the parts of a payload came that is here; none where a part was made here or came before the last
+    /// start.
+    fn came_over(&self, key: &LocalKey) -> Vec<LinkId> {
+        let Some(local) = self.local.get(key) else { return Vec::new() };
         let over = |record| Some(self.bundles.get(&record)?.intake?.0);
-        let first = over(records.next()?)?;
-        records.all(|record| over(record) == Some(first)).then_some(first)
+        let links: Option<BTreeSet<LinkId>> = local.assembly.records().map(over).collect();
+        links.unwrap_or_default().into_iter().collect()
+    }
+
+    /// The neighbour at the other end of a link, as it is called, while the link is up.
+    pub fn peer(&self, link: LinkId) -> Option<&Eid> {
+        self.links.peer(link)
     }
 
     /// True if this link leads to a node: it is the node's own, or the next hop of a route to it. A report by the node, or
