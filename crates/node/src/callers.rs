@@ -168,7 +168,7 @@ impl Callers {
 }
 
 /// What is taken for one caller, of the text of an address and port.
-fn host_of(address: &str) -> String {
+pub(crate) fn host_of(address: &str) -> String {
     match address.parse::<SocketAddr>().map(|address| address.ip().to_canonical()) {
         Ok(IpAddr::V4(ip)) => ip.to_string(),
         Ok(IpAddr::V6(ip)) => {

@@ -52,6 +52,7 @@ mod private;
 mod quick_ack;
 mod radio;
 mod receipts;
+mod refusals;
 mod restless;
 #[cfg(test)]
 mod scratch;

@@ -23,6 +23,13 @@ pub(crate) struct Watching {
     full_at: Option<Instant>,
 }
 
+impl Watching {
+    /// True while what happens to bundles is noted.
+    pub(crate) fn has_bundles(&self) -> bool {
+        self.bundles
+    }
+}
+
 /// Milliseconds as seconds.
 pub(crate) fn in_seconds(ms: i64) -> f64 {
     ms as f64 / 1000.0
@@ -100,10 +107,8 @@ impl Task {
                 };
                 self.note(now, Event::BundleArrived { bundle });
             }
-            AppIndication::Refused { link, reason } => {
-                let reason_word = refuse_word(*reason).to_owned();
-                let link = self.link_name(*link);
-                self.note(now, Event::TransferRefused { link, reason: reason_word });
+            AppIndication::Refused { link, reason, breach, accept } => {
+                self.note_refused(now, *link, *reason, *breach, accept);
                 if *reason == RefuseReason::NoResources {
                     self.note_full(now);
                 }
@@ -150,12 +155,12 @@ impl Task {
         }
     }
 
-    fn link_name(&self, link: LinkId) -> String {
+    pub(crate) fn link_name(&self, link: LinkId) -> String {
         self.links.lock().expect("no thread panics while it has the links").name(link)
     }
 }
 
-fn refuse_word(reason: RefuseReason) -> &'static str {
+pub(crate) fn refuse_word(reason: RefuseReason) -> &'static str {
     match reason {
         RefuseReason::Completed => "completed",
         RefuseReason::NoResources => "no_resources",

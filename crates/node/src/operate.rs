@@ -98,6 +98,7 @@ impl Task {
             folders: self.folders.lock().expect("no thread panics with it").clone(),
             control: self.control.view(),
             reports_not_believed: self.reports_not_believed,
+            refused: self.refusals.view(now),
             stalled_connections: self.patience.stalled(),
             received_bytes: self.pressure.unreleased(),
             queued_bytes: self.queued,

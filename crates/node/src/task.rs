@@ -29,6 +29,7 @@ use crate::noting::Watching;
 use crate::patient::Patience;
 use crate::pressure::{Pressure, SHARE_BYTES};
 use crate::radio::Lines;
+use crate::refusals::Refusals;
 use crate::restless::Restless;
 use crate::setup::{Setup, WallClock};
 use crate::storage::{Drive, Scrub};
@@ -102,6 +103,8 @@ pub(crate) struct Task {
     /// Bytes handed over to connections and not yet with the kernel.
     pub(crate) queued: u64,
     pub(crate) reports_not_believed: u64,
+    /// Bundles that broke a rule.
+    pub(crate) refusals: Refusals,
     pub(crate) configuration: crate::view::Configuration,
     past: Past,
     /// DTN time when it was first known.
@@ -182,6 +185,7 @@ impl Task {
             patience: Patience::new(stream.stall),
             queued: 0,
             reports_not_believed: 0,
+            refusals: Refusals::default(),
             configuration: crate::view::Configuration::default(),
             began_dtn_ms: None,
             planned: BTreeMap::new(),

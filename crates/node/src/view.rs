@@ -58,6 +58,9 @@ pub struct Status {
     /// Status reports that are not believed: somebody handed them in whom this node does not know and sends nothing to.
     #[serde(default)]
     pub reports_not_believed: u64,
+    /// Bundles that were refused because they break a rule, by peer and rule, the latest first; at most 64.
+    #[serde(default)]
+    pub refused: Vec<Refused>,
     /// Connections to peers that were ended because the peer took nothing for `stream.stall`.
     #[serde(default)]
     pub stalled_connections: u64,
@@ -83,6 +86,31 @@ pub struct Status {
     pub tncs: Vec<Tnc>,
     /// Its links.
     pub links: Vec<Link>,
+}
+
+/// Bundles that were refused to a peer because they break a rule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Refused {
+    /// The link over which the last of them came.
+    pub link: String,
+    /// The node id that the peer says.
+    pub peer: Option<String>,
+    /// Where the peer is: host and port.
+    pub address: Option<String>,
+    /// What the peer hears, in one word: `retransmit`, for it may be damaged on the way, or `not_acceptable`.
+    pub reason: String,
+    /// The field, the rule and the block, for a person.
+    pub what: String,
+    /// The clause, such as `RFC 9171 4.3.1`; none: a limit of this implementation, or the bytes ended too early.
+    pub clause: Option<String>,
+    /// The block of the last of them, for a person; none: what is wrong is in no block.
+    pub block: Option<String>,
+    /// What to accept from the peer for such bundles to be taken, by the names of configurations; empty: nothing helps.
+    pub accept: Vec<String>,
+    /// How many.
+    pub count: u64,
+    /// When the last of them came, seconds ago.
+    pub last_s: f64,
 }
 
 /// A TNC.
@@ -691,6 +719,24 @@ pub enum Event {
         link: String,
         /// Why, in one word: `completed`, `no_resources`, `retransmit`, `not_acceptable`.
         reason: String,
+        /// The peer's node id, as it says.
+        #[serde(default)]
+        peer: Option<String>,
+        /// Where the peer is.
+        #[serde(default)]
+        address: Option<String>,
+        /// The rule that the bundle breaks, for a person; none: it breaks none.
+        #[serde(default)]
+        what: Option<String>,
+        /// The clause, such as `RFC 9171 4.3.1`.
+        #[serde(default)]
+        clause: Option<String>,
+        /// The block, for a person.
+        #[serde(default)]
+        block: Option<String>,
+        /// What to accept from the peer for such bundles to be taken, by the names of configurations.
+        #[serde(default)]
+        accept: Vec<String>,
     },
     /// Something was refused for want of space; at most one such event in 10 s.
     StoreFull {

@@ -6,8 +6,6 @@ mod common;
 use common::{App, Place, config, payload, web};
 use longwire_node::message::Options;
 use longwire_node::{Node, Setup};
-use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -72,19 +70,9 @@ fn carried(place: &Place, count: usize) -> (Vec<bytes::Bytes>, serde_json::Value
         .collect();
     let status = here.wait_status(|status| status["bundles"] == 0 && status["ready"] == true);
     // Whoever follows the events is told what `status` tells.
-    let told = event(alice.http_address().expect("it has an HTTP interface"), "store_damaged");
+    let told = web::event(alice.http_address().expect("it has an HTTP interface"), "store_damaged");
     assert_eq!(told["what"], status["store"]["latest_damage"][0]);
     (got, status)
-}
-
-/// The first event of this name among all that are kept.
-fn event(at: SocketAddr, name: &str) -> serde_json::Value {
-    let mut stream = web::connect(at);
-    stream.write_all(format!("GET /events?after=0 HTTP/1.1\r\nhost: {at}\r\n\r\n").as_bytes()).unwrap();
-    let lines = BufReader::new(stream).lines().map(|line| line.expect("an event in time"));
-    let data = lines.filter_map(|line| line.strip_prefix("data: ").map(str::to_owned));
-    let mut events = data.map(|data| serde_json::from_str::<serde_json::Value>(&data).expect("JSON"));
-    events.find(|event| event["event"] == name).expect("it is among them")
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod peer;
 
 use besieged::Besieged;
 use bytes::Bytes;
-use longwire_proto::bp::{BlockFlags, Bundle, Content, DtnTime, Fragment, HopCount};
+use longwire_proto::bp::{BlockFlags, Bundle, Content, CrcType, DtnTime, Fragment, HopCount};
 use longwire_proto::rng::Rng;
 use longwire_proto::tcpcl::v4::wire::{END, Message, RefuseReason, RejectReason, START};
 use peer::*;
@@ -553,5 +553,63 @@ fn bundles_that_are_not_wanted() {
     }
     bob.wait_count("/counters/deleted_block", 8);
     bob.wait_count("/counters/received", 2 + 8);
+    holds(&mut bob);
+}
+
+/// A refusal says which rule is broken, in which block and by whom: in `status`, as an event and in the log; and what of
+/// `accept` would help. Ever new peers take no more places than there are.
+#[test]
+fn a_refusal_names_the_clause_the_block_and_the_peer() {
+    let at = common::reserved();
+    let text = format!("http.listen = '{at}'\nstream.callers-per-address-max = 1000\n");
+    let mut bob = besiege("refusal", &text);
+    let plain = |sequence| Bundle::new(head("dtn://mallory/", "dtn://far/x", sequence, 0), Bytes::new());
+    let mut peer = Peer::up_4(bob.address, "dtn://mallory/").unwrap();
+    let own = peer.0.local_addr().unwrap().to_string();
+    // Two blocks with one number, twice.
+    for sequence in 1..=2 {
+        let mut double = plain(sequence);
+        double.head.blocks = vec![unknown_block(2, BlockFlags::NONE), unknown_block(2, BlockFlags::NONE)];
+        peer.say(&transfer(sequence, &double.to_bytes())).unwrap();
+    }
+    let mut unprotected = plain(3);
+    unprotected.head.primary.crc = CrcType::None;
+    peer.say(&transfer(3, &unprotected.to_bytes())).unwrap();
+    bob.wait_count("/counters/refused_primary_without_crc", 1);
+    let status = bob.status();
+    let [without, double] = &status["refused"].as_array().unwrap()[..] else { panic!("{status:#}") };
+    for refused in [without, double] {
+        assert_eq!(refused["peer"], "dtn://mallory/");
+        assert_eq!(refused["address"], own);
+        assert!(refused["link"].as_str().unwrap().starts_with("caller "), "{refused}");
+    }
+    assert_eq!((&double["count"], &double["reason"]), (&2.into(), &"retransmit".into()));
+    assert_eq!(double["clause"], "RFC 9171 4.1");
+    assert_eq!(double["block"], "block 2 (type 77, number 2)");
+    assert_eq!(double["accept"], serde_json::json!([]));
+    assert_eq!((&without["count"], &without["reason"]), (&1.into(), &"not_acceptable".into()));
+    assert_eq!(
+        (&without["clause"], &without["block"]),
+        (&"RFC 9171 4.3.1".into(), &"the primary block".into())
+    );
+    assert_eq!(without["accept"], serde_json::json!(["primary-without-crc"]));
+    let event = common::web::event(at, "transfer_refused");
+    for key in ["peer", "address", "link", "clause", "block", "reason", "what"] {
+        assert_eq!(event[key], double[key], "{key}");
+    }
+    let line = format!(
+        "a bundle from dtn://mallory/ (link `{}`, {own}) is refused: {}",
+        double["link"].as_str().unwrap(),
+        double["what"].as_str().unwrap()
+    );
+    assert_eq!(bob.log().matches(&line).count(), 1, "{}", bob.log());
+    // Whoever comes under ever new names has a place each, and no more than there are.
+    for number in 0..100 {
+        let mut peer = Peer::up_4(bob.address, &format!("dtn://mallory-{number}/")).unwrap();
+        peer.say(&transfer(1, b"no bundle")).unwrap();
+        bob.wait_count("/counters/refused_damaged", 3 + number);
+    }
+    let refused = bob.status()["refused"].as_array().unwrap().clone();
+    assert_eq!((refused.len(), &refused[0]["peer"]), (64, &"dtn://mallory-99/".into()));
     holds(&mut bob);
 }

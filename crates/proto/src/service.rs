@@ -14,6 +14,7 @@
 //! | [`Frames`] | a link | frames |
 
 mod app;
+mod breach;
 mod bundles;
 mod datagrams;
 mod frames;
@@ -25,6 +26,7 @@ pub use app::{
     App, AppIndication, AppRequest, BundleVersion, Contact, DeliveryId, Happened, NextHop, ReportedStatus,
     SendFailure, SendId, SendOptions, Steady,
 };
+pub use breach::{BlockPlace, Breach};
 pub use bundles::{
     Bundles, BundlesIndication, BundlesRequest, DownReason, Priority, RefuseReason, TransferFailure,
     TransferId,

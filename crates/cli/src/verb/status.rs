@@ -52,6 +52,9 @@ fn words(status: &view::Status) -> String {
     }
     out += &super::links::tncs(&status.tncs);
     out += &super::links::words(&status.links);
+    for refused in &status.refused {
+        out += &refusal(refused);
+    }
     for (kind, count) in &status.tls.troubles {
         let _ = writeln!(out, "{:<28}{count}", format!("tls: {}", kind.replace('_', " ")));
     }
@@ -60,6 +63,25 @@ fn words(status: &view::Status) -> String {
     }
     for (name, count) in status.counters.iter().filter(|(_, count)| **count != 0) {
         let _ = writeln!(out, "{:<28}{count}", name.replace('_', " "));
+    }
+    out
+}
+
+/// Bundles of a peer that break a rule.
+fn refusal(refused: &view::Refused) -> String {
+    let address = refused.address.as_ref().map(|address| format!(", {address}")).unwrap_or_default();
+    let mut out = format!(
+        "refused {} {}, the last {} ago, from {} (link `{}`{address}): {}\n",
+        refused.count,
+        if refused.count == 1 { "bundle" } else { "bundles" },
+        seconds(refused.last_s),
+        refused.peer.as_deref().unwrap_or("a peer without a name"),
+        refused.link,
+        refused.what
+    );
+    if !refused.accept.is_empty() {
+        let list: Vec<String> = refused.accept.iter().map(|name| format!("\"{name}\"")).collect();
+        let _ = writeln!(out, "  `accept = [{}]` for this peer takes them", list.join(", "));
     }
     out
 }

@@ -213,6 +213,11 @@ impl Besieged {
         status
     }
 
+    /// What it has said on its standard error so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.place.0.join("log")).expect("it has one")
+    }
+
     /// The most memory that it has ever had, bytes.
     pub(crate) fn peak_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
@@ -229,6 +234,7 @@ fn run(place: &Place, entry: &str) -> (Child, SocketAddr, Connection) {
         .env(CHILD, place.0.join("bob.toml"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(log(place))
         .spawn()
         .expect("it starts");
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
@@ -238,6 +244,12 @@ fn run(place: &Place, entry: &str) -> (Child, SocketAddr, Connection) {
     let register = Request::Register { endpoint: "inbox".into(), inline_bytes: 0 };
     connection.say(register).expect("the node is there");
     (child, address, connection)
+}
+
+/// Where the node says what goes wrong.
+fn log(place: &Place) -> std::fs::File {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true).open(place.0.join("log")).expect("a file")
 }
 
 fn connect(path: &Path) -> Connection {
@@ -252,6 +264,9 @@ fn connect(path: &Path) -> Connection {
 
 impl Drop for Besieged {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the node has said:\n{}", self.log());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

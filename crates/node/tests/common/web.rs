@@ -108,3 +108,14 @@ pub(crate) fn escaped(text: &str) -> String {
         .map(|byte| if plain(byte) { (byte as char).to_string() } else { format!("%{byte:02X}") })
         .collect()
 }
+
+/// The first event of this name among all that are kept.
+pub(crate) fn event(at: SocketAddr, name: &str) -> serde_json::Value {
+    let mut stream = connect(at);
+    let request = format!("GET /events?after=0 HTTP/1.1\r\nhost: {at}\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let lines = BufReader::new(stream).lines().map(|line| line.expect("an event in time"));
+    let data = lines.filter_map(|line| line.strip_prefix("data: ").map(str::to_owned));
+    let mut events = data.map(|data| serde_json::from_str::<serde_json::Value>(&data).expect("JSON"));
+    events.find(|event| event["event"] == name).expect("it is among them")
+}

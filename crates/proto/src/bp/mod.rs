@@ -66,7 +66,7 @@ pub use bundle::{Bundle, BundleId, Head, PayloadHeader};
 pub use eid::{DtnName, Eid, IpnNumbers};
 pub use manners::{Accept, Emit, Peer};
 pub use time::{CreationTimestamp, DtnTime};
-pub use wire::{PayloadCrc, Policy, decode_head};
+pub use wire::{PayloadCrc, Policy, decode_head, examine_head};
 
 #[cfg(test)]
 mod tests;

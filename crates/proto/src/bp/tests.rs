@@ -93,7 +93,7 @@ fn examples_of_rfc_9173() {
 fn the_examples_of_rfc_9173_are_encoded_as_they_are_printed() {
     for (name, bytes) in vectors(RFC_9173) {
         let mut rest = bytes.clone();
-        let head = wire::read_head(&bytes, &mut rest, &Policy::STRICT).expect(name);
+        let head = wire::read_head(&bytes, &mut rest, &Policy::STRICT, &mut None).expect(name);
         let payload = rest.split_to(head.payload.length as usize);
         assert_eq!(Bundle { head, payload }.to_bytes(), bytes, "{name}");
     }

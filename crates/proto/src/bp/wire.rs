@@ -11,6 +11,7 @@ use super::time::CreationTimestamp;
 use crate::codec::cbor::Major;
 use crate::codec::crc::{Running, crc16_x25, crc16_x25_over_zeros, crc32c, crc32c_over_zeros};
 use crate::codec::{DecodeError, cbor};
+use crate::service::{BlockPlace, Breach};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
@@ -65,31 +66,45 @@ impl Default for Policy {
 ///
 /// `Incomplete` asks for more bytes; it is not said once [`Policy::head_bytes_max`] bytes are there.
 pub fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), DecodeError> {
+    examine_head(input, policy).map_err(|breach| breach.error)
+}
+
+/// The same as [`decode_head`]; what is wrong is told with the block that it is in.
+pub fn examine_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Breach> {
     const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's head" };
     let most = policy.head_bytes_max as usize;
     let mut rest = input.clone();
-    let head = match read_head(input, &mut rest, policy) {
+    let mut block = None;
+    let head = match read_head(input, &mut rest, policy, &mut block) {
         Ok(head) => head,
-        Err(DecodeError::Incomplete) if input.len() >= most => return Err(LIMIT),
-        Err(error) => return Err(error),
+        Err(DecodeError::Incomplete) if input.len() >= most => return Err(Breach { error: LIMIT, block }),
+        Err(error) => return Err(Breach { error, block }),
     };
     let length = input.len() - rest.len();
     if length > most {
-        return Err(LIMIT);
+        return Err(Breach { error: LIMIT, block });
     }
-    head.check(policy)?;
+    head.examine(policy)?;
     Ok((head, length))
 }
 
 /// `whole` is what `input` was at first: checksums cover it, and blocks begin where their first byte is from its end.
-pub(super) fn read_head(whole: &[u8], input: &mut Bytes, policy: &Policy) -> Result<Head, DecodeError> {
+/// `place` becomes the block that is being read.
+pub(super) fn read_head(
+    whole: &[u8],
+    input: &mut Bytes,
+    policy: &Policy,
+    place: &mut Option<BlockPlace>,
+) -> Result<Head, DecodeError> {
     if cbor::array(input, "a bundle", STRUCTURE)?.is_some() {
         return Err(DecodeError::invalid("a bundle in an array of definite length", STRUCTURE));
     }
+    *place = Some(BlockPlace::PRIMARY);
     let primary = decode_primary(whole, input)?;
     let mut blocks = Vec::new();
     loop {
-        match decode_canonical(whole, input)? {
+        let place = place.insert(BlockPlace::behind(blocks.len() + 1));
+        match decode_canonical(whole, input, place)? {
             Canonical::Extension(_) if blocks.len() >= policy.extension_blocks_max as usize => {
                 return Err(DecodeError::Limit { what: "the number of a bundle's blocks" });
             }
@@ -183,14 +198,20 @@ enum Canonical {
     Payload(PayloadHeader),
 }
 
-fn decode_canonical(whole: &[u8], input: &mut Bytes) -> Result<Canonical, DecodeError> {
+fn decode_canonical(
+    whole: &[u8],
+    input: &mut Bytes,
+    place: &mut BlockPlace,
+) -> Result<Canonical, DecodeError> {
     let whole = &whole[whole.len() - input.len()..];
     if input.first() == Some(&cbor::BREAK) {
         return Err(DecodeError::invalid("a bundle without a payload block at its end", STRUCTURE));
     }
     let items = array(input, "a canonical block")?;
     let block_type = cbor::unsigned(input, "a block type", CANONICAL)?;
+    place.block_type = Some(block_type);
     let number = cbor::unsigned(input, "a block number", CANONICAL)?;
+    place.number = Some(number);
     let flags = cbor::unsigned(input, "the block processing control flags field", "RFC 9171 4.2.4")?;
     let (flags, crc) = (BlockFlags(flags), CrcType::decode(input)?);
     if items != canonical_items(crc) {
@@ -417,15 +438,38 @@ pub(super) fn take_tail(
 impl Head {
     /// Checks every rule between the fields. [`decode_head`] does so; whoever builds a head may.
     pub fn check(&self, policy: &Policy) -> Result<(), DecodeError> {
+        self.examine(policy).map_err(|breach| breach.error)
+    }
+
+    /// The same as [`check`](Self::check); what is wrong is told with the block that it is in.
+    pub fn examine(&self, policy: &Policy) -> Result<(), Breach> {
+        let in_primary = |error| Breach::new(error, BlockPlace::PRIMARY);
         self.check_numbers()?;
-        self.check_flags()?;
-        self.check_endpoints(policy)?;
-        self.check_fragment()?;
-        self.check_blocks(policy)?;
+        self.check_flags().map_err(in_primary)?;
+        self.check_block_flags()?;
+        self.check_endpoints(policy).map_err(in_primary)?;
+        self.check_fragment().map_err(in_primary)?;
+        self.check_counts()?;
+        self.check_age(policy).map_err(in_primary)?;
+        self.check_contents()?;
         let covered = policy.accept_primary_without_crc
             || self.primary.crc != CrcType::None
             || self.integrity_covers_primary();
-        if covered { Ok(()) } else { Err(DecodeError::invalid("a primary block without a CRC", PRIMARY)) }
+        let uncovered = DecodeError::invalid("a primary block without a CRC", PRIMARY);
+        if covered { Ok(()) } else { Err(in_primary(uncovered)) }
+    }
+
+    /// Where its extension block with this index is.
+    pub(super) fn place(&self, index: usize) -> BlockPlace {
+        let Block { block_type, number, .. } = self.blocks[index];
+        let (block_type, number) = (Some(block_type.number()), Some(number));
+        BlockPlace { block_type, number, ..BlockPlace::behind(index + 1) }
+    }
+
+    /// Where its payload block is.
+    pub(super) fn payload_place(&self) -> BlockPlace {
+        let (block_type, number) = (Some(BlockType::Payload.number()), Some(1));
+        BlockPlace { block_type, number, ..BlockPlace::behind(self.blocks.len() + 1) }
     }
 
     /// A block integrity block that is encrypted itself may have the primary block as a target: it cannot be read.
@@ -436,12 +480,15 @@ impl Head {
                 .any(|block| block.block_type == BlockType::BlockIntegrity && self.is_encrypted(block.number))
     }
 
-    fn check_numbers(&self) -> Result<(), DecodeError> {
+    fn check_numbers(&self) -> Result<(), Breach> {
         for (index, block) in self.blocks.iter().enumerate() {
-            check_extension(block.block_type, block.number)?;
-            if self.blocks[..index].iter().any(|other| other.number == block.number) {
-                return Err(DecodeError::invalid("a block number that occurs twice", STRUCTURE));
-            }
+            let twice = self.blocks[..index].iter().any(|other| other.number == block.number);
+            check_extension(block.block_type, block.number)
+                .and(match twice {
+                    true => Err(DecodeError::invalid("a block number that occurs twice", STRUCTURE)),
+                    false => Ok(()),
+                })
+                .map_err(|error| Breach::new(error, self.place(index)))?;
         }
         Ok(())
     }
@@ -462,12 +509,22 @@ impl Head {
         if source.is_null() && fragment.is_some() {
             return refuse("an anonymous fragment");
         }
-        let mut all = self.blocks.iter().map(|block| block.flags).chain([self.payload.flags]);
-        if (administrative || source.is_null()) && all.any(|flags| flags.contains(BlockFlags::REPORT)) {
-            let what = "a block's request for reports on an administrative record or an anonymous bundle";
-            return Err(DecodeError::invalid(what, "RFC 9171 4.2.4"));
-        }
         Ok(())
+    }
+
+    fn check_block_flags(&self) -> Result<(), Breach> {
+        let PrimaryBlock { flags, source, .. } = &self.primary;
+        if !flags.contains(BundleFlags::ADMINISTRATIVE_RECORD) && !source.is_null() {
+            return Ok(());
+        }
+        let what = "a block's request for reports on an administrative record or an anonymous bundle";
+        let error = DecodeError::invalid(what, "RFC 9171 4.2.4");
+        let asks = |flags: BlockFlags| flags.contains(BlockFlags::REPORT);
+        match self.blocks.iter().position(|block| asks(block.flags)) {
+            Some(index) => Err(Breach::new(error, self.place(index))),
+            None if asks(self.payload.flags) => Err(Breach::new(error, self.payload_place())),
+            None => Ok(()),
+        }
     }
 
     fn check_endpoints(&self, policy: &Policy) -> Result<(), DecodeError> {
@@ -494,33 +551,42 @@ impl Head {
         Ok(())
     }
 
-    fn check_blocks(&self, policy: &Policy) -> Result<(), DecodeError> {
+    fn check_counts(&self) -> Result<(), Breach> {
         use BlockType::{BundleAge, HopCount, PreviousNode};
-        let count = |wanted| self.blocks.iter().filter(|block| block.block_type == wanted).count();
         for (block_type, what, clause) in [
             (PreviousNode, "a second previous node block", "RFC 9171 4.4.1"),
             (BundleAge, "a second bundle age block", "RFC 9171 4.4.2"),
             (HopCount, "a second hop count block", "RFC 9171 4.4.3"),
         ] {
-            if count(block_type) > 1 {
-                return Err(DecodeError::invalid(what, clause));
+            let mut all = self.blocks.iter().enumerate().filter(|(_, block)| block.block_type == block_type);
+            if let Some((second, _)) = all.nth(1) {
+                return Err(Breach::new(DecodeError::invalid(what, clause), self.place(second)));
             }
         }
-        let no_time = !policy.accept_no_time_no_age && !self.primary.timestamp.time.is_known();
-        if no_time && count(BundleAge) == 0 {
-            return Err(DecodeError::invalid(
-                "a bundle with neither creation time nor age",
-                "RFC 9171 4.4.2",
-            ));
-        }
-        for block in &self.blocks {
+        Ok(())
+    }
+
+    fn check_contents(&self) -> Result<(), Breach> {
+        use BlockType::{BundleAge, HopCount, PreviousNode};
+        for (index, block) in self.blocks.iter().enumerate() {
             // What is encrypted has no content to check (RFC 9172 3.8).
             if matches!(block.block_type, PreviousNode | BundleAge | HopCount)
                 && let Err(error) = block.content()
                 && !self.is_encrypted(block.number)
             {
-                return Err(error);
+                return Err(Breach::new(error, self.place(index)));
             }
+        }
+        Ok(())
+    }
+
+    fn check_age(&self, policy: &Policy) -> Result<(), DecodeError> {
+        let no_time = !policy.accept_no_time_no_age && !self.primary.timestamp.time.is_known();
+        if no_time && self.block(BlockType::BundleAge).is_none() {
+            return Err(DecodeError::invalid(
+                "a bundle with neither creation time nor age",
+                "RFC 9171 4.4.2",
+            ));
         }
         Ok(())
     }

@@ -27,6 +27,13 @@ pub enum DecodeError {
         /// The structure that it covers.
         what: &'static str,
     },
+    /// It is right, and is refused by a rule because this implementation does not process it.
+    Unsupported {
+        /// The field or structure.
+        what: &'static str,
+        /// The clause, such as `RFC 9171 5.6`.
+        clause: &'static str,
+    },
     /// A number, length or nesting exceeds what this implementation takes.
     Limit {
         /// What is too large.
@@ -47,6 +54,7 @@ impl fmt::Display for DecodeError {
             DecodeError::Incomplete => f.write_str("the data end too early"),
             DecodeError::Invalid { what, clause } => write!(f, "{what} is not valid ({clause})"),
             DecodeError::Checksum { what } => write!(f, "the checksum of the {what} does not match"),
+            DecodeError::Unsupported { what, clause } => write!(f, "{what} is not supported ({clause})"),
             DecodeError::Limit { what } => write!(f, "{what} is larger than this implementation takes"),
         }
     }

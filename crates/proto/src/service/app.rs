@@ -1,6 +1,6 @@
 //! Bundles to and from the applications of a node.
 
-use super::{DownReason, LinkId, Priority, RefuseReason};
+use super::{Breach, DownReason, LinkId, Priority, RefuseReason};
 use crate::engine::Service;
 use bytes::Bytes;
 use core::time::Duration;
@@ -353,12 +353,16 @@ pub enum AppIndication {
         /// What happened.
         what: Happened,
     },
-    /// A transfer was refused to a peer. Said only after [`AppRequest::Watch`].
+    /// A transfer was refused to a peer. Said only after [`AppRequest::Watch`], but for bundles that break a rule.
     Refused {
         /// The link.
         link: LinkId,
         /// Why.
         reason: RefuseReason,
+        /// The rule that the bundle breaks; `None`: it breaks none.
+        breach: Option<Breach>,
+        /// What would have to be accepted from the peer for such bundles to be taken, by the names of configurations.
+        accept: Vec<&'static str>,
     },
     /// A link came up or went down.
     Link {

@@ -9,7 +9,7 @@ use crate::bp::{
     Eid, Fragment, HopCount, PayloadCrc, Policy, v6,
 };
 use crate::codec::DecodeError;
-use crate::service::{BundleVersion, Priority, ReportedStatus};
+use crate::service::{BlockPlace, Breach, BundleVersion, Priority, ReportedStatus};
 use bytes::{Bytes, BytesMut};
 
 /// All of a bundle but its payload's bytes.
@@ -34,17 +34,18 @@ pub(super) enum Record {
 /// What a block that is not supported asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unsupported {
+    pub(super) place: BlockPlace,
     pub(super) report: bool,
     pub(super) delete: bool,
 }
 
 /// Reads a head of either version; the first byte tells which.
-pub(super) fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), DecodeError> {
+pub(super) fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Breach> {
     match input.first() {
         Some(&v6::wire::VERSION) => {
-            v6::decode_head(input, policy).map(|(head, length)| (Head::V6(Box::new(head)), length))
+            v6::examine_head(input, policy).map(|(head, length)| (Head::V6(Box::new(head)), length))
         }
-        _ => bp::decode_head(input, policy).map(|(head, length)| (Head::V7(head), length)),
+        _ => bp::examine_head(input, policy).map(|(head, length)| (Head::V7(head), length)),
     }
 }
 
@@ -238,21 +239,24 @@ impl Head {
     pub(super) fn unsupported(&self) -> Vec<Unsupported> {
         match self {
             Head::V7(head) => {
-                let blocks = head.blocks.iter().filter(|block| !is_supported(block.block_type));
-                let asks = |flags: BlockFlags| Unsupported {
+                let blocks = head.blocks.iter().enumerate();
+                let asks = |(index, flags): (usize, BlockFlags)| Unsupported {
+                    place: head.place(index),
                     report: flags.contains(BlockFlags::REPORT),
                     delete: flags.contains(BlockFlags::DELETE_BUNDLE),
                 };
-                blocks.map(|block| asks(block.flags)).collect()
+                let blocks = blocks.filter(|(_, block)| !is_supported(block.block_type));
+                blocks.map(|(index, block)| asks((index, block.flags))).collect()
             }
             Head::V6(head) => {
-                let blocks = head.blocks.iter().chain(&head.after);
-                let blocks = blocks.filter(|block| !is_supported_v6(block));
-                let asks = |flags: v6::BlockFlags| Unsupported {
+                let blocks = head.blocks.iter().chain(&head.after).enumerate();
+                let asks = |(index, flags): (usize, v6::BlockFlags)| Unsupported {
+                    place: head.place(index),
                     report: flags.contains(v6::BlockFlags::REPORT),
                     delete: flags.contains(v6::BlockFlags::DELETE_BUNDLE),
                 };
-                blocks.map(|block| asks(block.flags)).collect()
+                let blocks = blocks.filter(|(_, block)| !is_supported_v6(block));
+                blocks.map(|(index, block)| asks((index, block.flags))).collect()
             }
         }
     }
@@ -346,14 +350,45 @@ impl Head {
         closing: &Closing,
         input: &mut Bytes,
         policy: &Policy,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<(), Breach> {
         match (self, closing) {
-            (Head::V7(_), Closing::Checksum(crc)) => crc.decode_tail(input),
+            (Head::V7(head), Closing::Checksum(crc)) => {
+                crc.decode_tail(input).map_err(|error| Breach::new(error, head.payload_place()))
+            }
             (Head::V6(head), Closing::Blocks(_)) => {
-                head.after = v6::decode_tail(input, head, policy)?;
+                head.after = v6::examine_tail(input, head, policy)?;
                 Ok(())
             }
             _ => unreachable!("a closing is made from its head"),
+        }
+    }
+
+    /// Where its payload block is.
+    pub(super) fn payload_place(&self) -> BlockPlace {
+        match self {
+            Head::V7(head) => head.payload_place(),
+            Head::V6(head) => head.payload_place(),
+        }
+    }
+
+    /// What of a bundle has another length than its transfer, as a breach of the rule how bundles are built.
+    pub(super) fn other_length(&self) -> Breach {
+        Breach::of_all(DecodeError::invalid("a bundle of another length than its transfer", self.structure()))
+    }
+
+    /// The clause that says how bundles are built.
+    pub(super) fn structure(&self) -> &'static str {
+        match self {
+            Head::V7(_) => "RFC 9171 4.1",
+            Head::V6(_) => "RFC 5050 4",
+        }
+    }
+
+    /// The clause by which a bundle is deleted for a block that is not supported.
+    pub(super) fn reception(&self) -> &'static str {
+        match self {
+            Head::V7(_) => "RFC 9171 5.6",
+            Head::V6(_) => "RFC 5050 5.6",
         }
     }
 

@@ -13,11 +13,9 @@
 
 use crate::bp::ReasonCode;
 use crate::bp::v6::CustodyReason;
-use crate::bp::v6::wire::NO_PAYLOAD;
 use crate::codec::DecodeError;
 use crate::service::{
-    AppIndication, BundlesRequest, Happened, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure,
-    TransferId,
+    Breach, BundlesRequest, Happened, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure, TransferId,
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
@@ -28,6 +26,7 @@ use super::delivery::{AduKey, LocalKey};
 use super::head::{Closing, Head, decode_head};
 use super::held::{Held, Stage};
 use super::record::{HEADER_BYTES, Header, Kind, NOTE_BYTES, Note};
+use super::refusal::Refusal;
 use super::{Agent, Phase};
 
 /// A transfer that is arriving.
@@ -62,11 +61,6 @@ struct Body {
     accepted: u64,
 }
 
-/// How bytes that are no bundle are answered. RFC 9171 5.6 step 3 deletes what is malformed, and the copy here is
-/// deleted. But between neighbours it is far likelier that the link has damaged a bundle than that the peer has accepted
-/// such a thing: the peer is asked for it once more, and nothing is lost by a flipped bit.
-const DAMAGED: RefuseReason = RefuseReason::Retransmit;
-
 /// Of the parts of a payload, those that came last are looked at for what comes once more: there may be very many.
 pub(super) const PARTS_LOOKED_AT: usize = 256;
 
@@ -76,37 +70,12 @@ impl Agent {
         let too_many = self.incoming.len() >= self.config.limits.incoming_max;
         let too_long = announced.is_some_and(|length| length > self.config.limits.bundle_bytes_max);
         if too_many || too_long {
-            let reason = if too_long { RefuseReason::NotAcceptable } else { RefuseReason::NoResources };
-            return self.refuse(id, transfer, reason);
+            let refusal = if too_long { Refusal::too_long() } else { RefuseReason::NoResources.into() };
+            return self.refuse(id, transfer, refusal);
         }
         let state = State::Head(BytesMut::new());
         let incoming = Incoming { announced, early: VecDeque::new(), early_bytes: 0, state };
         self.incoming.insert((id, transfer), incoming);
-    }
-
-    /// Says that a transfer is not wanted, and forgets it.
-    fn refuse(&mut self, id: LinkId, transfer: TransferId, reason: RefuseReason) {
-        let counter = match reason {
-            RefuseReason::Completed => &mut self.counters.refused_completed,
-            RefuseReason::NoResources => &mut self.counters.refused_no_resources,
-            RefuseReason::Retransmit => &mut self.counters.refused_damaged,
-            _ => &mut self.counters.refused_not_acceptable,
-        };
-        *counter += 1;
-        if self.watched {
-            self.up.push_back(AppIndication::Refused { link: id, reason });
-        }
-        self.incoming.remove(&(id, transfer));
-        self.control.push_back((id, BundlesRequest::Refuse { transfer, reason }));
-    }
-
-    /// A bundle goes while it arrives.
-    pub(super) fn refuse_deleted(&mut self, id: LinkId, transfer: TransferId, reason: ReasonCode) {
-        let reason = match reason {
-            ReasonCode::LifetimeExpired | ReasonCode::TrafficPared => RefuseReason::Completed,
-            _ => RefuseReason::NoResources,
-        };
-        self.refuse(id, transfer, reason);
     }
 
     /// The next bytes of a transfer.
@@ -156,16 +125,11 @@ impl Agent {
                 self.note_accepted(id, &head);
                 self.admit(now, id, transfer, head, length, &all, last);
             }
-            Err(DecodeError::Incomplete) if !last => {
+            Err(Breach { error: DecodeError::Incomplete, .. }) if !last => {
                 let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
                 incoming.state = State::Head(all.into());
             }
-            Err(error) => {
-                // It is whole and legal, and would come again and again.
-                let hopeless = (error == NO_PAYLOAD).then_some(RefuseReason::NotAcceptable);
-                let reason = hopeless.or_else(|| self.judge_malformed(id, &all)).unwrap_or(DAMAGED);
-                self.refuse(id, transfer, reason);
-            }
+            Err(breach) => self.refuse_head(id, transfer, &all, breach),
         }
     }
 
@@ -186,12 +150,12 @@ impl Agent {
         let known = (length as u64 + head.tail_bytes()).saturating_add(payload);
         let fits = |announced| if head.tail_is_known() { announced == known } else { announced > known };
         if !announced.is_none_or(fits) {
-            return self.refuse(id, transfer, DAMAGED);
+            return self.refuse(id, transfer, Refusal::damaged(head.other_length()));
         }
         let whole = announced.unwrap_or(known);
         let age_ms = self.age_ms_over(id, &head).unwrap_or(0);
-        if let Err(reason) = self.judge(now, id, &head, (length as u64, whole), age_ms) {
-            return self.refuse(id, transfer, reason);
+        if let Err(refusal) = self.judge(now, id, &head, (length as u64, whole), age_ms) {
+            return self.refuse(id, transfer, refusal);
         }
         let neighbour = self.neighbour_over(id);
         self.report_unsupported(now, &head, neighbour);
@@ -270,43 +234,43 @@ impl Agent {
         head: &Head,
         (head_bytes, whole): (u64, u64),
         age_ms: u64,
-    ) -> Result<(), RefuseReason> {
+    ) -> Result<(), Refusal> {
         if whole > self.config.limits.bundle_bytes_max {
-            return Err(RefuseReason::NotAcceptable);
+            return Err(Refusal::too_long());
         }
         let neighbour = self.neighbour_over(id);
-        if head.unsupported().iter().any(|block| block.delete) {
+        if let Some(refusal) = Refusal::unsupported(head) {
             self.counters.deleted_block += 1;
             self.report_unsupported(now, head, neighbour);
             self.report_deleted(now, head, neighbour, ReasonCode::BlockUnsupported, false);
             self.signal(now, head, false, CustodyReason::BlockUnintelligible);
-            return Err(RefuseReason::NotAcceptable);
+            return Err(refusal);
         }
         // What would be dropped at once need not come: the peer is told that nothing is left to do.
         if head.destination().is_null() {
             self.counters.dropped_null_destination += 1;
-            return Err(RefuseReason::Completed);
+            return Err(RefuseReason::Completed.into());
         }
         if self.is_over(now, head, age_ms) {
             self.counters.deleted_expired += 1;
             self.report_deleted(now, head, neighbour, ReasonCode::LifetimeExpired, false);
-            return Err(RefuseReason::Completed);
+            return Err(RefuseReason::Completed.into());
         }
         if head.hop_limit_exceeded() {
             self.counters.deleted_hop_limit += 1;
             self.report_deleted(now, head, neighbour, ReasonCode::HopLimitExceeded, false);
-            return Err(RefuseReason::Completed);
+            return Err(RefuseReason::Completed.into());
         }
         if self.is_here(head, None) {
             self.redundant(now, head);
-            return Err(RefuseReason::Completed);
+            return Err(RefuseReason::Completed.into());
         }
         self.judge_local(head)?;
         let all = HEADER_BYTES + whole + NOTE_BYTES;
         // What can have no place in the end need not begin to come.
         let claim = self.claim_over(id, head, head_bytes);
         if !self.could_fit(all, &claim) || !self.make_space(now, self.share_ahead(whole, 0), &claim) {
-            return Err(RefuseReason::NoResources);
+            return Err(RefuseReason::NoResources.into());
         }
         Ok(())
     }
@@ -373,16 +337,20 @@ impl Agent {
                 self.seal(record);
             }
             Ok(false) if !last => {}
-            Ok(false) => self.abandon(id, transfer, record, DAMAGED),
-            Err(RefuseReason::NoResources) => self.refuse_rest(id, transfer, record),
-            Err(reason) => self.abandon(id, transfer, record, reason),
+            Ok(false) => {
+                let place = self.bundles[&record].head.payload_place();
+                let refusal = Refusal::damaged(Breach::new(DecodeError::Incomplete, place));
+                self.abandon(id, transfer, record, refusal);
+            }
+            Err(Refusal { reason: RefuseReason::NoResources, .. }) => self.refuse_rest(id, transfer, record),
+            Err(refusal) => self.abandon(id, transfer, record, refusal),
         }
     }
 
     /// A bundle turns out not to be wanted while it arrives.
-    fn abandon(&mut self, id: LinkId, transfer: TransferId, record: RecordId, reason: RefuseReason) {
+    fn abandon(&mut self, id: LinkId, transfer: TransferId, record: RecordId, refusal: Refusal) {
         self.drop_bundle(record);
-        self.refuse(id, transfer, reason);
+        self.refuse(id, transfer, refusal);
     }
 
     /// There is no place for more of an arriving bundle. What of it was acknowledged stays, as it would if the link broke
@@ -402,7 +370,7 @@ impl Agent {
     }
 
     /// Looks whether a bundle is whole; if so, what follows its payload is checked, and its head holds that from now on.
-    fn take_tail(&mut self, now: Instant, id: LinkId, transfer: TransferId) -> Result<bool, RefuseReason> {
+    fn take_tail(&mut self, now: Instant, id: LinkId, transfer: TransferId) -> Result<bool, Refusal> {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
         let State::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
         if body.payload_left > 0 {
@@ -416,31 +384,34 @@ impl Agent {
         let mut head = held.head.clone();
         match head.read_tail(&body.closing, &mut rest, &self.policy) {
             Ok(()) if rest.is_empty() => {}
-            Err(DecodeError::Incomplete) => {
+            Err(Breach { error: DecodeError::Incomplete, .. }) => {
                 body.tail = bytes.into();
                 return Ok(false);
             }
-            Ok(()) | Err(_) => return Err(DAMAGED),
+            Ok(()) => {
+                let error = DecodeError::invalid("what follows the end of a bundle", head.structure());
+                return Err(Refusal::damaged(Breach::of_all(error)));
+            }
+            Err(breach) => return Err(Refusal::damaged(breach)),
         }
         let whole = held.head_bytes + held.payload_bytes() + tail_bytes;
         if incoming.announced.is_some_and(|announced| announced != whole) {
-            return Err(DAMAGED);
+            return Err(Refusal::damaged(head.other_length()));
         }
         if !held.head.tail_is_known() {
             // Blocks that nobody had seen when the bundle was admitted.
             let extra_bytes = head.extra_bytes(held.head_bytes + tail_bytes);
-            let before = head.unsupported();
-            if before.iter().any(|block| block.delete) {
+            if let Some(refusal) = Refusal::unsupported(&head) {
                 self.counters.deleted_block += 1;
                 let neighbour = self.bundles[&record].neighbour;
                 self.report_unsupported(now, &head, neighbour);
                 self.report_deleted(now, &head, neighbour, ReasonCode::BlockUnsupported, false);
                 self.signal(now, &head, false, CustodyReason::BlockUnintelligible);
-                return Err(RefuseReason::NotAcceptable);
+                return Err(refusal);
             }
             head.discard_unsupported();
             if !self.grow_head(now, record, extra_bytes) {
-                return Err(RefuseReason::NoResources);
+                return Err(RefuseReason::NoResources.into());
             }
         }
         let held = self.bundles.get_mut(&record).expect("what arrives is held");

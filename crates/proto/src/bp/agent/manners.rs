@@ -2,7 +2,7 @@
 
 use crate::bp::manners::needed;
 use crate::bp::{Accept, Emit, Peer, Policy};
-use crate::service::{LinkId, RefuseReason};
+use crate::service::LinkId;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
@@ -84,8 +84,8 @@ impl Agent {
         }
     }
 
-    /// Why bytes that are no bundle are refused: for what the operator might allow they would be refused again.
-    pub(super) fn judge_malformed(&mut self, link: LinkId, input: &Bytes) -> Option<RefuseReason> {
+    /// What would have to be accepted over this link for a head to be taken that is refused: none where nothing helps.
+    pub(super) fn would_need(&mut self, link: LinkId, input: &Bytes) -> Vec<&'static str> {
         let needed = needed(input, &self.policy_of(link));
         for accept in &needed {
             match accept {
@@ -93,9 +93,10 @@ impl Agent {
                 Accept::NoTimeNoAge => self.counters.refused_no_time_no_age += 1,
             }
         }
-        let link = self.links.get_mut(link).filter(|_| !needed.is_empty())?;
-        link.manners.would_help.extend(needed);
-        Some(RefuseReason::NotAcceptable)
+        if let Some(link) = self.links.get_mut(link) {
+            link.manners.would_help.extend(&needed);
+        }
+        needed.into_iter().map(Accept::name).collect()
     }
 
     /// Makes a head what the peer of a link takes.

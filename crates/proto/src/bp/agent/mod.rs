@@ -67,6 +67,7 @@ mod parked;
 mod ranges;
 mod reassembly;
 mod record;
+mod refusal;
 mod reports;
 mod restore;
 mod routing;

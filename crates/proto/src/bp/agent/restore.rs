@@ -9,7 +9,7 @@
 //! without a seal was never accepted, and goes. Records of an unknown kind or version are left alone.
 
 use crate::codec::DecodeError;
-use crate::service::{AppIndication, BundleVersion, RecordId};
+use crate::service::{AppIndication, Breach, BundleVersion, RecordId};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
@@ -184,7 +184,7 @@ impl Agent {
                 let (head, _) = decode_head(&own, &self.stored_policy).expect("it was just read");
                 self.look_at_head(now, record, header, head, head_bytes as u64, length);
             }
-            Err(DecodeError::Incomplete) if (data.len() as u64) < length => {
+            Err(Breach { error: DecodeError::Incomplete, .. }) if (data.len() as u64) < length => {
                 let more = u32::try_from(data.len() * 4).unwrap_or(u32::MAX);
                 self.restore().reading.insert(record, Looking { length, step: Step::Start });
                 self.store.read(record, 0, more, Purpose::Restore);

@@ -48,7 +48,7 @@ pub use admin::{AdminRecord, CustodyReason, CustodySignal, StatusReport, Time};
 pub use block::{Block, BlockFlags, BlockType, BundleFlags, ClassOfService, Content, Metadata};
 pub use bundle::{Bundle, Head, PayloadHeader};
 pub use primary::{EidReference, PrimaryBlock};
-pub use wire::{decode_head, decode_tail};
+pub use wire::{decode_head, decode_tail, examine_head, examine_tail};
 
 #[cfg(test)]
 mod tests;

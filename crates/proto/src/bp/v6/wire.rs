@@ -9,6 +9,7 @@ use super::primary::{EidReference, PrimaryBlock};
 use crate::bp::Policy;
 use crate::bp::block::Fragment;
 use crate::codec::{DecodeError, sdnv};
+use crate::service::{BlockPlace, Breach};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// The version's number: a bundle's first byte.
@@ -33,27 +34,35 @@ pub const NO_PAYLOAD: DecodeError = DecodeError::Limit { what: "a bundle without
 /// `Incomplete` asks for more bytes; it is not said once [`Policy::head_bytes_max`] bytes are there. Of the policy only
 /// the limits count, and whether `ipn:4294967295.n` (this very node, for version 7) may be an endpoint.
 pub fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), DecodeError> {
+    examine_head(input, policy).map_err(|breach| breach.error)
+}
+
+/// The same as [`decode_head`]; what is wrong is told with the block that it is in.
+pub fn examine_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Breach> {
     const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's head" };
     let most = policy.head_bytes_max as usize;
     let mut rest = input.clone();
-    let head = match read_head(&mut rest, policy) {
+    let mut block = BlockPlace::PRIMARY;
+    let head = match read_head(&mut rest, policy, &mut block) {
         Ok(head) => head,
-        Err(DecodeError::Incomplete) if input.len() >= most => return Err(LIMIT),
-        Err(error) => return Err(error),
+        Err(DecodeError::Incomplete) if input.len() >= most => return Err(Breach::new(LIMIT, block)),
+        Err(error) => return Err(Breach::new(error, block)),
     };
     let length = input.len() - rest.len();
     if length > most {
-        return Err(LIMIT);
+        return Err(Breach::new(LIMIT, block));
     }
-    head.check(policy)?;
+    head.examine(policy)?;
     Ok((head, length))
 }
 
-fn read_head(input: &mut Bytes, policy: &Policy) -> Result<Head, DecodeError> {
+/// `place` becomes the block that is being read.
+fn read_head(input: &mut Bytes, policy: &Policy, place: &mut BlockPlace) -> Result<Head, DecodeError> {
     let primary = PrimaryBlock::decode(input, policy)?;
     let mut blocks = Vec::new();
     loop {
-        match decode_canonical(input, &primary, policy)? {
+        *place = BlockPlace::behind(blocks.len() + 1);
+        match decode_canonical(input, &primary, policy, place)? {
             Canonical::Payload(payload) => {
                 return Ok(Head { primary, blocks, payload, after: Vec::new() });
             }
@@ -68,12 +77,28 @@ fn read_head(input: &mut Bytes, policy: &Policy) -> Result<Head, DecodeError> {
 
 /// Takes what follows the payload of the bundle with this head: its last blocks, or nothing.
 pub fn decode_tail(input: &mut Bytes, head: &Head, policy: &Policy) -> Result<Vec<Block>, DecodeError> {
+    examine_tail(input, head, policy).map_err(|breach| breach.error)
+}
+
+/// The same as [`decode_tail`]; what is wrong is told with the block that it is in.
+pub fn examine_tail(input: &mut Bytes, head: &Head, policy: &Policy) -> Result<Vec<Block>, Breach> {
+    let mut place = head.payload_place();
+    read_tail(input, head, policy, &mut place).map_err(|error| Breach::new(error, place))
+}
+
+fn read_tail(
+    input: &mut Bytes,
+    head: &Head,
+    policy: &Policy,
+    place: &mut BlockPlace,
+) -> Result<Vec<Block>, DecodeError> {
     const LIMIT: DecodeError = DecodeError::Limit { what: "what follows a bundle's payload" };
     let (start, most) = (input.len(), policy.head_bytes_max as usize);
     let mut after = Vec::new();
     let mut last = head.payload.last;
     while !last {
-        let block = match decode_canonical(input, &head.primary, policy) {
+        *place = BlockPlace::behind(head.blocks.len() + 2 + after.len());
+        let block = match decode_canonical(input, &head.primary, policy, place) {
             Err(DecodeError::Incomplete) if start >= most => return Err(LIMIT),
             other => other?,
         };
@@ -177,11 +202,13 @@ fn decode_canonical(
     input: &mut Bytes,
     primary: &PrimaryBlock,
     policy: &Policy,
+    place: &mut BlockPlace,
 ) -> Result<Canonical, DecodeError> {
     if input.is_empty() {
         return Err(DecodeError::Incomplete);
     }
     let block_type = BlockType::from_number(input.get_u8());
+    place.block_type = Some(block_type.number().into());
     let flags = sdnv::decode(input)?;
     let last = flags & BlockFlags::LAST_BIT != 0;
     let has_references = flags & BlockFlags::REFERENCES_BIT != 0;
@@ -258,13 +285,36 @@ impl PayloadHeader {
 impl Head {
     /// Checks every rule between the fields. [`decode_head`] does so; whoever builds a head may.
     pub fn check(&self, policy: &Policy) -> Result<(), DecodeError> {
+        self.examine(policy).map_err(|breach| breach.error)
+    }
+
+    /// The same as [`check`](Self::check); what is wrong is told with the block that it is in.
+    pub fn examine(&self, policy: &Policy) -> Result<(), Breach> {
+        let in_primary = |error| Breach::new(error, BlockPlace::PRIMARY);
         let primary = &self.primary;
         let local = primary.source().is_local_node() || primary.destination().is_local_node();
         if local && !policy.accept_local_node {
-            return Err(DecodeError::invalid("a LocalNode endpoint of another node", "RFC 9758 5.4"));
+            return Err(in_primary(DecodeError::invalid(
+                "a LocalNode endpoint of another node",
+                "RFC 9758 5.4",
+            )));
         }
-        self.check_flags()?;
-        self.check_fragment()
+        self.check_flags().map_err(in_primary)?;
+        self.check_block_flags()?;
+        self.check_fragment().map_err(in_primary)
+    }
+
+    /// Where an extension block before or behind the payload is, by its index among them.
+    pub(crate) fn place(&self, index: usize) -> BlockPlace {
+        let block = self.blocks.iter().chain(&self.after).nth(index).expect("it is a block of this bundle");
+        let before = index + 1 + usize::from(index >= self.blocks.len());
+        BlockPlace { block_type: Some(block.block_type.number().into()), ..BlockPlace::behind(before) }
+    }
+
+    /// Where its payload block is.
+    pub(crate) fn payload_place(&self) -> BlockPlace {
+        let block_type = Some(BlockType::Payload.number().into());
+        BlockPlace { block_type, ..BlockPlace::behind(self.blocks.len() + 1) }
     }
 
     fn check_flags(&self) -> Result<(), DecodeError> {
@@ -292,8 +342,14 @@ impl Head {
                 return refuse("an anonymous fragment");
             }
         }
-        let blocks = self.blocks.iter().map(|block| block.flags);
-        blocks.chain([self.payload.flags]).try_for_each(|flags| self.check_report_flag(flags))
+        Ok(())
+    }
+
+    fn check_block_flags(&self) -> Result<(), Breach> {
+        for (index, block) in self.blocks.iter().enumerate() {
+            self.check_report_flag(block.flags).map_err(|error| Breach::new(error, self.place(index)))?;
+        }
+        self.check_report_flag(self.payload.flags).map_err(|error| Breach::new(error, self.payload_place()))
     }
 
     fn check_report_flag(&self, flags: BlockFlags) -> Result<(), DecodeError> {

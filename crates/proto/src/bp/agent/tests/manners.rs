@@ -3,8 +3,12 @@
 use super::super::LinkConfig;
 use super::forwarding::{MINUTE, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
-use crate::bp::{Accept, Bundle, CrcType, CreationTimestamp, DtnTime, Eid, Emit, Head, Peer, PrimaryBlock};
-use crate::service::{AppRequest, LinkId, RefuseReason, SendOptions};
+use crate::bp::{
+    Accept, Block, BlockFlags, BlockType, Bundle, Content, CrcType, CreationTimestamp, DtnTime, Eid, Emit,
+    Head, HopCount, Peer, PrimaryBlock, v6,
+};
+use crate::codec::DecodeError;
+use crate::service::{AppIndication, AppRequest, BlockPlace, Breach, LinkId, RefuseReason, SendOptions};
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -86,6 +90,105 @@ fn what_was_accepted_by_a_policy_survives_a_restart_without_it() {
     world.nodes[node].user.takes = true;
     world.start(node);
     world.run_until(MINUTE, "delivery", |world| has_arrived(world, node, 1));
+}
+
+/// What a node says of a bundle that it refuses: the rule and the block, and what would have to be accepted.
+fn refused(bytes: &Bytes) -> (Option<Breach>, Vec<&'static str>) {
+    let (mut world, node) = world("*", &[]);
+    world.inject(node, bytes, 40);
+    world.run_for(MINUTE);
+    assert_eq!(world.refusals().len(), 1);
+    let said = world.nodes[node].user.log.iter().filter_map(|said| match said {
+        AppIndication::Refused { link, breach, accept, .. } => {
+            assert_eq!(*link, INJECTED);
+            Some((*breach, accept.clone()))
+        }
+        _ => None,
+    });
+    let said: Vec<_> = said.collect();
+    assert!(said.len() < 2, "{said:?}");
+    said.into_iter().next().unwrap_or_default()
+}
+
+#[test]
+fn a_refusal_names_the_rule_the_block_and_what_would_help() {
+    let block = |number, flags| Block {
+        block_type: BlockType::Unknown(200),
+        number,
+        flags,
+        crc: CrcType::Crc16,
+        data: Bytes::from_static(b"who knows"),
+    };
+    let words = |bytes: &Bytes| {
+        let (breach, accept) = refused(bytes);
+        (breach.expect("a rule is broken").to_string(), accept)
+    };
+    for (bytes, said) in [
+        (
+            bundle(|head| head.blocks = vec![block(5, BlockFlags::NONE), block(5, BlockFlags::NONE)]),
+            "a block number that occurs twice is not valid (RFC 9171 4.1), in block 2 (type 200, number 5)",
+        ),
+        (
+            bundle(|head| head.blocks = vec![block(0, BlockFlags::NONE)]),
+            "the block number of another block is not valid (RFC 9171 4.1), in block 1 (type 200, number 0)",
+        ),
+        (
+            bundle(|head| {
+                head.set(&Content::HopCount(HopCount { limit: 3, count: 0 }));
+                head.blocks[0].data = Bytes::from_static(&[0x82, 0, 0]);
+            }),
+            "a hop limit is not valid (RFC 9171 4.4.3), in block 1 (type 10, number 2)",
+        ),
+        (
+            bundle(|head| {
+                head.blocks = vec![block(2, BlockFlags::NONE), block(7, BlockFlags::DELETE_BUNDLE)]
+            }),
+            "a block without which the bundle is not to travel is not supported (RFC 9171 5.6), in block 2 (type 200, number 7)",
+        ),
+        (Bytes::from_static(b"garbage"), "a bundle is not valid (RFC 9171 4.1)"),
+    ] {
+        assert_eq!(words(&bytes), (said.to_owned(), vec![]));
+    }
+    let whole = bundle(|head| head.blocks = vec![block(2, BlockFlags::NONE)]);
+    let flipped = |from_end: usize| {
+        let mut bytes = whole.to_vec();
+        let at = bytes.len() - from_end;
+        bytes[at] ^= 1;
+        Bytes::from(bytes)
+    };
+    // Behind the payload's five bytes come five of its checksum and the end.
+    let payload = "the checksum of the payload block does not match (RFC 9171 5.6), in the payload block";
+    assert_eq!(words(&flipped(8)), (payload.to_owned(), vec![]));
+    assert_eq!(words(&flipped(2)), (payload.to_owned(), vec![]));
+    let early = "the data end too early, in the payload block";
+    assert_eq!(words(&whole.slice(..whole.len() - 1)), (early.to_owned(), vec![]));
+    assert_eq!(words(&whole.slice(..whole.len() - 9)), (early.to_owned(), vec![]));
+    let late: Bytes = [&whole[..], b"x"].concat().into();
+    let (breach, _) = refused(&late);
+    let error = DecodeError::invalid("what follows the end of a bundle", "RFC 9171 4.1");
+    assert_eq!(breach, Some(Breach::of_all(error)));
+    // What the operator can do is told with it.
+    let bytes = bundle(|head| {
+        head.primary.crc = CrcType::None;
+        head.primary.timestamp.time = DtnTime::UNKNOWN;
+    });
+    let (breach, accept) = refused(&bytes);
+    let breach = breach.expect("a rule is broken");
+    assert_eq!((breach.clause(), breach.block), (Some("RFC 9171 4.4.2"), Some(BlockPlace::PRIMARY)));
+    assert_eq!(accept, ["primary-without-crc", "no-time-no-age"]);
+    // Version 6: a block behind the payload.
+    let mut old = super::version6::foreign("dtn://earth/in", b"hello");
+    let flags = v6::BlockFlags::DELETE_BUNDLE;
+    let block_type = v6::BlockType::Unknown(99);
+    old.head.after = vec![v6::Block { block_type, flags, references: None, data: Bytes::new() }];
+    old.head.payload.last = false;
+    let (breach, _) = refused(&old.to_bytes());
+    let breach = breach.expect("a rule is broken");
+    assert_eq!(breach.clause(), Some("RFC 5050 5.6"));
+    assert_eq!(breach.block.map(|block| block.to_string()).as_deref(), Some("block 2 (type 99)"));
+    // What breaks no rule is told of only to those who ask.
+    let for_nobody = bundle(|head| head.primary.destination = Eid::Null);
+    assert_eq!(refused(&for_nobody), (None, vec![]));
 }
 
 /// A bundle from `ipn:1.0` to `ipn:2.1` over a link with these ways.

@@ -1,0 +1,269 @@
+//! Bundles that were refused because they break a rule: which rule, where in the bundle, and from whom.
+//!
+//! A peer that sends one such bundle most often sends more, so what is kept is counted by peer and rule. It is told on the
+//! standard error and as an event when it begins; `status` shows the count.
+//!
+//! Limits: [`ENTRIES_MAX`] peers and rules, of which the address with most of them gives up its oldest for a new one; a line in
+//! [`BETWEEN_LINES`].
+
+use crate::callers::host_of;
+use crate::noting::refuse_word;
+use crate::task::{Task, plain};
+use crate::view::{self, Event};
+use longwire_proto::service::{Breach, LinkId, RefuseReason};
+use longwire_proto::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Peers and rules that are kept.
+const ENTRIES_MAX: usize = 64;
+/// The least time between two lines on the standard error: whoever calls under ever new names fills no disk.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
+/// A peer, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sender {
+    pub(crate) link: String,
+    /// The node id that it says.
+    pub(crate) peer: Option<String>,
+    pub(crate) address: Option<String>,
+}
+
+impl Sender {
+    /// What one attacker has few of: its address without the port, or the link over which anybody may come.
+    fn host(&self) -> String {
+        self.address.as_deref().map_or_else(|| self.link.clone(), host_of)
+    }
+}
+
+impl fmt::Display for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let peer = self.peer.as_deref().unwrap_or("a peer without a name");
+        write!(f, "{peer} (link `{}`", self.link)?;
+        match &self.address {
+            Some(address) => write!(f, ", {address})"),
+            None => f.write_str(")"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    from: Sender,
+    host: String,
+    reason: RefuseReason,
+    /// The last one of this rule.
+    breach: Breach,
+    accept: Vec<&'static str>,
+    count: u64,
+    last: Instant,
+    is_told: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    entries: Vec<Entry>,
+    line_at: Option<Instant>,
+}
+
+impl Refusals {
+    /// A bundle is refused. Says what is to be told of it now, for a person: nothing where it was told before, or too much was.
+    fn add(
+        &mut self,
+        now: Instant,
+        from: Sender,
+        reason: RefuseReason,
+        breach: Breach,
+        accept: &[&'static str],
+    ) -> Option<String> {
+        let host = from.host();
+        let same = |entry: &Entry| {
+            entry.host == host && entry.from.peer == from.peer && entry.breach.error == breach.error
+        };
+        let index = self.entries.iter().position(same).unwrap_or_else(|| {
+            self.make_place();
+            let accept = Vec::new();
+            let (from, host) = (Sender::default(), host.clone());
+            self.entries.push(Entry {
+                from,
+                host,
+                reason,
+                breach,
+                accept,
+                count: 0,
+                last: now,
+                is_told: false,
+            });
+            self.entries.len() - 1
+        });
+        let entry = &mut self.entries[index];
+        entry.count += 1;
+        entry.last = now;
+        (entry.from, entry.reason, entry.breach, entry.accept) = (from, reason, breach, accept.to_vec());
+        let is_early = self.line_at.is_some_and(|at| now.saturating_since(at) < BETWEEN_LINES);
+        if entry.is_told || is_early {
+            return None;
+        }
+        entry.is_told = true;
+        self.line_at = Some(now);
+        Some(format!("a bundle from {} is refused: {}", entry.from, entry.breach))
+    }
+
+    /// Makes place for one more: who has most gives way.
+    fn make_place(&mut self) {
+        if self.entries.len() < ENTRIES_MAX {
+            return;
+        }
+        let mut of_host: BTreeMap<&str, usize> = BTreeMap::new();
+        for entry in &self.entries {
+            *of_host.entry(&entry.host).or_default() += 1;
+        }
+        let most = of_host.values().copied().max();
+        let entries = self.entries.iter().enumerate();
+        let candidates = entries.filter(|(_, entry)| of_host.get(&*entry.host).copied() == most);
+        if let Some((oldest, _)) = candidates.min_by_key(|(_, entry)| entry.last) {
+            self.entries.remove(oldest);
+        }
+    }
+
+    /// All that are kept, the latest first.
+    pub(crate) fn view(&self, now: Instant) -> Vec<view::Refused> {
+        let mut all: Vec<&Entry> = self.entries.iter().collect();
+        all.sort_by_key(|entry| std::cmp::Reverse(entry.last));
+        let view = |entry: &Entry| view::Refused {
+            link: entry.from.link.clone(),
+            peer: entry.from.peer.clone(),
+            address: entry.from.address.clone(),
+            reason: refuse_word(entry.reason).to_owned(),
+            what: entry.breach.to_string(),
+            clause: entry.breach.clause().map(str::to_owned),
+            block: entry.breach.block.map(|block| block.to_string()),
+            accept: names(&entry.accept),
+            count: entry.count,
+            last_s: now.saturating_since(entry.last).as_secs_f64(),
+        };
+        all.into_iter().map(view).collect()
+    }
+}
+
+fn names(accept: &[&'static str]) -> Vec<String> {
+    accept.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// What the operator can do about it.
+fn hint(accept: &[&'static str]) -> Option<String> {
+    let list: Vec<String> = accept.iter().map(|name| format!("\"{name}\"")).collect();
+    (!list.is_empty()).then(|| format!("`accept = [{}]` for this peer takes such bundles", list.join(", ")))
+}
+
+impl Task {
+    /// Notes that a transfer was refused to a peer.
+    pub(crate) fn note_refused(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        reason: RefuseReason,
+        breach: Option<Breach>,
+        accept: &[&'static str],
+    ) {
+        let from = self.sender_over(link);
+        let line = breach.and_then(|breach| self.refusals.add(now, from.clone(), reason, breach, accept));
+        if let Some(line) = &line {
+            eprintln!("longwire: {line}");
+            if let Some(hint) = hint(accept) {
+                eprintln!("hint: {hint}");
+            }
+        }
+        if line.is_some() || self.watching.has_bundles() {
+            self.note(
+                now,
+                Event::TransferRefused {
+                    link: from.link,
+                    reason: refuse_word(reason).to_owned(),
+                    peer: from.peer,
+                    address: from.address,
+                    what: breach.map(|breach| breach.to_string()),
+                    clause: breach.and_then(|breach| breach.clause()).map(str::to_owned),
+                    block: breach.and_then(|breach| breach.block).map(|block| block.to_string()),
+                    accept: names(accept),
+                },
+            );
+        }
+    }
+
+    /// Whom a link leads to.
+    fn sender_over(&self, link: LinkId) -> Sender {
+        let identities = &self.engines.lower.second.identities;
+        let seen = self.seen.get(&link).and_then(|seen| seen.peer.clone());
+        let peer = identities.name(link).map_or(seen, |name| name.map(plain));
+        Sender {
+            link: self.link_name(link),
+            peer: peer.or_else(|| identities.claims(link).map(plain)),
+            address: self.address(link).map(str::to_owned),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_proto::codec::DecodeError;
+    use longwire_proto::service::BlockPlace;
+
+    fn from(peer: &str, address: &str) -> Sender {
+        Sender { link: "caller 1".into(), peer: Some(peer.into()), address: Some(address.into()) }
+    }
+
+    fn breach(what: &'static str, number: u64) -> Breach {
+        let block = BlockPlace { index: 1, block_type: Some(7), number: Some(number) };
+        Breach::new(DecodeError::invalid(what, "RFC 9171 4.4.2"), block)
+    }
+
+    #[test]
+    fn a_peer_and_a_rule_are_told_once_and_counted() {
+        let mut refusals = Refusals::default();
+        let now = Instant::ZERO + Duration::from_secs(60);
+        let mut add = |now, what, number| {
+            let from = from("dtn://mallory/", &format!("192.0.2.1:{number}"));
+            refusals.add(now, from, RefuseReason::Retransmit, breach(what, number), &["no-time-no-age"])
+        };
+        assert_eq!(
+            add(now, "an age", 2).as_deref(),
+            Some(
+                "a bundle from dtn://mallory/ (link `caller 1`, 192.0.2.1:2) is refused: an age is not valid (RFC 9171 4.4.2), in \
+                 block 1 (type 7, number 2)"
+            )
+        );
+        assert_eq!(add(now + BETWEEN_LINES, "an age", 3), None, "it was told");
+        let half = Duration::from_nanos(BETWEEN_LINES.as_nanos() as u64 / 2);
+        assert_eq!(add(now + half, "a hop", 2), None, "too early");
+        assert!(add(now + BETWEEN_LINES, "a hop", 2).is_some(), "still to be told");
+        let view = refusals.view(now + BETWEEN_LINES);
+        assert_eq!(view.iter().map(|refused| refused.count).collect::<Vec<_>>(), [2, 2]);
+        let age = view.iter().find(|refused| refused.what.starts_with("an age")).expect("it is kept");
+        assert_eq!(age.clause.as_deref(), Some("RFC 9171 4.4.2"));
+        assert_eq!(age.block.as_deref(), Some("block 1 (type 7, number 3)"), "the last one");
+        assert_eq!(age.address.as_deref(), Some("192.0.2.1:3"));
+        assert_eq!(age.accept, ["no-time-no-age"]);
+    }
+
+    #[test]
+    fn ever_new_names_of_one_address_displace_nobody_else() {
+        let mut refusals = Refusals::default();
+        let mut add = |now, peer: &str, address: &str| {
+            let now = Instant::ZERO + Duration::from_secs(now);
+            refusals.add(now, from(peer, address), RefuseReason::Retransmit, breach("an age", 2), &[])
+        };
+        let mut lines = 0;
+        add(0, "dtn://friend/", "192.0.2.1:4556");
+        for number in 1..=1000 {
+            lines += usize::from(add(number, &format!("dtn://mallory{number}/"), "192.0.2.66:1").is_some());
+        }
+        let view = refusals.view(Instant::ZERO);
+        assert_eq!(view.len(), ENTRIES_MAX);
+        assert_eq!(view[0].peer.as_deref(), Some("dtn://mallory1000/"));
+        assert!(view.iter().any(|refused| refused.peer.as_deref() == Some("dtn://friend/")), "{view:?}");
+        assert_eq!(lines, 100, "one in ten seconds");
+    }
+}
