@@ -285,7 +285,8 @@ pub struct Link {
     pub rate_bps: u64,
     /// Bundles longer than this are fragmented, bytes; zero: only as the peer asks. Default zero. RFC 9171 5.8.
     pub bundle_bytes_max: u64,
-    /// What is accepted from its peer although it is wrong: `primary-without-crc`, `no-time-no-age`. Default: nothing.
+    /// What is accepted from its peer although it is wrong: `primary-without-crc`, `no-time-no-age`,
+    /// `fragment-blocks-numbered-zero`. Default: nothing. docs/peers.md.
     pub accept: Vec<Accept>,
     /// How bundles are made that go over it: `no-payload-crc`, `two-element-ipn`, `three-element-ipn`. Default: as RFC 9171
     /// has them.

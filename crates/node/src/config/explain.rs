@@ -305,6 +305,7 @@ impl Config {
             let what = match accept {
                 Accept::PrimaryWithoutCrc => "primary blocks without a checksum are accepted",
                 Accept::NoTimeNoAge => "bundles with neither creation time nor age are accepted",
+                Accept::FragmentBlocksNumberedZero => "fragments with blocks numbered 0 are accepted",
             };
             line(format!("From {who} {what}, against RFC 9171."));
         }

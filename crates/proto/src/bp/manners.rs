@@ -1,8 +1,8 @@
 //! What peers are known to get wrong, and what a node may do about it: what it accepts from one that is not quite right,
 //! and what it spares one that cannot take everything that is right.
 //!
-//! Everything is strict as long as the operator says nothing. What is never accepted, whoever sends it: block numbers that
-//! occur twice and payloads that are not block number 1 (other blocks would point nowhere), payloads that are text. What
+//! Everything is strict as long as the operator says nothing. What is never accepted, whoever sends it: block numbers other than 0
+//! that occur twice and payloads that are not block number 1 (other blocks would point nowhere), payloads that are text. What
 //! needs no leave: `ipn:0.n` is the null endpoint (RFC 9758 3.4.1), flags that nobody knows are ignored (RFC 9171 4.2.3),
 //! and both forms of an `ipn` identifier are read. Blocks made here have the smallest number that is free, because some
 //! nodes want them below 255, and none is of type 8, which some nodes take for a block of theirs.
@@ -23,25 +23,37 @@ pub enum Accept {
     PrimaryWithoutCrc,
     /// A bundle without creation time and without age (RFC 9171 4.4.2): its age counts from its arrival.
     NoTimeNoAge,
+    /// A fragment whose extension blocks are numbered 0 (RFC 9171 4.1): from ION's UDP convergence layer. They are numbered
+    /// anew; beside a security block, which says by number what it protects, that cannot be.
+    FragmentBlocksNumberedZero,
 }
 
 impl Accept {
     /// All of them.
-    pub const ALL: [Accept; 2] = [Accept::PrimaryWithoutCrc, Accept::NoTimeNoAge];
+    pub const ALL: [Accept; 3] =
+        [Accept::PrimaryWithoutCrc, Accept::NoTimeNoAge, Accept::FragmentBlocksNumberedZero];
 
     /// Its name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             Accept::PrimaryWithoutCrc => "primary-without-crc",
             Accept::NoTimeNoAge => "no-time-no-age",
+            Accept::FragmentBlocksNumberedZero => "fragment-blocks-numbered-zero",
         }
     }
 
     /// A policy that accepts this, too.
     pub const fn relax(self, policy: Policy) -> Policy {
+        self.set(policy, true)
+    }
+
+    const fn set(self, policy: Policy, accepted: bool) -> Policy {
         match self {
-            Accept::PrimaryWithoutCrc => Policy { accept_primary_without_crc: true, ..policy },
-            Accept::NoTimeNoAge => Policy { accept_no_time_no_age: true, ..policy },
+            Accept::PrimaryWithoutCrc => Policy { accept_primary_without_crc: accepted, ..policy },
+            Accept::NoTimeNoAge => Policy { accept_no_time_no_age: accepted, ..policy },
+            Accept::FragmentBlocksNumberedZero => {
+                Policy { accept_fragment_blocks_numbered_zero: accepted, ..policy }
+            }
         }
     }
 }
@@ -92,29 +104,18 @@ impl Peer {
     }
 }
 
-/// What would have to be accepted for the head at the front of `input` to be taken: none where nothing helps.
+/// What has to be accepted for the head at the front of `input` to be taken, whatever the policy says of it: without each of
+/// them it would be refused. None where nothing is needed, or nothing helps.
 pub fn needed(input: &Bytes, policy: &Policy) -> Vec<Accept> {
-    let relaxed = Accept::ALL.into_iter().fold(*policy, |policy, accept| accept.relax(policy));
-    match decode_head(input, &relaxed) {
-        Ok((head, _)) => head.leans_on(),
-        Err(_) => Vec::new(),
+    let all = Accept::ALL.into_iter().fold(*policy, |policy, accept| accept.relax(policy));
+    if decode_head(input, &all).is_err() {
+        return Vec::new();
     }
+    let is_needed = |accept: &Accept| decode_head(input, &accept.set(all, false)).is_err();
+    Accept::ALL.into_iter().filter(is_needed).collect()
 }
 
 impl Head {
-    /// What it needs to be accepted.
-    pub fn leans_on(&self) -> Vec<Accept> {
-        let needs = |accept: &Accept| match accept {
-            Accept::PrimaryWithoutCrc => {
-                self.primary.crc == CrcType::None && !self.integrity_covers_primary()
-            }
-            Accept::NoTimeNoAge => {
-                !self.primary.timestamp.time.is_known() && self.block(BlockType::BundleAge).is_none()
-            }
-        };
-        Accept::ALL.into_iter().filter(needs).collect()
-    }
-
     /// Makes it what a peer takes; true if anything of it had to change.
     pub fn adapt(&mut self, emit: &[Emit]) -> bool {
         let mut changed = false;
@@ -164,6 +165,7 @@ fn set_form(eid: &mut Eid, three_elements: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bp::wire::examine_head;
     use crate::bp::{Block, BlockFlags, Bundle, CreationTimestamp, DtnTime, PrimaryBlock};
 
     fn head() -> Head {
@@ -206,8 +208,70 @@ mod tests {
         assert_eq!(needed(&bytes(&head), &Policy::STRICT), []);
         head.primary.crc = CrcType::None;
         head.primary.timestamp.time = DtnTime::UNKNOWN;
-        assert_eq!(needed(&bytes(&head), &Policy::STRICT), Accept::ALL);
+        assert_eq!(needed(&bytes(&head), &Policy::STRICT), [Accept::PrimaryWithoutCrc, Accept::NoTimeNoAge]);
         assert_eq!(needed(&Bytes::from_static(b"garbage"), &Policy::STRICT), []);
+    }
+
+    /// A fragment as ION's UDP convergence layer makes it: every extension block is numbered 0.
+    fn numbered_zero() -> Head {
+        let mut head = head().fragment(1, 2);
+        for content in [Content::BundleAge(7), Content::Copies(3)] {
+            head.set(&content);
+        }
+        head.blocks.iter_mut().for_each(|block| block.number = 0);
+        head
+    }
+
+    fn fragment(head: &Head) -> Bytes {
+        Bundle::new(head.clone(), Bytes::from_static(b"bc")).to_bytes()
+    }
+
+    #[test]
+    fn blocks_of_a_fragment_that_are_numbered_zero_are_numbered_anew() {
+        let accept = Accept::FragmentBlocksNumberedZero;
+        let relaxed = accept.relax(Policy::STRICT);
+        let mut head = numbered_zero();
+        let data = Bytes::from_static(b"x");
+        let (block_type, flags) = (BlockType::Unknown(200), BlockFlags::NONE);
+        head.blocks.insert(1, Block { block_type, number: 2, flags, crc: CrcType::None, data });
+        let bytes = fragment(&head);
+        assert!(decode_head(&bytes, &Policy::STRICT).is_err());
+        assert_eq!(needed(&bytes, &Policy::STRICT), [accept]);
+        for policy in [relaxed, Policy::STORED] {
+            let (read, length) = decode_head(&bytes, &policy).expect("accepted");
+            assert_eq!(read.blocks.iter().map(|block| block.number).collect::<Vec<_>>(), [3, 2, 4]);
+            assert_eq!((read.age_ms(), read.copies(), length), (Some(7), Some(3), head.to_bytes().len()));
+            // What goes on is in order for everybody, its checksums, too.
+            let again = Bundle::from_bytes(&fragment(&read), &Policy::STRICT).expect("in order");
+            assert_eq!(again.head, read);
+        }
+    }
+
+    #[test]
+    fn only_fragments_may_have_blocks_numbered_zero_and_none_beside_a_security_block() {
+        let relaxed = Accept::FragmentBlocksNumberedZero.relax(Policy::STRICT);
+        let mut whole = numbered_zero();
+        whole.primary.fragment = None;
+        assert!(decode_head(&fragment(&whole), &relaxed).is_err());
+        assert_eq!(needed(&fragment(&whole), &Policy::STRICT), []);
+        for (block_type, number) in [(BlockType::BlockIntegrity, 0), (BlockType::BlockConfidentiality, 5)] {
+            let mut head = numbered_zero();
+            let data = Bytes::from_static(&[0x81, 0x01, 0x01, 0x00]);
+            head.blocks.push(Block { block_type, number, flags: BlockFlags::NONE, crc: CrcType::None, data });
+            let breach = examine_head(&fragment(&head), &relaxed).expect_err("refused");
+            assert_eq!(breach.clause(), Some("RFC 9172 3.6"));
+            let place = format!("block 3 (type {}, number {number})", block_type.number());
+            assert_eq!(breach.block.map(|block| block.to_string()), Some(place));
+        }
+        // Numbers that are not 0 are as unique as ever, the payload's is 1, and type 0 is nobody's.
+        for (block_type, number) in [(200, 1), (200, 7), (0, 0)] {
+            let mut head = numbered_zero();
+            for _ in 0..2 {
+                let (block_type, flags) = (BlockType::Unknown(block_type), BlockFlags::NONE);
+                head.blocks.push(Block { block_type, number, flags, crc: CrcType::None, data: Bytes::new() });
+            }
+            assert!(decode_head(&fragment(&head), &relaxed).is_err(), "{block_type} {number}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::codec::{DecodeError, cbor};
 use crate::service::{BlockPlace, Breach};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 const PRIMARY: &str = "RFC 9171 4.3.1";
 const CANONICAL: &str = "RFC 9171 4.3.2";
@@ -28,6 +29,9 @@ pub struct Policy {
     pub accept_primary_without_crc: bool,
     /// Accept a bundle with neither creation time nor age. RFC 9171 4.4.2 forbids it. Default false.
     pub accept_no_time_no_age: bool,
+    /// Accept a fragment whose extension blocks are numbered 0, and number them anew; not beside a security block, which says by
+    /// number what it protects. RFC 9171 4.1 forbids it; ION's UDP convergence layer sends it. Default false.
+    pub accept_fragment_blocks_numbered_zero: bool,
     /// Accept `ipn:!.n` as source or destination: for a node's own store, never for what a peer sends
     /// (RFC 9758 5.4). Default false.
     pub accept_local_node: bool,
@@ -42,6 +46,7 @@ impl Policy {
     pub const STRICT: Policy = Policy {
         accept_primary_without_crc: false,
         accept_no_time_no_age: false,
+        accept_fragment_blocks_numbered_zero: false,
         accept_local_node: false,
         extension_blocks_max: 64,
         head_bytes_max: 65_536,
@@ -50,6 +55,7 @@ impl Policy {
     pub const STORED: Policy = Policy {
         accept_primary_without_crc: true,
         accept_no_time_no_age: true,
+        accept_fragment_blocks_numbered_zero: true,
         accept_local_node: true,
         ..Policy::STRICT
     };
@@ -101,10 +107,11 @@ pub(super) fn read_head(
     }
     *place = Some(BlockPlace::PRIMARY);
     let primary = decode_primary(whole, input)?;
+    let zero = policy.accept_fragment_blocks_numbered_zero && primary.fragment.is_some();
     let mut blocks = Vec::new();
     loop {
         let place = place.insert(BlockPlace::behind(blocks.len() + 1));
-        match decode_canonical(whole, input, place)? {
+        match decode_canonical(whole, input, zero, place)? {
             Canonical::Extension(_) if blocks.len() >= policy.extension_blocks_max as usize => {
                 return Err(DecodeError::Limit { what: "the number of a bundle's blocks" });
             }
@@ -114,9 +121,35 @@ pub(super) fn read_head(
                 }
                 blocks.push(block);
             }
-            Canonical::Payload(payload) => return Ok(Head { primary, blocks, payload }),
+            Canonical::Payload(payload) => {
+                number_zeros(&mut blocks, place)?;
+                return Ok(Head { primary, blocks, payload });
+            }
         }
     }
+}
+
+/// Gives blocks that are numbered 0 the smallest numbers that are free, in their order.
+fn number_zeros(blocks: &mut [Block], place: &mut BlockPlace) -> Result<(), DecodeError> {
+    if blocks.iter().all(|block| block.number != 0) {
+        return Ok(());
+    }
+    // Its targets cannot be told apart, and would have other numbers afterwards (RFC 9172 3.6).
+    let secures = |block: &Block| {
+        matches!(block.block_type, BlockType::BlockIntegrity | BlockType::BlockConfidentiality)
+    };
+    if let Some(index) = blocks.iter().position(secures) {
+        let Block { block_type, number, .. } = blocks[index];
+        let (block_type, number) = (Some(block_type.number()), Some(number));
+        *place = BlockPlace { block_type, number, ..BlockPlace::behind(index + 1) };
+        return Err(DecodeError::invalid("a security block beside blocks numbered 0", "RFC 9172 3.6"));
+    }
+    let mut taken: BTreeSet<u64> = blocks.iter().map(|block| block.number).collect();
+    let mut free = 2..;
+    for block in blocks.iter_mut().filter(|block| block.number == 0) {
+        block.number = free.find(|number| taken.insert(*number)).expect("there are more numbers than blocks");
+    }
+    Ok(())
 }
 
 impl PrimaryBlock {
@@ -201,6 +234,7 @@ enum Canonical {
 fn decode_canonical(
     whole: &[u8],
     input: &mut Bytes,
+    zero: bool,
     place: &mut BlockPlace,
 ) -> Result<Canonical, DecodeError> {
     let whole = &whole[whole.len() - input.len()..];
@@ -222,7 +256,8 @@ fn decode_canonical(
         let length = decode_payload_length(input, number)?;
         return Ok(Canonical::Payload(PayloadHeader { flags, crc, length }));
     }
-    check_extension(block_type, number)?;
+    // Any number that is free stands for the zero until all are known.
+    check_extension(block_type, if zero && number == 0 { 2 } else { number })?;
     let data = cbor::byte_string(input, "block-type-specific data", CANONICAL)?;
     check_crc(whole, input, crc, "extension block")?;
     Ok(Canonical::Extension(Block { block_type, number, flags, crc, data }))

@@ -37,10 +37,14 @@ pub struct Counters {
     pub accepted_primary_without_crc: u64,
     /// Accepted from peers of whom the operator says so: a bundle with neither creation time nor age.
     pub accepted_no_time_no_age: u64,
+    /// Accepted from peers of whom the operator says so: a fragment whose extension blocks are numbered 0.
+    pub accepted_fragment_blocks_numbered_zero: u64,
     /// Refused: a primary block without a checksum. `accept = ["primary-without-crc"]` takes it.
     pub refused_primary_without_crc: u64,
     /// Refused: a bundle with neither creation time nor age. `accept = ["no-time-no-age"]` takes it.
     pub refused_no_time_no_age: u64,
+    /// Refused: a fragment whose extension blocks are numbered 0. `accept = ["fragment-blocks-numbered-zero"]` takes it.
+    pub refused_fragment_blocks_numbered_zero: u64,
     /// Transfers whose bundle was made otherwise for a peer, because the operator says so.
     pub adapted: u64,
     /// Dropped: for `dtn:none`.

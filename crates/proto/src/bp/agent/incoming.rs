@@ -122,7 +122,7 @@ impl Agent {
                 // Read again from memory of its own: the head is kept long, and would keep the payload with it.
                 let own = Bytes::copy_from_slice(&all[..length]);
                 let (head, length) = decode_head(&own, &policy).expect("it was just read");
-                self.note_accepted(id, &head);
+                self.note_accepted(id, &own);
                 self.admit(now, id, transfer, head, length, &all, last);
             }
             Err(Breach { error: DecodeError::Incomplete, .. }) if !last => {

@@ -70,17 +70,18 @@ impl Agent {
     }
 
     /// Counts what a bundle was accepted in spite of.
-    pub(super) fn note_accepted(&mut self, link: LinkId, head: &Head) {
-        let strict = self.links.get(link).is_none_or(|link| link.manners.accept.is_empty());
-        let Head::V7(head) = head else { return };
-        if strict {
+    pub(super) fn note_accepted(&mut self, link: LinkId, head: &Bytes) {
+        if self.links.get(link).is_none_or(|link| link.manners.accept.is_empty()) {
             return;
         }
-        for accept in head.leans_on() {
-            match accept {
-                Accept::PrimaryWithoutCrc => self.counters.accepted_primary_without_crc += 1,
-                Accept::NoTimeNoAge => self.counters.accepted_no_time_no_age += 1,
-            }
+        for accept in needed(head, &self.policy_of(link)) {
+            *match accept {
+                Accept::PrimaryWithoutCrc => &mut self.counters.accepted_primary_without_crc,
+                Accept::NoTimeNoAge => &mut self.counters.accepted_no_time_no_age,
+                Accept::FragmentBlocksNumberedZero => {
+                    &mut self.counters.accepted_fragment_blocks_numbered_zero
+                }
+            } += 1;
         }
     }
 
@@ -88,10 +89,13 @@ impl Agent {
     pub(super) fn would_need(&mut self, link: LinkId, input: &Bytes) -> Vec<&'static str> {
         let needed = needed(input, &self.policy_of(link));
         for accept in &needed {
-            match accept {
-                Accept::PrimaryWithoutCrc => self.counters.refused_primary_without_crc += 1,
-                Accept::NoTimeNoAge => self.counters.refused_no_time_no_age += 1,
-            }
+            *match accept {
+                Accept::PrimaryWithoutCrc => &mut self.counters.refused_primary_without_crc,
+                Accept::NoTimeNoAge => &mut self.counters.refused_no_time_no_age,
+                Accept::FragmentBlocksNumberedZero => {
+                    &mut self.counters.refused_fragment_blocks_numbered_zero
+                }
+            } += 1;
         }
         if let Some(link) = self.links.get_mut(link) {
             link.manners.would_help.extend(&needed);

@@ -8,7 +8,9 @@ use crate::bp::{
     Head, HopCount, Peer, PrimaryBlock, v6,
 };
 use crate::codec::DecodeError;
-use crate::service::{AppIndication, AppRequest, BlockPlace, Breach, LinkId, RefuseReason, SendOptions};
+use crate::service::{
+    AppIndication, AppRequest, BlockPlace, Breach, BundlesIndication, LinkId, RefuseReason, SendOptions,
+};
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -71,6 +73,53 @@ fn neither_time_nor_age_is_taken_from_whom_the_operator_says() {
         let counters = world.agent(node).counters();
         (counters.accepted_no_time_no_age, counters.refused_no_time_no_age)
     });
+}
+
+/// The second of two fragments, as ION's UDP convergence layer makes them.
+fn numbered_zero(offset: u64) -> Bytes {
+    let timestamp = CreationTimestamp { time: DtnTime(EPOCH_DTN_MS), sequence: 2 };
+    let eid = |text: &str| text.parse::<Eid>().expect("an endpoint");
+    let primary = PrimaryBlock::new(eid("dtn://earth/in"), eid("dtn://far/app"), timestamp, 3_600_000);
+    let mut head = Head::new(primary, 10).fragment(offset, 5);
+    head.set(&Content::BundleAge(7));
+    head.set(&Content::Copies(3));
+    head.blocks.iter_mut().for_each(|block| block.number = 0);
+    let payload = if offset == 0 { b"hello" } else { b"world" };
+    Bundle::new(head, Bytes::from_static(payload)).to_bytes()
+}
+
+#[test]
+fn fragments_with_blocks_numbered_zero_are_taken_from_whom_the_operator_says() {
+    for (about, arrives) in [("dtn://neighbour/", true), ("dtn://stranger/", false)] {
+        let (mut world, node) = world(about, &[Accept::FragmentBlocksNumberedZero]);
+        world.inject(node, &numbered_zero(0), 40);
+        world.run_for(MINUTE);
+        if arrives {
+            // The first is read again from the store.
+            world.crash(node);
+            world.start(node);
+            let peer = Some("dtn://neighbour/".to_owned());
+            let up = BundlesIndication::Up { peer, interleave: true, transfer_bytes_max: u64::MAX };
+            world.say_injected(node, up);
+            world.run_for(MINUTE);
+        }
+        world.inject(node, &numbered_zero(5), 40);
+        world.run_for(MINUTE);
+        let counters = world.agent(node).counters();
+        match arrives {
+            true => {
+                assert_eq!(world.refusals(), []);
+                assert_eq!(world.nodes[node].user.inbox[0].2, b"helloworld");
+                assert_eq!(counters.accepted_fragment_blocks_numbered_zero, 1, "since the restart");
+            }
+            false => {
+                assert_eq!(world.refusals(), [RefuseReason::NotAcceptable; 2]);
+                assert_eq!(counters.refused_fragment_blocks_numbered_zero, 2);
+                let helps: Vec<Accept> = world.agent(node).would_help(INJECTED).collect();
+                assert_eq!(helps, [Accept::FragmentBlocksNumberedZero]);
+            }
+        }
+    }
 }
 
 #[test]
