@@ -379,7 +379,9 @@ impl Session {
 
     fn hear_hello(&mut self, now: Instant, hello: &Hello) -> Result<(), Violation> {
         self.timers.stop(Timer::Contact as usize);
-        if self.config.peer_node_id.as_ref().is_some_and(|expected| *expected != hello.node_id) {
+        let is_other = self.config.peer_node_id.as_ref().is_some_and(|expected| *expected != hello.node_id);
+        let is_own = !hello.node_id.is_empty() && hello.node_id == self.config.node_id;
+        if is_other || is_own {
             self.give_up(now, DownReason::Identity);
             return Ok(());
         }

@@ -180,6 +180,19 @@ fn an_urgent_bundle_overtakes_between_two_frames() {
 }
 
 #[test]
+fn a_caller_that_says_it_is_this_node_is_left() {
+    for (own, is_up) in [("ipn:1.0", false), ("ipn:9.0", true)] {
+        let mut scene = Scene::new(Session::passive(config(own, None), Rng::new(1)));
+        scene.hear(connected());
+        scene.hear(PacketsIndication::Room(1));
+        let hello = Bytes::from_static(b"LW\x01\x02\x01\x02\x03\x04\x07ipn:1.0");
+        scene.hear(PacketsIndication::Packet(hello));
+        let up = scene.up.iter().any(|said| matches!(said, BundlesIndication::Up { .. }));
+        assert_eq!((up, scene.down == [PacketsRequest::Abort]), (is_up, !is_up), "{own}");
+    }
+}
+
+#[test]
 fn a_peer_with_another_name_or_another_language_is_left() {
     let wrong: [(&[u8], DownReason); 3] = [
         (b"LW\x01\x02\x01\x02\x03\x04\x07ipn:3.0", DownReason::Identity),

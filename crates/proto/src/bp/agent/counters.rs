@@ -85,6 +85,8 @@ pub struct Counters {
     pub custody_signals_unsent: u64,
     /// Custody signals heard.
     pub custody_signals_heard: u64,
+    /// Custody signals about bundles in custody here that are not believed: they came over a link that is not on the bundle's way.
+    pub custody_signals_not_believed: u64,
     /// Administrative records that are not understood.
     pub admin_unknown: u64,
     /// Tombstones given up because there were too many.

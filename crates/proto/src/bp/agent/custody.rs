@@ -18,6 +18,10 @@
 //! - A signal counts only for bytes that were handed out. A node says `redundant reception` only while it has handed out
 //!   nothing of the bundle itself: whoever sends it then cannot have it from here, and two nodes cannot release
 //!   each other. Otherwise it is silent, and the sender's timer asks again.
+//! - A signal is believed from the way that the bundle took: it comes over a link to the neighbour that the bundle was handed
+//!   to, or over a link that leads to the bundle's destination. RFC 5050 6.3 says nothing of it; custodians are nodes that
+//!   the bundle was forwarded to (5.10), and their signals are not signed, so who says that it made one is no matter. A signal
+//!   that is not believed costs a repetition, a forged one that is believed costs the bundle.
 //! - Nothing in custody is evicted or given up for want of a route; it ends by release, by expiry, or by the word of the
 //!   application or the operator, and its deletion is reported (RFC 5050 5.13).
 //! - Custody of a bundle for a group is not defined (5.10); such a bundle is forwarded as if nobody asked.
@@ -31,7 +35,7 @@ use crate::time::{Duration, Instant};
 
 use super::Agent;
 use super::clock::Due;
-use super::delivery::AduKey;
+use super::delivery::{AduKey, LocalKey};
 use super::head::Head;
 use super::held::{Held, Stage};
 use super::ranges::Ranges;
@@ -333,8 +337,9 @@ impl Agent {
     }
 
     /// A custody signal has come (RFC 5050 6.3).
-    pub(super) fn heed_signal(&mut self, now: Instant, signal: &v6::CustodySignal) {
+    pub(super) fn heed_signal(&mut self, now: Instant, signal: &v6::CustodySignal, of: &LocalKey) {
         self.counters.custody_signals_heard += 1;
+        let over = self.came_over(of);
         let subject = &signal.subject;
         let key = AduKey::of_subject(subject);
         let (from, to) = subject
@@ -348,12 +353,27 @@ impl Agent {
                 continue;
             }
             let part = (from.saturating_sub(start), to.min(end) - start);
+            if over.is_empty() || !over.iter().all(|over| self.is_on_its_way(*over, record)) {
+                self.counters.custody_signals_not_believed += 1;
+                continue;
+            }
             let elsewhere = signal.succeeded || signal.reason == v6::CustodyReason::RedundantReception;
             match elsewhere {
                 true => self.release_part(now, record, part),
                 false => self.custody_refused(record),
             }
         }
+    }
+
+    /// True if a bundle in custody has gone over this link, or to the same neighbour, or the link leads to its destination.
+    fn is_on_its_way(&mut self, over: LinkId, record: RecordId) -> bool {
+        let held = &self.bundles[&record];
+        let went = held.custody.as_ref().and_then(|custody| custody.over).map(|(link, _)| link);
+        let to = held.head.destination().clone();
+        let peer = self.links.peer(over);
+        went == Some(over)
+            || peer.is_some() && went.is_some_and(|went| self.links.peer(went) == peer)
+            || self.leads_to(over, &to)
     }
 
     /// Another custodian has a part of a bundle (RFC 5050 5.11).

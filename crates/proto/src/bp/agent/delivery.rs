@@ -443,7 +443,7 @@ impl Agent {
         match decode_record(key.adu.version, payload) {
             Ok(Record::V7(AdminRecord::StatusReport(report))) => self.say_report(&report, key),
             Ok(Record::V6(v6::AdminRecord::StatusReport(report))) => self.say_report_v6(&report, key),
-            Ok(Record::V6(v6::AdminRecord::CustodySignal(signal))) => self.heed_signal(now, &signal),
+            Ok(Record::V6(v6::AdminRecord::CustodySignal(signal))) => self.heed_signal(now, &signal, key),
             Ok(Record::V7(_) | Record::V6(_)) | Err(_) => self.counters.admin_unknown += 1,
         }
     }

@@ -395,7 +395,9 @@ impl Agent {
         link.interleave = interleave;
         link.bundle_bytes_max = bundle_bytes_max;
         link.room = 0;
-        let node = peer.as_deref().and_then(super::parse_node);
+        // A neighbour that calls itself what this node is called has no name.
+        let node = peer.as_deref().and_then(super::parse_node).filter(|node| *node != self.node);
+        let peer = peer.filter(|_| node.is_some());
         let name = node.as_ref().map(Eid::to_string);
         link.manners = Manners::of(&link.config, name.as_deref(), &self.config);
         let in_contact = link.in_contact;
@@ -410,7 +412,7 @@ impl Agent {
 
     /// The neighbour at the other end has another name, or none, while the link stays up.
     pub(super) fn rename_peer(&mut self, now: Instant, id: LinkId, peer: Option<String>) {
-        let node = peer.as_deref().and_then(super::parse_node);
+        let node = peer.as_deref().and_then(super::parse_node).filter(|node| *node != self.node);
         let Some(link) = self.links.get(id).filter(|link| link.up && link.peer != node) else { return };
         let (before, in_contact) = (link.peer.clone(), link.in_contact);
         if in_contact {

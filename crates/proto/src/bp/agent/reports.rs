@@ -349,7 +349,7 @@ impl Agent {
 
     /// The links over which the parts of a payload came that is here; none where a part was made here or came before the last
     /// start.
-    fn came_over(&self, key: &LocalKey) -> Vec<LinkId> {
+    pub(super) fn came_over(&self, key: &LocalKey) -> Vec<LinkId> {
         let Some(local) = self.local.get(key) else { return Vec::new() };
         let over = |record| Some(self.bundles.get(&record)?.intake?.0);
         let links: Option<BTreeSet<LinkId>> = local.assembly.records().map(over).collect();

@@ -5,8 +5,8 @@ use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain_with, has_arri
 use super::world::{EPOCH_DTN_MS, Payload, World};
 use crate::bp::{Eid, v6};
 use crate::service::{
-    AppIndication, AppRequest, BundleVersion, LinkId, NextHop, RefuseReason, ReportedStatus, SendFailure,
-    SendId, SendOptions,
+    AppIndication, AppRequest, BundleVersion, BundlesIndication, DownReason, LinkId, NextHop, RefuseReason,
+    ReportedStatus, SendFailure, SendId, SendOptions,
 };
 use crate::time::Duration;
 use bytes::Bytes;
@@ -308,6 +308,47 @@ fn inject_signal(world: &mut World, node: usize, subject: v6::admin::Subject, su
     world.inject(node, &bundle.to_bytes(), 1000);
 }
 
+/// The injected neighbour is on the way there, the last of all.
+fn leads_to(world: &mut World, node: usize, pattern: &str) {
+    let via = NextHop::Node("dtn://neighbour/".into());
+    world.tell(node, AppRequest::SetRoute { pattern: pattern.into(), via, cost: 99 });
+    world.run_for(Duration::from_secs(1));
+}
+
+#[test]
+fn a_signal_from_who_is_not_on_the_bundles_way_releases_nothing() {
+    let mut world = chain_with(14, nobody);
+    world.nodes[EARTH].user.takes = false;
+    world.start_all();
+    world.run_for(Duration::from_secs(1));
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(14, 3000)), in_custody());
+    world.run_for(Duration::from_secs(10));
+    let id = world.agent(MOON).bundles(world.now).next().expect("the bundle").id;
+    let subject = v6::admin::Subject {
+        source: id.source.clone(),
+        created_s: id.timestamp.time.0 / 1000,
+        sequence: id.timestamp.sequence,
+        fragment: None,
+    };
+    let before = world.cables[0].heads6.len();
+    // A stranger says that the bundle is elsewhere; a link of its own is not on the way to earth.
+    for (number, succeeded) in [(1, true), (2, true), (3, false)] {
+        inject_signal(&mut world, MOON, subject.clone(), succeeded, number);
+        world.run_for(Duration::from_secs(1));
+        assert_eq!(reasons(&world, MOON).len(), 1, "signal {number} is not believed");
+        assert_eq!(counters(&world, MOON).custody_signals_not_believed, number);
+    }
+    assert_eq!(counters(&world, MOON).custody_refused, 0);
+    world.run_for(2 * MINUTE);
+    assert!(world.cables[0].heads6.len() > before, "the timer has run out, and it is sent again");
+    // Who is on the way there may say so.
+    leads_to(&mut world, MOON, "dtn://earth/*");
+    inject_signal(&mut world, MOON, subject, true, 4);
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(reasons(&world, MOON), []);
+    assert!(sent(&world, 1));
+}
+
 #[test]
 fn a_signal_counts_only_for_what_was_handed_out() {
     let mut world = chain_with(10, nobody);
@@ -324,12 +365,18 @@ fn a_signal_counts_only_for_what_was_handed_out() {
         sequence: id.timestamp.sequence,
         fragment,
     };
+    // The neighbour that says so is on the way there, and never has room for anything.
+    leads_to(&mut world, MOON, "dtn://earth/*");
     inject_signal(&mut world, MOON, subject(None), true, 1);
     world.run_for(MINUTE);
-    assert_eq!(counters(&world, MOON).custody_signals_heard, 1);
+    let counted = counters(&world, MOON);
+    assert_eq!((counted.custody_signals_heard, counted.custody_signals_not_believed), (1, 0));
     assert_eq!(reasons(&world, MOON).len(), 1, "it has gone nowhere yet");
+    world.say_injected(MOON, BundlesIndication::Down { reason: DownReason::Closed, retry: false });
     world.heal(0);
     world.run_for(Duration::from_secs(30));
+    let peer = Some("dtn://neighbour/".to_owned());
+    world.say_injected(MOON, BundlesIndication::Up { peer, interleave: true, transfer_bytes_max: u64::MAX });
     for (number, fragment) in [(2, (0, 1000)), (3, (2000, 1000)), (4, (900, 1000))] {
         inject_signal(&mut world, MOON, subject(Some(fragment)), true, number);
         world.run_for(Duration::from_secs(1));
@@ -369,6 +416,7 @@ fn where_one_way_fails_another_is_taken() {
         sequence: id.timestamp.sequence,
         fragment: None,
     };
+    leads_to(&mut world, 0, "dtn://mars/*");
     inject_signal(&mut world, 0, subject, false, 1);
     world.run_for(2 * MINUTE);
     assert_eq!(counters(&world, 0).custody_refused, 1);
