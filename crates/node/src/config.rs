@@ -23,6 +23,7 @@ mod listing;
 mod peers;
 mod radio;
 mod reload;
+mod stream;
 mod tcp;
 
 pub use http::Http;
@@ -30,6 +31,7 @@ pub(crate) use http::is_loopback;
 pub use peers::Peers;
 pub(crate) use radio::Neighbour;
 pub use radio::Tnc;
+pub use stream::Stream;
 pub use tcp::Tcp;
 
 use crate::tls::{self, Credentials, Rule};
@@ -199,47 +201,6 @@ pub enum StorageKind {
     Disk,
     /// Memory: everything is gone with the node. For measurements.
     Memory,
-}
-
-/// What may wait between a connection and the engines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Stream {
-    /// Bytes handed over and not yet with the kernel. Less keeps urgent bundles from waiting behind others. Default
-    /// 262,144.
-    pub queue_bytes: u64,
-    /// Bytes received and not yet safe; with more the peer has to wait. Default 4 MiB.
-    pub window_bytes: u64,
-    /// Connections that peers have opened. With more, one without a session gives way to a newcomer, then one of the address
-    /// that has most, then one whose session carries no bundles, and after that newcomers are turned away. Default 512.
-    pub callers_max: usize,
-    /// Of these, from one IPv4 address or one IPv6 network of 64 bits. Default 128.
-    pub callers_per_address_max: usize,
-    /// A session that a peer opened gives way to a newcomer once it has carried no bundles for so long. Default 60 s.
-    pub caller_idle: Duration,
-    /// Bytes received over all connections and not yet safe; with more, each reads no more than a little. Default 32 MiB.
-    pub received_bytes_max: u64,
-    /// Bytes handed over to all connections and not yet with the kernel; with more, each takes no more than a little.
-    /// Default 64 MiB.
-    pub queued_bytes_max: u64,
-    /// A connection whose peer takes nothing of what waits for it for so long is ended; its link then calls again. Default
-    /// 5 min.
-    pub stall: Duration,
-}
-
-impl Default for Stream {
-    fn default() -> Self {
-        Stream {
-            queue_bytes: 256 * 1024,
-            window_bytes: 4 << 20,
-            callers_max: 512,
-            callers_per_address_max: 128,
-            caller_idle: Duration::from_secs(60),
-            received_bytes_max: 32 << 20,
-            queued_bytes_max: 64 << 20,
-            stall: Duration::from_secs(300),
-        }
-    }
 }
 
 /// Applications on this machine, over the socket for them (`control`).
@@ -512,21 +473,10 @@ impl Config {
             return Err(Error::new("`agent.routing` is not for nodes").hint("say it in [routing]"));
         }
         self.check_folders()?;
-        if self.stream.callers_max == 0 || self.stream.callers_per_address_max == 0 {
-            return Err(Error::new(
-                "`stream.callers-max` and `stream.callers-per-address-max` are at least 1",
-            )
-            .hint("where nobody is to call, leave `listen` empty"));
-        }
+        self.stream.check()?;
         if self.storage.scrub_bytes_per_s == 0 {
             return Err(Error::new("`storage.scrub-bytes-per-s` is more than zero")
                 .hint("`storage.scrub-every = \"0 s\"` turns it off"));
-        }
-        if self.stream.queue_bytes == 0 || self.stream.window_bytes == 0 || self.stream.stall.is_zero() {
-            return Err(Error::new(
-                "`stream.queue-bytes`, `stream.window-bytes` and `stream.stall` are more than zero",
-            )
-            .hint("leave them out"));
         }
         if self.applications.connections_max == 0 || self.applications.patience.is_zero() {
             return Err(Error::new(

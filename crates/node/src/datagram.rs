@@ -1,7 +1,8 @@
 //! Datagrams: one pump for each UDP socket, between it and the engines.
 //!
 //! What goes out was handed over against room: so many datagrams as the pump holds. What comes in is bounded by the window:
-//! as long as so many bytes are not released, nothing is read, and the system drops what its own buffer cannot hold.
+//! as long as so many bytes are not released, nothing is read, and the system drops what its own buffer
+//! (`stream.udp-receive-buffer-bytes`) cannot hold.
 //!
 //! A peer answers from any port to the one on which this node listens. What comes there from the address of a link is taken for what
 //! came over that link, if one link only leads to that address, or to that very port; the rest came from anybody.
@@ -15,9 +16,12 @@ use bytes::Bytes;
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{CloseReason, DatagramsIndication, DatagramsRequest, LinkId, Port};
 use longwire_proto::time::Instant;
+use rustix::net::sockopt::{set_socket_recv_buffer_size, socket_recv_buffer_size};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::Interest;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::sync::mpsc;
@@ -69,13 +73,61 @@ pub(crate) struct Sockets {
     sockets: BTreeMap<LinkId, Socket>,
     made: u64,
     window: u64,
+    buffer: Arc<ReceiveBuffer>,
     tell: mpsc::UnboundedSender<Event>,
 }
 
+/// The kernel's buffer for what comes over a socket and was not read: how long it is to be, and how long it is.
+#[derive(Debug)]
+pub(crate) struct ReceiveBuffer {
+    asked: u32,
+    /// The least that a socket was given, bytes; zero: there is no socket yet.
+    given: AtomicU64,
+}
+
+impl ReceiveBuffer {
+    fn new(asked: u32) -> Self {
+        ReceiveBuffer { asked, given: AtomicU64::new(0) }
+    }
+
+    /// Asks the kernel for it. Says what to tell, the first time that it gives less.
+    fn enlarge(&self, socket: &UdpSocket) -> Option<String> {
+        // What a socket had without it stays where it cannot be had.
+        let _ = set_socket_recv_buffer_size(socket, self.asked as usize);
+        // The kernel says twice what it gives: the other half is for its own book-keeping (socket(7)).
+        let given = socket_recv_buffer_size(socket).map_or(0, |twice| twice as u64 / 2);
+        let before = self.given.load(Ordering::Relaxed);
+        if before == 0 || given < before {
+            self.given.store(given, Ordering::Relaxed);
+        }
+        let is_new = before == 0 || before >= u64::from(self.asked);
+        (given < u64::from(self.asked) && is_new).then(|| {
+            format!(
+                "the kernel gives UDP sockets {given} of {asked} bytes for what comes; what comes faster than it is read is lost\n\
+                 hint: `sysctl -w net.core.rmem_max={asked}`, or a smaller `stream.udp-receive-buffer-bytes`",
+                asked = self.asked
+            )
+        })
+    }
+
+    /// Asks the kernel for it, and says on the standard error when it gives less.
+    fn set(&self, socket: &UdpSocket) {
+        if let Some(words) = self.enlarge(socket) {
+            eprintln!("longwire: {words}");
+        }
+    }
+}
+
 impl Sockets {
-    /// None yet. `window`: the most bytes that rise of one without being released.
-    pub(crate) fn new(window: u64, tell: mpsc::UnboundedSender<Event>) -> Self {
-        Sockets { sockets: BTreeMap::new(), made: 0, window, tell }
+    /// None yet. `window`: the most bytes that rise of one without being released; `buffer`: what the kernel is to keep before.
+    pub(crate) fn new(window: u64, buffer: u32, tell: mpsc::UnboundedSender<Event>) -> Self {
+        let buffer = Arc::new(ReceiveBuffer::new(buffer));
+        Sockets { sockets: BTreeMap::new(), made: 0, window, buffer, tell }
+    }
+
+    /// What the kernel keeps of what came over a socket and was not read, bytes; zero: there was no socket yet.
+    pub(crate) fn receive_buffer_bytes(&self) -> u64 {
+        self.buffer.given.load(Ordering::Relaxed)
     }
 
     /// Where the other end of a link is, or where others send to.
@@ -91,6 +143,7 @@ impl Sockets {
     /// A socket on which others may send.
     pub(crate) fn listen(&mut self, link: LinkId, socket: UdpSocket, address: String) {
         let (requests, tell) = self.enter(link, address);
+        self.buffer.set(&socket);
         tokio::spawn(pump(socket, requests, self.window, tell));
     }
 
@@ -217,10 +270,13 @@ impl Sockets {
 
     fn join(&mut self, link: LinkId, address: String) {
         let (requests, tell) = self.enter(link, address.clone());
-        let window = self.window;
+        let (window, buffer) = (self.window, self.buffer.clone());
         tokio::spawn(async move {
             match connected(&address).await {
-                Ok(socket) => pump(socket, requests, window, tell).await,
+                Ok(socket) => {
+                    buffer.set(&socket);
+                    pump(socket, requests, window, tell).await;
+                }
                 Err(error) => tell(Said::Left(reason_of(&error))),
             }
         });
@@ -352,7 +408,7 @@ mod tests {
     fn sockets(
         links: &[(LinkId, &str)],
     ) -> (Sockets, BTreeMap<LinkId, mpsc::UnboundedReceiver<DatagramsRequest>>) {
-        let mut sockets = Sockets::new(1 << 20, mpsc::unbounded_channel().0);
+        let mut sockets = Sockets::new(1 << 20, 1 << 20, mpsc::unbounded_channel().0);
         let mut asked = BTreeMap::from([(HERE, sockets.enter(HERE, String::new()).0)]);
         for (link, at) in links {
             asked.insert(*link, sockets.enter(*link, String::new()).0);
@@ -419,5 +475,26 @@ mod tests {
         assert_eq!(comes(&mut all, "192.0.2.7:9", 30), BOB);
         all.hear(BOB, 2, Said::Left(CloseReason::Refused));
         assert_eq!(released(asked.get_mut(&HERE).expect("a socket")), [30]);
+    }
+
+    #[tokio::test]
+    async fn a_socket_has_the_buffer_that_is_asked_for_and_less_is_told_once() {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
+        let small = ReceiveBuffer::new(50_000);
+        assert_eq!(small.enlarge(&socket), None);
+        assert_eq!(small.given.load(Ordering::Relaxed), 50_000);
+        assert_eq!(socket_recv_buffer_size(&socket), Ok(100_000), "the kernel says twice as much");
+        let most: u64 = std::fs::read_to_string("/proc/sys/net/core/rmem_max")
+            .expect("Linux says it")
+            .trim()
+            .parse()
+            .expect("a number");
+        let asked = u32::try_from(most + 1).expect("nobody has that much");
+        let large = ReceiveBuffer::new(asked);
+        let words = large.enlarge(&socket).expect("it is less");
+        assert!(words.contains(&format!("{most} of {asked} bytes")), "{words}");
+        assert!(words.contains(&format!("sysctl -w net.core.rmem_max={asked}")), "{words}");
+        assert_eq!(large.enlarge(&socket), None, "it was told");
+        assert_eq!(large.given.load(Ordering::Relaxed), most);
     }
 }

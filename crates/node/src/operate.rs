@@ -102,6 +102,7 @@ impl Task {
             stalled_connections: self.patience.stalled(),
             received_bytes: self.pressure.unreleased(),
             queued_bytes: self.queued,
+            udp_receive_buffer_bytes: self.sockets.receive_buffer_bytes(),
             tls: self.tls.view(now),
             turns: self.turns.view(self.restless.slowed()),
             process: meter::process(),

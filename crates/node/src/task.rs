@@ -103,7 +103,6 @@ pub(crate) struct Task {
     /// Bytes handed over to connections and not yet with the kernel.
     pub(crate) queued: u64,
     pub(crate) reports_not_believed: u64,
-    /// Bundles that broke a rule.
     pub(crate) refusals: Refusals,
     pub(crate) configuration: crate::view::Configuration,
     past: Past,
@@ -163,7 +162,7 @@ impl Task {
         Task {
             wall_clock: parts.setup.wall_clock.clone(),
             desk: Desk::new(parts.engines.upper.node().to_string()),
-            sockets: Sockets::new(stream.window_bytes, parts.tell.clone()),
+            sockets: Sockets::new(stream.window_bytes, stream.udp_receive_buffer_bytes, parts.tell.clone()),
             lines: Lines::new(parts.engines.lower.second.radios.places(), parts.tell.clone()),
             engines: parts.engines,
             setup: parts.setup,

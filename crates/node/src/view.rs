@@ -68,6 +68,10 @@ pub struct Status {
     pub received_bytes: u64,
     /// Bytes handed over to connections and not yet with the kernel.
     pub queued_bytes: u64,
+    /// What the kernel keeps of datagrams that came over a UDP socket and were not read yet, bytes; zero: there is no such
+    /// socket. It may be less than `stream.udp-receive-buffer-bytes` asks for.
+    #[serde(default)]
+    pub udp_receive_buffer_bytes: u64,
     /// The configuration, since it was read last.
     #[serde(default)]
     pub configuration: Configuration,

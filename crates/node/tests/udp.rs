@@ -224,3 +224,17 @@ fn a_configuration_says_what_it_means() {
         assert!(error.contains(what) && error.contains("hint: "), "{error}");
     }
 }
+
+/// What comes while nobody reads is kept, as far as the kernel was asked for it, by who listens and by who sends.
+#[test]
+fn both_ends_have_the_receive_buffer_that_they_ask_for() {
+    let bob = bob("[stream]\nudp-receive-buffer-bytes = 65_536\n");
+    let at = bob.udp_addresses()[0];
+    let alice = start(config(&format!(
+        "node = 'dtn://alice/'\n{MEMORY}[stream]\nudp-receive-buffer-bytes = 131_072\n[[link]]\nname = 'bob'\nkind = 'udp'\n\
+         address = '{at}'\n"
+    )));
+    for (node, bytes) in [(&bob, 65_536), (&alice, 131_072)] {
+        App::new(node).wait_status(|status| status["udp_receive_buffer_bytes"] == bytes);
+    }
+}

@@ -73,6 +73,10 @@ impl Config {
         ));
         if !self.listen_udp.is_empty() {
             line(format!("Anybody may send bundles over UDP to {}.", self.listen_udp.join(", ")));
+            details.push(format!(
+                "The kernel is asked to keep {} bytes of what comes over a UDP socket and was not read yet.",
+                self.stream.udp_receive_buffer_bytes
+            ));
         }
         for link in self.link.iter().filter(|link| link.kind == Kind::Udp) {
             self.explain_udp(link, &mut line);

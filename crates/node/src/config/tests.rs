@@ -198,6 +198,7 @@ fn every_key_is_listed() {
         "  link.0.peer: not said",
         "  node = \"dtn://a/\"  # default: \"\"",
         "  stream.stall = \"300 s\"",
+        "  stream.udp-receive-buffer-bytes = 4194304",
     ] {
         assert!(words.lines().any(|said| said == line), "{line}\n{words}");
     }
