@@ -356,7 +356,10 @@ impl Comparison<'_> {
         }
         for contender in self.all() {
             let named = |caution: &String| format!("`{}`: {caution}.", contender.name);
-            said.extend(contender.cautions.iter().map(named));
+            // Of those without a guarantee it is said above their table.
+            if self.unsure.iter().all(|unsure| unsure.name != contender.name) {
+                said.extend(contender.cautions.iter().map(named));
+            }
             let all: Vec<&Outcome> = contender.outcomes.iter().collect();
             said.extend(finding::beyond_limit(&all).iter().map(named));
         }
