@@ -494,3 +494,39 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
     files.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
 }
+
+/// The name of a file goes before its bytes. To whom that may be no name is told once, unless it is known to be a Longwire node, and
+/// where nobody asked for silence; what scripts read is the same.
+#[test]
+fn a_file_name_for_an_unknown_node_is_told_of_once() {
+    let place = Place::new("names");
+    let at = reserved();
+    place.configure("alice", &format!("listen = ['{at}']"));
+    place.configure("bob", &format!("[[link]]\nname = 'alice'\naddress = '{at}'"));
+    fs::write(place.path("letter"), "hello").unwrap();
+    let _alice = place.start("alice");
+    let send = |to: &str, more: &[&str]| {
+        let output = place.ask("alice", &[&["send", "letter", "--to", to], more].concat());
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.starts_with("the node has it: dtn://alice/@") && said.lines().count() == 1, "{said}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let is_told = |said: &str| {
+        let (note, hint) = (said.contains("note: the file's name goes"), said.contains("hint: --raw"));
+        assert_eq!(note, hint, "{said}");
+        note
+    };
+    assert!(!is_told(&send("ipn:2.7", &["--raw"])), "it has no name");
+    assert_eq!(send("ipn:2.7", &["--quiet"]), "");
+    assert!(is_told(&send("ipn:2.7", &[])));
+    assert!(!is_told(&send("ipn:2.8", &[])), "it was told of that node");
+    assert!(!is_told(&send("dtn://alice/files", &[])), "it is this node");
+    // Who has sent a file with a name is a Longwire node.
+    let _bob = place.start("bob");
+    place.asked("bob", &["send", "letter", "--to", "dtn://alice/files"]);
+    let mut receiving = place.longwire(&["recv", "got", "--config", "alice.toml"]);
+    assert!(receiving.stdout(Stdio::null()).status().unwrap().success());
+    assert!(!is_told(&send("dtn://bob/files", &[])), "it is known");
+    assert!(is_told(&send("dtn://carol/files", &[])), "it is not");
+}

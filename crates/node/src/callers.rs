@@ -193,6 +193,7 @@ mod tests {
         received_bytes_max: 1,
         queued_bytes_max: 1,
         stall: Duration::from_secs(1),
+        udp_receive_buffer_bytes: 1,
     };
 
     fn at(seconds: u64) -> Instant {

@@ -6,7 +6,9 @@
 //! over waits in the agent's storage, and here by number only.
 
 use crate::client::{ClientEnd, MESSAGE_BYTES, is_payload};
+use crate::envelope;
 use crate::event::ClientId;
+use crate::longwires::Longwires;
 use crate::message::{Message, Options, Reply, Request};
 use bytes::{Bytes, BytesMut};
 use longwire_proto::service::{
@@ -84,6 +86,8 @@ struct Sending {
     owed: u64,
     pieces: VecDeque<Bytes>,
     reports: bool,
+    /// It begins with a file's name, and the application wants to know if that may stay there.
+    note_name: bool,
 }
 
 /// See the [module](self).
@@ -99,13 +103,13 @@ pub(crate) struct Desk {
     owners: BTreeMap<String, ClientId>,
     deliveries: BTreeMap<DeliveryId, Delivery>,
     down: VecDeque<AppRequest>,
+    pub(crate) longwires: Longwires,
 }
 
 impl Desk {
     /// A desk of the node with this id, in full.
     pub(crate) fn new(node: String) -> Self {
         Desk {
-            node,
             apps: BTreeMap::new(),
             next_send: 0,
             sends: BTreeMap::new(),
@@ -113,6 +117,8 @@ impl Desk {
             room: 0,
             owners: BTreeMap::new(),
             deliveries: BTreeMap::new(),
+            longwires: Longwires::own(&node),
+            node,
             down: VecDeque::new(),
         }
     }
@@ -247,6 +253,7 @@ impl Desk {
             app.end.budget.add_permits(body.len());
             return self.say(client, Reply::error(format!("send {number} is open already"), None));
         }
+        let note_name = options.note_name && envelope::read(&body).is_some();
         let mut options = options.options();
         if let Some(source) = &mut options.source {
             *source = self.full(source);
@@ -266,6 +273,7 @@ impl Desk {
                 || options.report_reception
                 || options.report_forwarding
                 || options.report_deletion,
+            note_name,
         };
         self.sends.insert(send, sending);
         self.down.push_back(AppRequest::Send { send, destination: to, length, options });
@@ -389,6 +397,7 @@ impl Desk {
         let Some(sending) = self.sends.get(&send) else { return };
         let (client, send) = (sending.client, sending.number);
         let source = sending.source.clone();
+        let name_may_stay = sending.note_name && self.longwires.is_news(&sending.destination);
         if let Some(app) = self.apps.get_mut(&client)
             && sending.reports
         {
@@ -397,7 +406,7 @@ impl Desk {
                 app.reportable.pop_first();
             }
         }
-        self.say(client, Reply::Accepted { send, source, created });
+        self.say(client, Reply::Accepted { send, source, created, name_may_stay });
     }
 
     fn end_send(&mut self, send: SendId, failure: Option<SendFailure>) {
@@ -500,6 +509,9 @@ impl Desk {
     fn data(&mut self, id: DeliveryId, offset: u64, data: Bytes) {
         let Some(delivery) = self.deliveries.get_mut(&id) else { return };
         let client = delivery.client;
+        if offset == 0 && envelope::read(&data).is_some() {
+            self.longwires.add(&delivery.source);
+        }
         let Some(read) = &mut delivery.inline else {
             let head = Reply::Data { delivery: id.0, offset };
             return self.say(client, Message { head, body: data });

@@ -38,6 +38,7 @@ mod identities;
 pub mod inbox;
 mod layer;
 mod links;
+mod longwires;
 pub mod message;
 mod meter;
 mod neighbours;

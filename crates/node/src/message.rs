@@ -81,6 +81,10 @@ pub struct Options {
     /// Ask for custody transfer, which makes it a bundle of version 6.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub custody: bool,
+    /// Say in the answer if the payload begins with a file's name and nothing is known of whether the destination's
+    /// applications take it off; once for each node.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub note_name: bool,
 }
 
 impl Default for Options {
@@ -97,6 +101,7 @@ impl Default for Options {
             source: None,
             bundle_version: None,
             created: None,
+            note_name: false,
             custody: false,
         }
     }
@@ -278,6 +283,9 @@ pub enum Reply {
         source: String,
         /// Its creation timestamp.
         created: (u64, u64),
+        /// It begins with a file's name, and nothing is known of whether the destination's applications take that off.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        name_may_stay: bool,
     },
     /// How much of it is safe with the next hop.
     Progress {
@@ -384,8 +392,12 @@ mod tests {
         let parsed: Request = serde_json::from_str(head).expect("a request");
         let options = Options::default();
         assert_eq!(parsed, Request::Send { send: 1, to: "dtn://earth/inbox".into(), length: 5, options });
-        let reply =
-            Reply::Accepted { send: 1, source: "dtn://moon/".into(), created: (842_000_000_000, 256) };
+        let reply = Reply::Accepted {
+            send: 1,
+            source: "dtn://moon/".into(),
+            created: (842_000_000_000, 256),
+            name_may_stay: false,
+        };
         let text = serde_json::to_string(&reply).expect("JSON");
         let expected = r#"{"reply":"accepted","send":1,"source":"dtn://moon/","created":[842000000000,256]}"#;
         assert_eq!(text, expected);

@@ -75,6 +75,10 @@ impl Task {
                 );
             }
             AppIndication::Link { link, peer, down } => {
+                let is_ours = || self.engines.lower.second.radios.is_longwires(*link);
+                if let Some(peer) = peer.as_deref().filter(|_| down.is_none() && is_ours()) {
+                    self.desk.longwires.add(peer);
+                }
                 let down = down.map(|down| self.down_words(*link, down));
                 let (link, peer) = (self.link_name(*link), peer.clone());
                 self.note(

@@ -186,8 +186,18 @@ impl Send {
             report_deletion: self.wait,
             bundle_version: self.bundle_version,
             custody: self.custody,
+            note_name: !self.quiet,
             ..Options::default()
         }
+    }
+
+    /// The file's name goes before its bytes, and nobody knows if it is taken off.
+    fn talk_of_name(&self) {
+        talk(format_args!(
+            "note: the file's name goes before its bytes. Longwire takes it off; nothing is known of what runs at {}",
+            self.to
+        ));
+        talk(format_args!("hint: --raw sends the bytes as they are, for other programs"));
     }
 
     fn next_piece(&self, file: &mut File, left: u64) -> Result<Bytes, Failure> {
@@ -207,7 +217,11 @@ impl Send {
         let (source, created) = loop {
             let Some(said) = talk.hear_within(BETWEEN)? else { continue };
             refused(&said.head)?;
-            if let Reply::Accepted { source, created, .. } = said.head {
+            if let Reply::Accepted { source, created, name_may_stay, .. } = said.head {
+                if name_may_stay {
+                    journey.clear();
+                    self.talk_of_name();
+                }
                 break (source, created);
             }
         };

@@ -83,6 +83,7 @@ impl Sending {
             bundle_version: self.bundle_version,
             custody: self.custody.unwrap_or(false),
             created: None,
+            note_name: false,
         })
     }
 }

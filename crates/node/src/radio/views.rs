@@ -23,6 +23,12 @@ impl Radios {
         (frame > 0).then(|| (gone.div_ceil(frame).saturating_sub(on_the_way), all.div_ceil(frame)))
     }
 
+    /// True for a link that Longwire's own convergence layer carries.
+    pub(crate) fn is_longwires(&self, id: LinkId) -> bool {
+        let Some((TncId(at), own)) = self.owners.get(&id).copied() else { return false };
+        self.radios.get(at).is_some_and(|radio| radio.tower.upper.ours.session(own).is_some())
+    }
+
     /// A link; none: it goes over something else.
     pub(crate) fn link_view(&self, id: LinkId, tncs: &[Tnc]) -> Option<view::Radio> {
         let (TncId(at), own) = self.owners.get(&id).copied()?;

@@ -168,7 +168,7 @@ impl Live {
             return;
         }
         let station = &mut self.stations[node.0 as usize];
-        if let Reply::Accepted { send, source, created } = &said.head {
+        if let Reply::Accepted { send, source, created, .. } = &said.head {
             station.created.insert(SendId(*send), (source.clone(), *created));
         }
         let indication = indication(said, &station.created);
