@@ -11,11 +11,6 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// As [`make_folder`], for one that must not be there, in a folder that is.
-pub(crate) fn make_new_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(path)
-}
-
 /// For a file that is rw for its user, and nothing for others, if it is made.
 pub(crate) fn file() -> OpenOptions {
     let mut options = OpenOptions::new();

@@ -152,7 +152,8 @@ pub(super) fn look(folder: &Path) -> Result<(Names, Option<Secret>), OpenError> 
     // In an order that is always the same.
     files.sort_by(|(_, one), (_, other)| one.cmp(other));
     let mut known: Option<(Secret, String)> = None;
-    let (mut unknown, mut other): (_, Option<(_, _, Option<_>)>) = (None, None);
+    let mut unknown = None;
+    let mut other: Option<(String, u32, Option<Secret>)> = None;
     for (named, path) in files {
         let Some(bytes) = beginning(&path)? else { continue };
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -711,7 +711,7 @@ fn silence_proves_no_version_for_ever() {
         assert_eq!(solo.down(), None);
         solo.below(lost.clone());
         solo.waits(Duration::from_secs(1));
-        assert_eq!(again(&mut solo)[4], version, "{after}");
+        assert_eq!(again(&mut solo)[4], version, "{after:?}");
     }
     // One that answers in version 4 then is of version 4.
     let mut solo = fallen_back();
