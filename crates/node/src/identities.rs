@@ -25,7 +25,7 @@ use longwire_proto::bp::agent::parse_node;
 use longwire_proto::bp::eid::Eid;
 use longwire_proto::service::LinkId;
 use longwire_proto::tcpcl::{Claim, Verdict};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Why a caller may not come in.
@@ -106,6 +106,8 @@ pub(crate) struct Identities {
     /// Where the other end of a connection is, if it is at an address.
     addresses: BTreeMap<LinkId, IpAddr>,
     sessions: BTreeMap<LinkId, Session>,
+    /// Who is where, and who calls, has changed.
+    changed: bool,
 }
 
 impl Identities {
@@ -116,6 +118,7 @@ impl Identities {
             known: config.known_nodes(),
             addresses: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            changed: false,
         }
     }
 
@@ -128,6 +131,7 @@ impl Identities {
     /// The other end of a connection is here.
     pub(crate) fn set_address(&mut self, link: LinkId, address: IpAddr) {
         self.addresses.insert(link, address.to_canonical());
+        self.changed = true;
     }
 
     /// A connection is over.
@@ -203,6 +207,7 @@ impl Identities {
             ends: false,
         };
         self.sessions.insert(link, session);
+        self.changed = true;
         if let Some(session) = leaves.and_then(|leaves| self.sessions.get_mut(&leaves)) {
             session.ends = true;
         }
@@ -215,6 +220,7 @@ impl Identities {
     /// A session is down. Others may get the node id that it had.
     pub(crate) fn down(&mut self, link: LinkId) -> Vec<Change> {
         let Some(gone) = self.sessions.remove(&link) else { return Vec::new() };
+        self.changed = true;
         self.settle(&gone.node)
     }
 
@@ -265,6 +271,14 @@ impl Identities {
             !link.is_incoming() && session.node == said.node && self.is_at_the_same_address(caller, *link)
         };
         self.sessions.iter().any(is_its)
+    }
+
+    /// The callers beside links of the configuration, where that may have changed since it was last asked.
+    pub(crate) fn new_beside_links(&mut self) -> Option<BTreeSet<LinkId>> {
+        if !core::mem::take(&mut self.changed) {
+            return None;
+        }
+        Some(self.sessions.keys().copied().filter(|caller| self.is_beside_its_link(*caller)).collect())
     }
 
     /// True if TLS has proved the node id of this session.

@@ -256,6 +256,9 @@ impl Task {
                 happened = true;
             }
             self.drain(now);
+            if let Some(callers) = self.engines.lower.second.identities.new_beside_links() {
+                self.engines.upper.set_beside_links(callers);
+            }
             if self.store.has_failed() || self.scrub.as_ref().is_some_and(Scrub::has_failed) {
                 // Its panic is passed on where it is waited for. The clock wakes this loop, so that it is not late.
                 return;

@@ -59,6 +59,15 @@ fn receipt_arrives(from: &mut App, to: &mut App, node: &str) {
     delivered(from, send, node);
 }
 
+/// One bundle goes in custody, and stays with its sender until that hears that it was delivered.
+fn custody_goes(from: &mut App, to: &mut App, node: &str) {
+    let options = Options { custody: true, ..Options::default() };
+    let send = from.send(&format!("{node}inbox"), &payload(1000, 2), options);
+    let (delivery, _) = to.receive();
+    to.take(delivery);
+    from.wait_sent(send);
+}
+
 fn reported() -> Options {
     Options { report_delivery: true, ..Options::default() }
 }
@@ -143,6 +152,9 @@ fn two_nodes_that_call_each_other_have_both_of_their_sessions() {
     receipt_arrives(&mut here, &mut there, "dtn://alice/");
     receipt_arrives(&mut there, &mut here, "dtn://bob/");
     assert_eq!([&mut here, &mut there].map(|app| app.status()["reports_not_believed"].clone()), [0, 0]);
+    // And its custody signals.
+    custody_goes(&mut here, &mut there, "dtn://alice/");
+    custody_goes(&mut there, &mut here, "dtn://bob/");
     // Without its link, a node sends over what the other has opened.
     here.ask(Request::CutLink { name: "alice".into() });
     here.wait_status(|status| {

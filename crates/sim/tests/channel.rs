@@ -3,7 +3,7 @@
 mod common;
 use common::*;
 use longwire_proto::service::Shares;
-use longwire_proto::time::Instant;
+use longwire_proto::time::{Duration, Instant};
 use longwire_sim::*;
 
 fn line(rate_bps: u64) -> LineConfig {

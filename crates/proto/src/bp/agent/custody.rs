@@ -19,7 +19,7 @@
 //!   nothing of the bundle itself: whoever sends it then cannot have it from here, and two nodes cannot release
 //!   each other. Otherwise it is silent, and the sender's timer asks again.
 //! - A signal is believed from the way that the bundle took: it comes over a link to the neighbour that the bundle was handed
-//!   to, or over a link that leads to the bundle's destination. RFC 5050 6.3 says nothing of it; custodians are nodes that
+//!   to, or beside that link, or over a link that leads to the bundle's destination. RFC 5050 6.3 says nothing of it; custodians are nodes that
 //!   the bundle was forwarded to (5.10), and their signals are not signed, so who says that it made one is no matter. A signal
 //!   that is not believed costs a repetition, a forged one that is believed costs the bundle.
 //! - Nothing in custody is evicted or given up for want of a route; it ends by release, by expiry, or by the word of the
@@ -32,6 +32,7 @@
 use crate::bp::{Eid, ReasonCode, v6};
 use crate::service::{BundleVersion, LinkId, Priority, RecordId, ReportedStatus, SendFailure};
 use crate::time::{Duration, Instant};
+use std::collections::BTreeSet;
 
 use super::Agent;
 use super::clock::Due;
@@ -365,6 +366,12 @@ impl Agent {
         }
     }
 
+    /// These callers are at the other end of links of this node's own, which they call in turn: they have no name, because the
+    /// links have it, and return their signals over their own sessions.
+    pub fn set_beside_links(&mut self, callers: BTreeSet<LinkId>) {
+        self.beside_links = callers;
+    }
+
     /// True if a bundle in custody has gone over this link, or to the same neighbour, or the link leads to its destination.
     fn is_on_its_way(&mut self, over: LinkId, record: RecordId) -> bool {
         let held = &self.bundles[&record];
@@ -373,6 +380,7 @@ impl Agent {
         let peer = self.links.peer(over);
         went == Some(over)
             || peer.is_some() && went.is_some_and(|went| self.links.peer(went) == peer)
+            || self.beside_links.contains(&over)
             || self.leads_to(over, &to)
     }
 

@@ -172,6 +172,8 @@ pub struct Agent {
     verifying: BTreeMap<RecordId, Verifying>,
 
     links: Links,
+    /// Callers that are where links of this node's own lead.
+    beside_links: BTreeSet<LinkId>,
     table: Table,
     queues: Queues,
     router: Box<dyn Router>,
@@ -266,6 +268,7 @@ impl Agent {
             unaged: Vec::new(),
             verifying: BTreeMap::new(),
             links: Links::default(),
+            beside_links: BTreeSet::new(),
             table: Table::default(),
             queues: Queues::default(),
             router,
