@@ -37,7 +37,8 @@ impl Node {
         }
         longwire_node::ending::end_on_panic();
         let control = config.control();
-        let list = config.storage.path.join("damaged/list.jsonl");
+        let path = config.storage.path.clone();
+        let list = path.join("damaged/list.jsonl");
         let name = config.node.clone();
         let callers = config.who_may_call().filter(|_| config.listens_beyond_loopback());
         let stations = config.tnc.iter().filter(|tnc| tnc.answer);
@@ -59,6 +60,14 @@ impl Node {
                 opened.harmed,
                 list.display(),
                 opened.unnamed
+            ));
+        }
+        if opened.open_to_others > 0 {
+            talk(format_args!(
+                "store: others than this node's user have rights to {} files and folders of {}, and the node cannot take them: \
+                 they belong to another user, or the file system knows no rights",
+                opened.open_to_others,
+                path.display()
             ));
         }
         let mut addresses: Vec<String> = node.addresses().iter().map(ToString::to_string).collect();

@@ -136,8 +136,11 @@ fn repaired_words(repaired: &Repaired) -> String {
     if repaired.damage.is_empty() {
         out += "there was nothing to repair\n";
     } else {
-        let _ = writeln!(out, "{} places were damaged:", repaired.damage.len());
+        let _ = writeln!(out, "{} places were damaged:", repaired.damage.len() as u64 + repaired.untold);
         out += &places(&repaired.damage);
+        if repaired.untold > 0 {
+            let _ = writeln!(out, "  and {} more, which were too many to be listed", repaired.untold);
+        }
     }
     if repaired.removed > 0 {
         let _ = writeln!(out, "{} records were removed, as nothing of them was left", repaired.removed);

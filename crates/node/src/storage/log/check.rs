@@ -57,6 +57,8 @@ impl Checked {
 pub struct Repaired {
     /// What was damaged or missing, and where it is kept now.
     pub damage: Vec<Damage>,
+    /// Places beside these: they were too many to be remembered.
+    pub untold: u64,
     /// Records that were removed, as nothing of them was left.
     pub removed: u64,
     /// How the store is now.
@@ -82,7 +84,7 @@ pub fn check(folder: &Path, progress: Progress<'_>) -> Result<Checked, OpenError
     };
     lock.as_ref().map_or(Ok(()), lock_file)?;
     let quarantine = Quarantine::that_only_tells(folder);
-    let damage = collected(&quarantine);
+    let (damage, _) = collected(&quarantine);
     let mut parts = opening::parts(&names, secret)?;
     parts.put_away(&quarantine)?;
     let newest = lock.as_ref().and_then(|lock| Newest::read(lock, secret));
@@ -110,7 +112,7 @@ pub fn check(folder: &Path, progress: Progress<'_>) -> Result<Checked, OpenError
 /// As [`check`]; or the device fails, and what was done until then stays.
 pub fn repair(folder: &Path, progress: Progress<'_>) -> Result<Repaired, OpenError> {
     let quarantine = Quarantine::new(folder);
-    let damage = collected(&quarantine);
+    let (damage, _) = collected(&quarantine);
     // A folder without a store is not made one.
     let known = match opening::look(folder) {
         Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => None,
@@ -126,7 +128,7 @@ pub fn repair(folder: &Path, progress: Progress<'_>) -> Result<Repaired, OpenErr
     };
     known.ok_or(OpenError::Missing)?;
     let (mut log, _) = Log::open(folder)?;
-    log.quarantine.listen(told(&damage));
+    let untold = log.quarantine.listen(told(&damage));
     look_through(&log.index, &log.quarantine, progress);
     let gone: Vec<Write> = {
         let index = lock_index(&log.index);
@@ -144,7 +146,7 @@ pub fn repair(folder: &Path, progress: Progress<'_>) -> Result<Repaired, OpenErr
     log.note_newest();
     drop(log);
     let damage = core::mem::take(&mut *damage.lock().expect("no thread panics with the list"));
-    Ok(Repaired { damage, removed: gone.len() as u64, now: check(folder, progress)? })
+    Ok(Repaired { damage, untold, removed: gone.len() as u64, now: check(folder, progress)? })
 }
 
 impl Checked {
@@ -155,11 +157,11 @@ impl Checked {
     }
 }
 
-/// All that is told from now on, and was before.
-fn collected(quarantine: &Quarantine) -> Arc<Mutex<Vec<Damage>>> {
+/// All that is told from now on, and was before; and how much of that is not told any more.
+fn collected(quarantine: &Quarantine) -> (Arc<Mutex<Vec<Damage>>>, u64) {
     let all = Arc::new(Mutex::new(Vec::new()));
-    quarantine.listen(told(&all));
-    all
+    let untold = quarantine.listen(told(&all));
+    (all, untold)
 }
 
 /// Adds what is told to a list.

@@ -103,7 +103,7 @@ impl Device {
 
     /// Takes so much for a file that nobody reads.
     pub(super) fn put_aside(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        let mut file = private::file().create(true).truncate(false).write(true).open(path)?;
+        let mut file = private::make(private::file().create(true).truncate(false).write(true), path)?;
         #[cfg(test)]
         self.check(&file, bytes, &[])?;
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {

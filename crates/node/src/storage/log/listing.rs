@@ -11,9 +11,10 @@
 
 use super::device::Device;
 use super::frame::{HEADER_BYTES, Header, Kind, Made, PREAMBLE_BYTES, Secret};
+use super::reading;
 use crate::private;
 use std::fs::{self, File};
-use std::io::{self, IoSlice, Read as _};
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
 /// Where the listing of a segment is.
@@ -35,7 +36,7 @@ impl Listing {
     /// Makes a new one.
     pub(super) fn begin(device: &Device, folder: &Path, segment: u32, secret: Secret) -> io::Result<Self> {
         let path = path(folder, segment);
-        let file = private::file().create(true).truncate(true).write(true).open(&path)?;
+        let file = private::make(private::file().create(true).truncate(true).write(true), &path)?;
         let listing = Listing { file, bytes: PREAMBLE_BYTES as u64 };
         match device.append(&listing.file, 0, &mut [IoSlice::new(&secret.preamble(Made::Listing))]) {
             Ok(()) => Ok(listing),
@@ -83,9 +84,19 @@ impl Listed {
     }
 }
 
+/// The first bytes of a listing. It has nothing that is nowhere else: places that the device cannot read are zeros, and make no
+/// sense.
+fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let mut bytes = vec![0; file.metadata()?.len().min(most) as usize];
+    let read = reading::read_around(&file, &mut bytes, 0)?;
+    bytes.truncate(read.bytes);
+    Ok(bytes)
+}
+
 /// Reads a listing, as far as it makes sense.
 pub(super) fn read(path: &Path, secret: Secret) -> io::Result<Listed> {
-    let bytes = fs::read(path)?;
+    let bytes = bytes(path, u64::MAX)?;
     let preamble = Secret::of_preamble(Made::Listing, &bytes);
     let headers = bytes.get(PREAMBLE_BYTES..).unwrap_or_default();
     let mut listed = Listed { entries: Vec::with_capacity(headers.len() / HEADER_BYTES), is_sound: true };
@@ -113,8 +124,7 @@ pub(super) fn read(path: &Path, secret: Secret) -> io::Result<Listed> {
 pub(super) fn number(path: &Path, secret: Secret) -> io::Result<Option<u32>> {
     // The first batch is near its beginning, unless that is damaged.
     const LOOKED_AT_BYTES: u64 = 1 << 20;
-    let mut bytes = Vec::new();
-    File::open(path)?.take(LOOKED_AT_BYTES).read_to_end(&mut bytes)?;
+    let bytes = bytes(path, LOOKED_AT_BYTES)?;
     let headers = bytes.get(PREAMBLE_BYTES..).unwrap_or_default().chunks_exact(HEADER_BYTES);
     Ok(headers.filter_map(|header| Header::decode(secret, header)).find_map(|header| header.segment()))
 }
@@ -135,7 +145,7 @@ pub(super) fn write(
     }
     let (path, part) = (path(folder, segment), folder.join(format!("{segment:08}.listing-part")));
     let written = (|| {
-        let file = private::file().create(true).truncate(true).write(true).open(&part)?;
+        let file = private::make(private::file().create(true).truncate(true).write(true), &part)?;
         device.append(&file, 0, &mut [IoSlice::new(&out)])?;
         file.sync_all()?;
         fs::rename(&part, &path)

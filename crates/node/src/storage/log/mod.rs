@@ -32,6 +32,7 @@ mod listing;
 mod newest;
 mod opening;
 mod quarantine;
+mod reading;
 mod scan;
 mod scrub;
 
@@ -53,7 +54,7 @@ use longwire_proto::service::{RecordId, StorageFailure};
 use newest::Newest;
 use rustix::fs::Advice;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
@@ -71,6 +72,8 @@ const SEGMENTS: u64 = 32;
 const NOTE_BYTES_MAX: usize = 4096;
 /// How much is moved out of an old segment between two batches.
 const MOVE_BYTES: u64 = 4 << 20;
+/// How often a chunk that the device cannot read stays where it is, when it was to be moved.
+const UNREADABLE_TIMES_MAX: u32 = 3;
 /// Data at most so long are copied beside their header; longer ones are written from where they are.
 const COPY_BYTES_MAX: usize = 4096;
 /// A segment without entries: its beginning and a mark.
@@ -94,6 +97,9 @@ pub struct Opened {
     pub unnamed: u64,
     /// Places that were damaged and are told in no words any more: there were too many.
     pub untold: u64,
+    /// Files and folders of it to which others have rights that this user cannot take: they belong to another user, or their
+    /// file system knows no rights.
+    pub open_to_others: u64,
 }
 
 /// The store.
@@ -116,6 +122,8 @@ pub struct Log {
     unnamed: u64,
     /// The active segment may have bytes of a write that failed.
     spoilt: bool,
+    /// The chunks of the oldest segment that the device could not read when they were to be moved, and how many times.
+    unreadable: BTreeMap<(RecordId, u64), u32>,
     /// Bytes of the reserve that are there: an opening on a device that seemed smaller or larger has put aside less or more
     /// than this one would.
     aside: u64,
@@ -151,14 +159,16 @@ impl Log {
     fn open_on(folder: &Path, device: Device) -> Result<(Self, Opened), OpenError> {
         // Before anything is made.
         opening::look(folder)?;
-        let lock =
-            private::file().create(true).truncate(false).read(true).write(true).open(folder.join("lock"))?;
+        let mut options = private::file();
+        options.create(true).truncate(false).read(true).write(true);
+        let lock = private::make(&mut options, &folder.join("lock"))?;
         lock_file(&lock)?;
         let (names, known) = opening::look(folder)?;
         // An earlier version let everybody read it.
-        private::close(folder)?;
-        private::close(&folder.join("lock"))?;
-        names.close()?;
+        let mut open_to_others = names.close()?;
+        for path in [folder, &folder.join("lock")] {
+            open_to_others += u64::from(!private::close(path)?);
+        }
         let secret = known.unwrap_or_else(|| Secret(super::random_u64()));
         let (preamble, mut there) = (secret.preamble(Made::Segment), [0; PREAMBLE_BYTES]);
         if lock.read_exact_at(&mut there, 0).is_err() || there != preamble[..] {
@@ -177,6 +187,8 @@ impl Log {
         };
         let newest = Newest::read(&lock, secret);
         let opening::Found { index, met, empty } = opening::read(parts, secret, newest, &quarantine, mend)?;
+        // Segments have the number that their marks say, whatever their names are.
+        last = last.max(index.segments.last_key_value().map_or(0, |(number, _)| *number));
         let harmed = met.harmed.len() as u64;
         let opened = Opened {
             records: index.records.len(),
@@ -185,6 +197,7 @@ impl Log {
             harmed,
             unnamed: met.unnamed,
             untold: 0,
+            open_to_others,
         };
         let room = device.free().saturating_add(device.own());
         let mut log = Log {
@@ -200,6 +213,7 @@ impl Log {
             listing: None,
             unnamed: met.unnamed,
             spoilt: false,
+            unreadable: BTreeMap::new(),
             aside: 0,
             short: false,
             segment_bytes: (room / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES),
@@ -251,9 +265,9 @@ impl Log {
     }
 
     fn begin_segment(&mut self) -> io::Result<()> {
-        let number = self.active + 1;
+        let number = self.active.checked_add(1).ok_or_else(|| io::Error::other("all numbers were given"))?;
         let path = segment_path(&self.folder, number);
-        let file = private::file().create_new(true).read(true).write(true).open(&path)?;
+        let file = private::make(private::file().create_new(true).read(true).write(true), &path)?;
         let made = self
             .device
             .append(&file, 0, &mut [IoSlice::new(&self.secret.preamble(Made::Segment))])
@@ -359,7 +373,8 @@ impl Log {
 
     /// Removes the oldest segments as long as nothing in them counts.
     fn drop_dead(&mut self) {
-        let mut index = lock_index(&self.index);
+        let index = self.index.clone();
+        let mut index = lock_index(&index);
         while let Some((number, segment)) = index.oldest()
             && segment.live == 0
             && number != self.active
@@ -368,6 +383,7 @@ impl Log {
                 return;
             }
             index.segments.remove(&number);
+            self.unreadable.clear();
         }
     }
 
@@ -394,6 +410,7 @@ impl Log {
             return Err(error);
         }
         let mut index = lock_index(&self.index);
+        let mut removed = Vec::new();
         for (header, at) in &composed.entries {
             match header.kind {
                 Kind::Data | Kind::Lost => {
@@ -401,7 +418,7 @@ impl Log {
                 }
                 Kind::Remove => {
                     index.remove(header.record);
-                    self.quarantine.forget(header.record);
+                    removed.push(header.record);
                 }
                 Kind::Batch => unreachable!("marks are written by themselves"),
             }
@@ -410,6 +427,8 @@ impl Log {
         segment.bytes = start + composed.bytes;
         segment.entries += composed.entries.len() as u64;
         drop(index);
+        // The engines want the index for all that comes.
+        removed.into_iter().for_each(|record| self.quarantine.forget(record));
         self.mark(&composed.headers);
         self.note_newest();
         Ok(())
@@ -472,6 +491,16 @@ impl Log {
         MOVE_BYTES.min(self.segment_bytes / 4)
     }
 
+    /// True if a chunk that was to be moved could not be read, and that was so before.
+    fn is_given_up(&mut self, record: RecordId, chunk: &Chunk, failure: StorageFailure) -> bool {
+        if failure != StorageFailure::Device {
+            return false;
+        }
+        let times = self.unreadable.entry((record, chunk.offset)).or_default();
+        *times += 1;
+        *times > UNREADABLE_TIMES_MAX
+    }
+
     /// Moves some of what counts out of the oldest segment, if there is too much waste.
     fn move_some(&mut self) -> bool {
         let Some(number) = self.wasteful() else { return false };
@@ -481,13 +510,15 @@ impl Log {
         for (record, chunk) in moved {
             match reader.chunk(&chunk) {
                 Ok(data) => copies.push(Write::Append { record, offset: chunk.offset, data }),
-                Err(StorageFailure::Damaged) => {
+                Err(failure)
+                    if failure == StorageFailure::Damaged || self.is_given_up(record, &chunk, failure) =>
+                {
                     // Its segment can go; whoever reads the record will miss the chunk.
                     self.quarantine.record(&self.index, record);
                     lost.push(Header::lost(record, chunk.offset, chunk.length));
                 }
                 // Gone meanwhile, or perhaps readable another time.
-                Err(StorageFailure::Missing | StorageFailure::Device) => {}
+                Err(_) => {}
             }
         }
         let some = !copies.is_empty() || !lost.is_empty();
@@ -675,7 +706,7 @@ impl LogReader {
         // The chunk has moved, or its record is gone.
         let file = file.ok_or(StorageFailure::Missing)?;
         let mut data = BytesMut::zeroed(chunk.length as usize);
-        match file.read_exact_at(&mut data, u64::from(chunk.at)) {
+        match reading::read_exact(&file, &mut data, u64::from(chunk.at)) {
             Ok(()) if crc32c(&data) == chunk.data_crc => Ok(data.freeze()),
             Ok(()) => Err(StorageFailure::Damaged),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(StorageFailure::Damaged),
@@ -731,7 +762,7 @@ impl Reader for LogReader {
             Err(StorageFailure::Missing) => self.try_read(record, offset, length),
             done => done,
         };
-        if read == Err(StorageFailure::Damaged) {
+        if let Err(StorageFailure::Damaged | StorageFailure::Device) = read {
             self.quarantine.record(&self.index, record);
         }
         read

@@ -9,6 +9,7 @@ use super::index::Index;
 use super::listing;
 use super::newest::Newest;
 use super::quarantine::Quarantine;
+use super::reading;
 use super::scan::{self, Met};
 use super::{FORMAT, SEGMENT_ENDING, segment_path};
 use crate::private;
@@ -16,10 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Files have lower numbers: so many segments are 512 TiB, and there is always a next number.
+const NUMBERS: u32 = 1 << 31;
 
 /// Why a store is not opened. Nothing of it was changed.
 #[derive(Debug)]
@@ -46,6 +50,11 @@ pub enum OpenError {
     },
     /// The format in the beginning of a file is damaged: its checksum, and the rest of the store, say that it is this one.
     DamagedFormat {
+        /// The file.
+        file: String,
+    },
+    /// The number in a file's name is higher than those that a store gives.
+    NumberTooHigh {
         /// The file.
         file: String,
     },
@@ -82,6 +91,9 @@ impl fmt::Display for OpenError {
             OpenError::OtherStore { file, other } => {
                 write!(f, "{file} and {other} are of two different stores; nothing was changed")
             }
+            OpenError::NumberTooHigh { file } => {
+                write!(f, "no store gives a file so high a number as {file} has; nothing was changed")
+            }
             OpenError::Foreign { file } => {
                 write!(f, "{file} is there, and no file says that this is a store; nothing was changed")
             }
@@ -105,6 +117,9 @@ impl OpenError {
                 "`longwire store repair` puts it right, and keeps what was there"
             }
             OpenError::OtherStore { .. } => "move the files of one of them elsewhere, and start again",
+            OpenError::NumberTooHigh { .. } => {
+                "give it a free number below 2000000000, if it is of this store, or move it elsewhere; then start again"
+            }
             OpenError::Foreign { .. } => {
                 "name another folder as `storage.path`; if it is a store, its files are damaged: keep a copy of it"
             }
@@ -129,9 +144,10 @@ impl Names {
 }
 
 impl Names {
-    /// Takes from others what rights they have to these files.
-    pub(super) fn close(&self) -> io::Result<()> {
-        self.segments.iter().chain(&self.listings).try_for_each(|(_, path)| private::close(path))
+    /// Takes from others what rights they have to these files; of how many it cannot.
+    pub(super) fn close(&self) -> io::Result<u64> {
+        let mut files = self.segments.iter().chain(&self.listings);
+        files.try_fold(0, |open, (_, path)| Ok(open + u64::from(!private::close(path)?)))
     }
 }
 
@@ -142,7 +158,14 @@ pub(super) fn look(folder: &Path) -> Result<(Names, Option<Secret>), OpenError> 
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let number = path.file_stem().and_then(OsStr::to_str).and_then(|stem| stem.parse::<u32>().ok());
-        match (number, path.extension().and_then(OsStr::to_str)) {
+        let ending = path.extension().and_then(OsStr::to_str);
+        if number.is_some_and(|number| number >= NUMBERS)
+            && matches!(ending, Some(SEGMENT_ENDING | "listing"))
+        {
+            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            return Err(OpenError::NumberTooHigh { file });
+        }
+        match (number, ending) {
             (Some(number), Some(SEGMENT_ENDING)) => files.push((Some((number, Made::Segment)), path)),
             (Some(number), Some("listing")) => files.push((Some((number, Made::Listing)), path)),
             (Some(_), Some("listing-part")) => names.parts.push(path),
@@ -227,14 +250,15 @@ pub(super) fn mend_formats(folder: &Path, quarantine: &Quarantine) -> Result<(),
     Ok(())
 }
 
-/// The first bytes of a file; none: there is no such file.
+/// The first bytes of a file, zeros where the device cannot read them; none: there is no such file.
 fn beginning(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
-    let mut bytes = Vec::new();
-    file.take(PREAMBLE_BYTES as u64).read_to_end(&mut bytes)?;
+    let mut bytes = vec![0; PREAMBLE_BYTES];
+    let read = reading::read_around(&file, &mut bytes, 0)?;
+    bytes.truncate(read.bytes);
     Ok(Some(bytes))
 }
 

@@ -9,10 +9,11 @@
 //! ```
 //!
 //! Units: bytes. Limits: copies take 64 MiB in 1,024 files, and lines 16 MiB; damage beyond that is told and not copied. A
-//! segment with such damage comes here as it is, when it would have gone: it takes no more space than before.
+//! segment with such damage comes here as it is, when it would have gone, as long as whole files take 256 MiB.
 
 use super::frame::{HEADER_BYTES, PREAMBLE_BYTES};
 use super::index::{Chunk, Index};
+use super::reading;
 use crate::private;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::RecordId;
@@ -20,15 +21,21 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 const KEPT_BYTES_MAX: u64 = 64 << 20;
 const KEPT_FILES_MAX: usize = 1024;
+/// Whole files, beside the copies.
+const WHOLE_BYTES_MAX: u64 = 256 << 20;
 const LINES_BYTES_MAX: u64 = 16 << 20;
 /// Damage that is remembered until somebody listens.
 const WAITING_MAX: usize = 4096;
+/// What the names of copies have in them.
+const RECORD: &str = "-record-";
+const BYTES: &str = "-bytes-";
+/// Where the lines are.
+const LIST: &str = "list.jsonl";
 /// Files of one name that get a number.
 const NUMBERS_MAX: u32 = 1000;
 
@@ -113,6 +120,8 @@ pub struct Quarantine {
     folder: PathBuf,
     /// Nothing is changed: damage is told, and that is all.
     only_tells: bool,
+    /// Held while a record is looked at, which may take a while. The engines' task waits for the state, and never for this.
+    looks: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -122,6 +131,8 @@ struct State {
     told: BTreeSet<RecordId>,
     kept_bytes: u64,
     kept_files: usize,
+    /// Of files that were put away whole.
+    whole_bytes: u64,
     waiting: Vec<Damage>,
     /// Damage that was too much to be remembered until somebody listens.
     forgotten: u64,
@@ -141,12 +152,15 @@ impl Quarantine {
     pub(super) fn new(store: &Path) -> Self {
         let folder = store.join("damaged");
         let mut state = State::default();
-        for about in fs::read_dir(&folder).into_iter().flatten().flatten().flat_map(|entry| entry.metadata())
-        {
-            state.kept_bytes += about.len();
-            state.kept_files += 1;
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let (name, bytes) = (entry.file_name(), entry.metadata().map_or(0, |about| about.len()));
+            match name.to_string_lossy() {
+                name if name.contains(RECORD) || name.contains(BYTES) => state.take(bytes),
+                name if name == LIST => {}
+                _ => state.whole_bytes += bytes,
+            }
         }
-        Quarantine { folder, only_tells: false, state: Mutex::new(state) }
+        Quarantine { folder, only_tells: false, looks: Mutex::default(), state: Mutex::new(state) }
     }
 
     /// One that makes nothing, and only tells.
@@ -164,18 +178,16 @@ impl Quarantine {
 
     /// A stretch of a segment holds nothing that makes sense, or is not there.
     pub(super) fn stretch(&self, harm: Harm, segment: u32, file: &File, from: u64, to: u64) {
-        let mut state = self.lock();
-        let name = format!("{segment:08}-bytes-{from}");
+        let name = format!("{segment:08}{BYTES}{from}");
         let kept = match harm {
             Harm::Missing => Kept::default(),
-            _ => self.keep(&mut state, &name, to - from, |out| copy(file, from, to, out)),
+            _ => self.keep(&name, to - from, |out| copy(file, from, to, out)),
         };
         if kept.path.is_none() && harm != Harm::Missing {
-            state.unkept.insert(segment);
+            self.lock().unkept.insert(segment);
         }
         let file = segment_name(segment);
         self.tell(
-            &mut state,
             Damage { harm, record: None, file, at: from, bytes: to - from, kept: kept.path },
             kept.before,
         );
@@ -185,7 +197,7 @@ impl Quarantine {
     pub(super) fn end_missing(&self, segment: u32) {
         let file = segment_name(segment);
         let damage = Damage { harm: Harm::End, record: None, file, at: 0, bytes: 0, kept: None };
-        self.tell(&mut self.lock(), damage, false);
+        self.tell(damage, false);
     }
 
     /// Keeps the beginning of a file before it is put right.
@@ -193,9 +205,8 @@ impl Quarantine {
     /// # Errors
     /// There is no space for it.
     pub(super) fn beginning(&self, name: &str, file: &File) -> io::Result<()> {
-        let mut state = self.lock();
         let bytes = PREAMBLE_BYTES as u64;
-        let kept = self.keep(&mut state, &format!("{name}-bytes-0"), bytes, |out| copy(file, 0, bytes, out));
+        let kept = self.keep(&format!("{name}-bytes-0"), bytes, |out| copy(file, 0, bytes, out));
         if kept.path.is_none() {
             return Err(io::Error::new(
                 io::ErrorKind::StorageFull,
@@ -204,13 +215,12 @@ impl Quarantine {
         }
         let (harm, file) = (Harm::Preamble, name.to_owned());
         let damage = Damage { harm, record: None, file, at: 0, bytes, kept: kept.path };
-        self.tell(&mut state, damage, kept.before);
+        self.tell(damage, kept.before);
         Ok(())
     }
 
     /// So many records are missing, and nothing says which.
     pub(super) fn unnamed(&self, records: u64) {
-        let mut state = self.lock();
         let damage = Damage {
             harm: Harm::Unnamed,
             record: None,
@@ -219,7 +229,7 @@ impl Quarantine {
             bytes: records,
             kept: None,
         };
-        self.tell(&mut state, damage, false);
+        self.tell(damage, false);
     }
 
     /// A file that has no place in the store is put away, as it is; where it is then.
@@ -228,24 +238,38 @@ impl Quarantine {
         let kept = if self.only_tells { None } else { Some(self.put_away(path)?) };
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let damage = Damage { harm: Harm::Stray, record: None, file, at: 0, bytes, kept: kept.clone() };
-        self.tell(&mut self.lock(), damage, false);
+        self.tell(damage, false);
         Ok(kept)
     }
 
     /// Removes a segment that is no longer needed, or puts it away: damage of it may be kept nowhere else.
     pub(super) fn remove_segment(&self, segment: u32, path: &Path) -> io::Result<()> {
-        let removed = match self.lock().unkept.contains(&segment) {
+        let bytes = fs::metadata(path).map_or(0, |about| about.len());
+        let puts_away = {
+            let state = self.lock();
+            state.unkept.contains(&segment) && state.whole_bytes.saturating_add(bytes) <= WHOLE_BYTES_MAX
+        };
+        let removed = match puts_away {
             true => self.put_away(path).map(drop),
             false => fs::remove_file(path),
         };
         match removed {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
         }
+        self.lock().unkept.remove(&segment);
+        Ok(())
     }
 
     fn put_away(&self, path: &Path) -> io::Result<PathBuf> {
-        private::make_folder(&self.folder)?;
+        let bytes = fs::metadata(path)?.len();
+        let to = self.move_here(path)?;
+        self.lock().whole_bytes += bytes;
+        Ok(to)
+    }
+
+    fn move_here(&self, path: &Path) -> io::Result<PathBuf> {
+        private::make_folder_in(&self.folder)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         for number in 1..NUMBERS_MAX {
             let to = self.folder.join(numbered(&name, number));
@@ -265,46 +289,55 @@ impl Quarantine {
 
     /// A part of a record is damaged. All of the record is set aside, once; or as much as there is space for.
     pub(super) fn record(&self, index: &Mutex<Index>, record: RecordId) {
-        let chunks = chunks(&super::lock_index(index), record);
-        let mut state = self.lock();
-        let Some((first, _)) = chunks.first() else { return };
-        if state.told.contains(&record) {
+        // Whoever comes second waits until it is kept: perhaps only then its segment may go.
+        let _looks = self.looks.lock().expect("no thread panics while it looks at a record");
+        if self.lock().told.contains(&record) {
             return;
         }
+        let chunks = chunks(&super::lock_index(index), record);
+        let Some((first, _)) = chunks.first() else { return };
+        // Both locks are free while it is read.
         let harmed = harmed(&chunks);
         if harmed.is_empty() {
             return;
         }
-        state.told.insert(record);
+        {
+            let index = super::lock_index(index);
+            if !index.records.contains_key(&record) {
+                // It is gone meanwhile, and so is all that was known of it.
+                return;
+            }
+            self.lock().told.insert(record);
+        }
         let is_harmed = |chunk: &Chunk| harmed.iter().any(|(_, other)| other == chunk);
         let wanted = |whole: bool| {
             let some = chunks.iter().filter(move |(chunk, _)| whole || is_harmed(chunk));
             some.map(|(chunk, file)| (chunk, file, there(chunk, file))).filter(|(_, _, bytes)| *bytes > 0)
         };
         let bytes = |whole| wanted(whole).map(|(_, _, bytes)| bytes).sum::<u64>();
-        let whole = state.room(bytes(true));
-        let name = format!("{:08}-record-{:x}", first.segment, record.0);
+        let whole = self.lock().room(bytes(true));
+        let name = format!("{:08}{RECORD}{:x}", first.segment, record.0);
         let kept = match bytes(whole) {
             // Of what is not there nothing can be kept.
             0 => Kept::default(),
-            bytes => self.keep(&mut state, &name, bytes, |out| {
-                for (chunk, file, bytes) in wanted(whole) {
+            bytes => self.keep(&name, bytes, |out| {
+                wanted(whole).try_fold(0, |good, (chunk, file, bytes)| {
                     let from = u64::from(chunk.at) - HEADER_BYTES as u64;
-                    // What cannot be read is missing in the copy, and nothing else.
-                    let _ = copy(file, from, from + bytes, out);
-                }
-                Ok(())
+                    Ok(good + copy(file, from, from + bytes, out)?)
+                })
             }),
         };
         for (harm, chunk) in harmed {
-            if kept.path.is_none() {
-                state.unkept.insert(chunk.segment);
+            let found = chunks.binary_search_by_key(&chunk.offset, |(other, _)| other.offset);
+            let is_there = found.is_ok_and(|at| there(&chunk, &chunks[at].1) > 0);
+            if kept.path.is_none() && is_there {
+                self.lock().unkept.insert(chunk.segment);
             }
             let (file, bytes) = (segment_name(chunk.segment), u64::from(chunk.length));
             let at = u64::from(chunk.at);
             let kept_at = kept.path.clone();
             let damage = Damage { harm, record: Some(record), file, at, bytes, kept: kept_at };
-            self.tell(&mut state, damage, kept.before);
+            self.tell(damage, kept.before);
         }
     }
 
@@ -313,18 +346,18 @@ impl Quarantine {
         self.lock().told.remove(&record);
     }
 
+    /// Nobody has it.
+    #[cfg(test)]
+    pub(super) fn is_free(&self) -> bool {
+        self.state.try_lock().is_ok()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no thread panics while it has the quarantine")
     }
 
-    /// Keeps a copy, if there is space and it is not there yet.
-    fn keep(
-        &self,
-        state: &mut State,
-        name: &str,
-        bytes: u64,
-        fill: impl Fn(&mut File) -> io::Result<()>,
-    ) -> Kept {
+    /// Keeps a copy, if there is space and it is not there yet. What fills it says how much of that could be read.
+    fn keep(&self, name: &str, bytes: u64, fill: impl Fn(&mut File) -> io::Result<u64>) -> Kept {
         if self.only_tells {
             return Kept::default();
         }
@@ -334,42 +367,38 @@ impl Quarantine {
                 Ok(about) if about.len() == bytes => Some(Kept { path: Some(path), before: true }),
                 // Other damage had this name: it stays.
                 Ok(_) => None,
-                Err(_) if !state.room(bytes) => Some(Kept::default()),
                 Err(_) => {
-                    Some(Kept { path: self.make(state, &path, &fill).ok().map(|()| path), before: false })
+                    Some(Kept { path: self.make(&path, bytes, &fill).ok().map(|()| path), before: false })
                 }
             }
         });
         kept.unwrap_or_default()
     }
 
-    fn make(
-        &self,
-        state: &mut State,
-        path: &Path,
-        fill: &impl Fn(&mut File) -> io::Result<()>,
-    ) -> io::Result<()> {
-        private::make_folder(&self.folder)?;
-        let made = private::file().create_new(true).write(true).open(path).and_then(|mut out| {
-            fill(&mut out)?;
-            out.sync_all()?;
-            out.metadata()
-        });
-        match made {
-            Ok(about) => {
-                state.kept_bytes += about.len();
-                state.kept_files += 1;
-                Ok(())
+    fn make(&self, path: &Path, bytes: u64, fill: &impl Fn(&mut File) -> io::Result<u64>) -> io::Result<()> {
+        {
+            let mut state = self.lock();
+            if !state.room(bytes) {
+                return Err(io::ErrorKind::QuotaExceeded.into());
             }
-            Err(error) => {
-                let _ = fs::remove_file(path);
-                Err(error)
-            }
+            state.take(bytes);
         }
+        let made = private::make_folder_in(&self.folder)
+            .and_then(|()| private::make(private::file().create_new(true).write(true), path))
+            .and_then(|mut out| match fill(&mut out)? {
+                0 => Err(io::Error::other("nothing of it can be read")),
+                _ => out.sync_all(),
+            });
+        if made.is_err() {
+            self.lock().give_back(bytes);
+            let _ = fs::remove_file(path);
+        }
+        made
     }
 
     /// Tells of damage; what was kept before has its line, too.
-    fn tell(&self, state: &mut State, damage: Damage, before: bool) {
+    fn tell(&self, damage: Damage, before: bool) {
+        let mut state = self.lock();
         if !before
             && !self.only_tells
             && let Ok(line) = serde_json::to_string(&damage)
@@ -385,8 +414,8 @@ impl Quarantine {
     }
 
     fn note(&self, line: &str) -> io::Result<()> {
-        private::make_folder(&self.folder)?;
-        let mut list = private::file().create(true).append(true).open(self.folder.join("list.jsonl"))?;
+        private::make_folder_in(&self.folder)?;
+        let mut list = private::make(private::file().create(true).append(true), &self.folder.join(LIST))?;
         if list.metadata()?.len() < LINES_BYTES_MAX {
             writeln!(list, "{line}")?;
         }
@@ -408,6 +437,16 @@ fn numbered(name: &str, number: u32) -> String {
 }
 
 impl State {
+    fn take(&mut self, bytes: u64) {
+        self.kept_bytes += bytes;
+        self.kept_files += 1;
+    }
+
+    fn give_back(&mut self, bytes: u64) {
+        self.kept_bytes -= bytes;
+        self.kept_files -= 1;
+    }
+
     fn room(&self, bytes: u64) -> bool {
         self.kept_files < KEPT_FILES_MAX && self.kept_bytes.saturating_add(bytes) <= KEPT_BYTES_MAX
     }
@@ -453,7 +492,7 @@ fn harmed(chunks: &[(Chunk, Arc<File>)]) -> Vec<(Harm, Chunk)> {
             continue;
         }
         let mut data = vec![0; chunk.length as usize];
-        match file.read_exact_at(&mut data, u64::from(chunk.at)) {
+        match reading::read_exact(file, &mut data, u64::from(chunk.at)) {
             Ok(()) if crc32c(&data) == chunk.data_crc => {}
             Ok(()) => harmed.push((Harm::Data, *chunk)),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -465,20 +504,21 @@ fn harmed(chunks: &[(Chunk, Arc<File>)]) -> Vec<(Harm, Chunk)> {
     harmed
 }
 
-fn copy(file: &File, from: u64, to: u64, out: &mut File) -> io::Result<()> {
+/// Copies a stretch of a file, with zeros where it cannot be read; how much of it could be.
+fn copy(file: &File, from: u64, to: u64, out: &mut File) -> io::Result<u64> {
     let mut buffer = vec![0; 64 * 1024];
-    let mut at = from;
+    let (mut at, mut good) = (from, 0);
     while at < to {
         let some = buffer.len().min(usize::try_from(to - at).unwrap_or(usize::MAX));
-        match file.read_at(&mut buffer[..some], at)? {
-            0 => break,
-            read => {
-                out.write_all(&buffer[..read])?;
-                at += read as u64;
-            }
+        let read = reading::read_around(file, &mut buffer[..some], at)?;
+        if read.bytes == 0 {
+            break;
         }
+        out.write_all(&buffer[..read.bytes])?;
+        at += read.bytes as u64;
+        good += read.good();
     }
-    Ok(())
+    Ok(good)
 }
 
 /// The beginning of a segment is not what it should be.

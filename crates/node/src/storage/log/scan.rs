@@ -10,11 +10,11 @@ use super::frame::{HEADER_BYTES, Header, Kind, Made, PREAMBLE_BYTES, Secret};
 use super::index::{Chunk, Index, chunk_of};
 use super::listing::{Listed, Placed};
 use super::quarantine::{self, Harm, Quarantine};
+use super::reading;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::RecordId;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -92,6 +92,7 @@ pub(super) fn scan(
     while let Some(entry) = headers.next()? {
         found.push(entry);
     }
+    let bad = core::mem::take(&mut headers.window.bad);
     let lost = headers.lost();
     let all = Union::of(found, listed);
     // Everything before this is known to have been durable.
@@ -105,7 +106,10 @@ pub(super) fn scan(
     for (from, to) in lost {
         if from < vouched {
             met.damaged += 1;
-            quarantine.stretch(Harm::Header, number, file, from, to.min(vouched));
+            let to = to.min(vouched);
+            let is_bad = bad.iter().any(|bad| bad.0 < to && from < bad.1);
+            let harm = if is_bad { Harm::Unreadable } else { Harm::Header };
+            quarantine.stretch(harm, number, file, from, to);
         }
     }
     if length < vouched && is_there {
@@ -204,7 +208,7 @@ impl Reading<'_> {
         }
         let mut data = vec![0; header.length as usize];
         // What the device cannot read is not whole, and is told as what it is when it is looked at.
-        let read = self.file.read_exact_at(&mut data, at + HEADER_BYTES as u64);
+        let read = reading::read_exact(self.file, &mut data, at + HEADER_BYTES as u64);
         Ok(read.is_ok() && crc32c(&data) == header.data_crc)
     }
 
@@ -247,7 +251,7 @@ struct Headers<'a> {
 
 impl<'a> Headers<'a> {
     fn new(file: &'a File, secret: Secret, length: u64) -> Self {
-        let window = Window { file, from: 0, bytes: Vec::new() };
+        let window = Window { file, from: 0, bytes: Vec::new(), bad: Vec::new() };
         Headers { window, secret, length, at: PREAMBLE_BYTES as u64, lost_from: None, lost: Vec::new() }
     }
 
@@ -286,6 +290,8 @@ struct Window<'a> {
     file: &'a File,
     from: u64,
     bytes: Vec<u8>,
+    /// Where the device could not read so far, from and to: nothing of that is an entry.
+    bad: Vec<(u64, u64)>,
 }
 
 impl Window<'_> {
@@ -295,16 +301,15 @@ impl Window<'_> {
         if !inside {
             self.from = at;
             self.bytes.resize(WINDOW_BYTES.max(length), 0);
-            let mut have = 0;
-            while have < self.bytes.len() {
-                match self.file.read_at(&mut self.bytes[have..], at + have as u64) {
-                    Ok(0) => break,
-                    Ok(read) => have += read,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
+            let read = reading::read_around(self.file, &mut self.bytes, at)?;
+            self.bytes.truncate(read.bytes);
+            for (from, to) in read.bad {
+                // Windows overlap.
+                match self.bad.last_mut() {
+                    Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                    _ => self.bad.push((from, to)),
                 }
             }
-            self.bytes.truncate(have);
         }
         Ok(&self.bytes[(at - self.from) as usize..])
     }

@@ -113,7 +113,8 @@ impl Pass {
         };
         self.at = Some((record, chunk.offset));
         self.reader.forget(&chunk);
-        if self.reader.chunk(&chunk) == Err(StorageFailure::Damaged) {
+        // One that has moved meanwhile is read where it is when its turn comes again.
+        if let Err(StorageFailure::Damaged | StorageFailure::Device) = self.reader.chunk(&chunk) {
             self.reader.quarantine.record(&self.reader.index, record);
         }
         Some(u64::from(chunk.length))

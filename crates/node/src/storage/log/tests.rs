@@ -1,6 +1,9 @@
 mod damaged;
 mod full;
+mod numbers;
+mod owners;
 mod power;
+mod unreadable;
 
 use super::*;
 use std::collections::BTreeMap;
@@ -351,7 +354,7 @@ fn damage_beyond_the_limit_is_told_and_not_kept() {
     let place = Place::new("limit");
     let (path, places) = sample(&place);
     fs::create_dir_all(place.0.join("damaged")).unwrap();
-    let full = File::create(place.0.join("damaged/old")).unwrap();
+    let full = File::create(place.0.join("damaged/00000000-record-0")).unwrap();
     full.set_len(64 << 20).unwrap();
     flip(&path, places[1] + HEADER_BYTES as u64 + 1);
     let (whole, told) = look(&place);
@@ -365,7 +368,7 @@ fn a_segment_with_damage_that_is_kept_nowhere_else_is_put_away() {
     let place = Place::new("put-away");
     let (path, places) = sample(&place);
     fs::create_dir_all(place.0.join("damaged")).unwrap();
-    File::create(place.0.join("damaged/old")).unwrap().set_len(64 << 20).unwrap();
+    File::create(place.0.join("damaged/00000000-record-0")).unwrap().set_len(64 << 20).unwrap();
     flip(&path, places[1] + HEADER_BYTES as u64 + 1);
     let damaged = fs::read(&path).unwrap();
     let (mut log, _) = place.open();
@@ -373,4 +376,57 @@ fn a_segment_with_damage_that_is_kept_nowhere_else_is_put_away() {
     log.write(&[remove(1), remove(2), remove(3)]).unwrap();
     assert!(!path.exists(), "nothing in it counts");
     assert!(fs::read(place.0.join("damaged").join(path.file_name().unwrap())).unwrap() == damaged);
+}
+
+/// A record of which nothing is there leaves nothing to keep, and the segment that it was in is kept no longer for it.
+#[test]
+fn a_segment_of_which_nothing_is_left_to_keep_goes() {
+    let place = Place::new("nothing-left");
+    let (path, places) = sample(&place);
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(places[5]).unwrap();
+    let (mut log, opened) = place.open();
+    assert_eq!((opened.records, opened.harmed), (3, 1));
+    log.write(&[remove(1), remove(2), remove(3)]).unwrap();
+    assert!(!path.exists(), "nothing in it counts");
+    let kept: Vec<PathBuf> =
+        fs::read_dir(place.0.join("damaged")).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(kept, [place.0.join("damaged/list.jsonl")]);
+}
+
+/// What was put away whole, and the list, take no place of copies; and whole segments have a limit of their own.
+#[test]
+fn whole_files_and_copies_have_limits_of_their_own() {
+    let place = Place::new("limits");
+    let (path, places) = sample(&place);
+    let damaged = place.0.join("damaged");
+    fs::create_dir_all(&damaged).unwrap();
+    let put = |name: &str, bytes| File::create(damaged.join(name)).unwrap().set_len(bytes).unwrap();
+    put("00000009.log", 256 << 20);
+    put("list.jsonl", 16 << 20);
+    flip(&path, places[1] + HEADER_BYTES as u64 + 1);
+    let (_, told) = look(&place);
+    assert!(told[0].kept.as_ref().unwrap().ends_with("00000001-record-1"), "{told:?}");
+    put("00000000-record-0", 64 << 20);
+    flip(&path, places[5] + HEADER_BYTES as u64 + 1);
+    let (mut log, _) = place.open();
+    assert_eq!(log.reader().read(RecordId(3), 0, 3), Err(StorageFailure::Damaged));
+    log.write(&[remove(1), remove(2), remove(3)]).unwrap();
+    assert!(!path.exists() && !damaged.join("00000001.log").exists(), "there is no place for it");
+}
+
+/// Of what is too much to be remembered, repairing says how much it is.
+#[test]
+fn repairing_counts_what_it_does_not_list() {
+    let place = Place::new("uncounted");
+    let (mut log, _) = place.open();
+    let many: Vec<Write> = (0..5000).map(|record| append(record, 0, "x")).collect();
+    log.write(&many).unwrap();
+    drop(log);
+    fs::write(place.last_segment(), "").unwrap();
+    let repaired = repair(&place.0, &mut |_, _| {}).unwrap();
+    assert_eq!(repaired.removed, 5000);
+    // The stretch of the file is told beside them.
+    assert_eq!(repaired.damage.len() as u64 + repaired.untold, 5001);
+    let document = serde_json::to_value(&repaired).unwrap();
+    assert_eq!(document["untold"], repaired.untold);
 }
