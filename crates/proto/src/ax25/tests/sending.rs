@@ -120,6 +120,21 @@ fn progress_without_a_final_bit_gives_all_tries_back() {
     assert_eq!(polls_until_the_end(true), RETRIES);
 }
 
+/// A peer that is heard to send cannot answer meanwhile: T1 begins anew with each frame of its.
+#[test]
+fn a_peer_that_sends_is_waited_for() {
+    let mut desk = Desk::plain(|_, _| ());
+    assert_eq!(numbers(&desk.send(&["a", "b"])), [0, 1]);
+    let limit = desk.station.poll_timeout().expect("an answer is waited for") - desk.now;
+    for frame in 0..10 {
+        desk.now = desk.now + limit * 3 / 4;
+        assert!(desk.station.poll_timeout() > Some(desk.now), "it is asked after frame {frame}");
+        assert_eq!(polls(&desk.answer(Supervisory::ReceiveReady, 0, false)), 0);
+    }
+    let silent = desk.now;
+    assert_eq!((polls(&desk.wait().1), desk.now - silent >= limit * 3 / 4), (1, true));
+}
+
 /// The answer to P says how things were when P was heard. What was sent once more since then is on its way, and is not
 /// sent a third time.
 #[test]
