@@ -171,6 +171,30 @@ fn one_side_closes_and_the_other_goes_on() {
     assert_eq!(world.statistics(0).state, State::TimeWait);
 }
 
+/// RFC 9293 3.6.1: a connection in TIME-WAIT makes way for a call beyond all that it has seen, and for no other.
+#[test]
+fn a_call_beyond_a_lingering_connection_takes_its_place() {
+    let mut world = fast(MILLIS(100));
+    world.connect();
+    let mut call = world.last_packet(0).clone();
+    world.run_until(Instant::from_secs(1));
+    world.request(1, StreamRequest::Close);
+    world.run_until(Instant::from_secs(2));
+    world.request(0, StreamRequest::Close);
+    world.run_until(Instant::from_secs(3));
+    assert_eq!(world.statistics(1).state, State::TimeWait);
+    for (further, state) in [(0, State::TimeWait), (1_000_000, State::SynReceived)] {
+        call.segment.sequence = call.segment.sequence.wrapping_add(further);
+        world.deliver(1, &call);
+        let states: Vec<_> = world.hosts[1].connections().map(|(_, connection)| connection.state).collect();
+        assert_eq!(states, [state], "{further} further");
+    }
+    world.run_until(Instant::from_millis(3050));
+    let answer = &world.last_packet(1).segment;
+    assert!(answer.flags.contains(Flags::SYN) && answer.flags.contains(Flags::ACK));
+    assert_eq!(answer.acknowledgement, call.segment.sequence.wrapping_add(1));
+}
+
 #[test]
 fn a_reset_counts_only_where_the_next_byte_is_expected() {
     let mut world = fast(MILLIS(100));

@@ -56,6 +56,12 @@ fn custody_moves_from_hop_to_hop() {
         assert_eq!(counters(&world, node).custody_timeouts, 0);
     }
     assert_eq!(counters(&world, ORBITER).custody_accepted, 1);
+    // Each custodian has said so to the one before it, who has heard it.
+    let signals = [MOON, ORBITER, EARTH].map(|node| {
+        let counted = counters(&world, node);
+        (counted.custody_signals_heard, counted.custody_signals_sent, counted.custody_signals_unsent)
+    });
+    assert_eq!(signals, [(1, 0, 0), (1, 1, 0), (0, 1, 0)]);
     // The head names the custodian of each hop.
     let custodian = |cable: usize| {
         let head = world.cables[cable].heads6.iter().find(|head| head.payload.length == 20_000);
