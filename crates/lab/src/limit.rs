@@ -402,6 +402,11 @@ mod tests {
         let second = limit(&[hop(0.0, 1e-5), path], 1_000_000);
         assert!((second.store_and_forward.mean_s - 2.0 * 76.42).abs() < 0.06, "{second:?}");
         assert!(near(second.store_and_forward.error_free_s, 2.0 * 70.7667), "{second:?}");
+        // Nor when a third one begins: all that is known is that it is not over before its outage.
+        let late = Hop { outages: vec![(150.0, 1150.0)], ..hop(0.0, 1e-5) };
+        let third = limit(&[hop(0.0, 1e-5), hop(0.0, 1e-5), late], 1_000_000).store_and_forward;
+        assert!(near(third.error_free_s, 1000.0 + 3.0 * 70.7667), "{third:?}");
+        assert_eq!(third.mean_s, third.error_free_s);
     }
 
     #[test]
