@@ -18,7 +18,7 @@ use crate::codec::crc::crc32c;
 use crate::service::{LinkId, RecordId, Steady};
 use crate::time::{Duration, Instant};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::delivery::LocalKey;
 
@@ -31,6 +31,17 @@ struct Told {
     dtn_ms: u64,
     at: Instant,
     steady: Option<Steady>,
+    /// Said before the last start: how long ago that is only a steady clock can tell that goes on.
+    is_old: bool,
+}
+
+/// A jump of the wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Jump {
+    /// By so much, milliseconds.
+    pub(super) by_ms: i64,
+    /// By how much the time that lifetimes go by has moved with it, milliseconds: seldom by anything.
+    pub(super) moved_ms: i64,
 }
 
 /// What is kept of the clock over a restart. Units: milliseconds.
@@ -81,49 +92,69 @@ pub(super) struct Clock {
     before: Option<Told>,
     /// By how much the wall clock is ahead of what lifetimes go by, milliseconds.
     ahead_ms: i64,
+    /// Lifetimes go by the last time that was known before the machine was off: it is later than that.
+    is_later: bool,
 }
 
 impl Clock {
-    /// Sets the clock, or takes it away. By how many milliseconds it has jumped, if it has.
-    pub(super) fn set(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<Steady>) -> Option<i64> {
+    /// Sets the clock, or takes it away. Its jump, if it has jumped: beside a time that was said before the machine was off
+    /// that shows only where it went back.
+    pub(super) fn set(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<Steady>) -> Option<Jump> {
         self.before = self.told.or(self.before);
-        self.told = dtn_ms.map(|dtn_ms| Told { dtn_ms, at: now, steady });
+        self.told = dtn_ms.map(|dtn_ms| Told { dtn_ms, at: now, steady, is_old: false });
         let (told, before) = (self.told?, self.before?);
-        let passed_ms = match (before.steady, steady) {
-            (Some(before), Some(steady)) if before.of == steady.of => steady.ms.saturating_sub(before.ms),
-            _ => millis(now.saturating_since(before.at)),
+        let same = before.steady.zip(steady).filter(|(before, steady)| before.of == steady.of);
+        let passed_ms = match same {
+            Some((before, steady)) => steady.ms.saturating_sub(before.ms),
+            None => millis(now.saturating_since(before.at)),
         };
-        self.step(before.dtn_ms.saturating_add(passed_ms), told.dtn_ms)
+        let expected_ms = before.dtn_ms.saturating_add(passed_ms);
+        if before.is_old && same.is_none() {
+            return self.step_after_a_pause(expected_ms, told.dtn_ms);
+        }
+        self.step(expected_ms, told.dtn_ms)
     }
 
     /// The wall clock says something else than was to be expected.
-    fn step(&mut self, expected_ms: u64, dtn_ms: u64) -> Option<i64> {
-        let step = i64::try_from(i128::from(dtn_ms) - i128::from(expected_ms)).unwrap_or(0);
-        if step.unsigned_abs() <= millis(STEP_MAX) {
+    fn step(&mut self, expected_ms: u64, dtn_ms: u64) -> Option<Jump> {
+        let by_ms = i64::try_from(i128::from(dtn_ms) - i128::from(expected_ms)).unwrap_or(0);
+        if by_ms.unsigned_abs() <= millis(STEP_MAX) {
             return None;
         }
-        self.ahead_ms = self.ahead_ms.saturating_add(step);
-        if self.ahead_ms.unsigned_abs() <= millis(STEP_MAX) {
+        self.ahead_ms = self.ahead_ms.saturating_add(by_ms);
+        let mut moved_ms = 0;
+        if self.ahead_ms.unsigned_abs() <= millis(STEP_MAX) || (self.is_later && self.ahead_ms > 0) {
             // It is back.
-            self.ahead_ms = 0;
+            moved_ms = core::mem::take(&mut self.ahead_ms);
+            self.is_later = false;
         }
-        Some(step)
+        Some(Jump { by_ms, moved_ms })
     }
 
-    /// Goes on from what the last start has left. By how many milliseconds the clock has jumped meanwhile, if that shows:
-    /// while the machine itself was off it shows only where it went back.
-    pub(super) fn resume(&mut self, now: Instant, kept: Kept) -> Option<i64> {
+    /// The same after a time for which no clock ran beside it: at least it has not gone back.
+    fn step_after_a_pause(&mut self, least_ms: u64, dtn_ms: u64) -> Option<Jump> {
+        let doubted = self.ahead_ms != 0;
+        let jump = self.step(least_ms.max(dtn_ms), dtn_ms);
+        self.is_later = jump.is_some() && self.ahead_ms < 0 && !doubted;
+        jump
+    }
+
+    /// Goes on from what the last start has left. The clock's jump meanwhile, if that shows: while the machine itself was
+    /// off it shows only where it went back.
+    pub(super) fn resume(&mut self, now: Instant, kept: Kept) -> Option<Jump> {
         self.ahead_ms = kept.ahead_ms;
         let Some(told) = self.told else {
-            self.before = Some(Told { dtn_ms: kept.dtn_ms, at: now, steady: kept.steady });
+            self.before = Some(Told { dtn_ms: kept.dtn_ms, at: now, steady: kept.steady, is_old: true });
             return None;
         };
         let same = told.steady.zip(kept.steady).filter(|(told, kept)| told.of == kept.of);
-        let expected_ms = match same {
-            Some((told, kept_steady)) => kept.dtn_ms.saturating_add(told.ms.saturating_sub(kept_steady.ms)),
-            None => told.dtn_ms.max(kept.dtn_ms),
-        };
-        self.step(expected_ms, told.dtn_ms)
+        match same {
+            Some((steady, kept_steady)) => {
+                let passed_ms = steady.ms.saturating_sub(kept_steady.ms);
+                self.step(kept.dtn_ms.saturating_add(passed_ms), told.dtn_ms)
+            }
+            None => self.step_after_a_pause(kept.dtn_ms, told.dtn_ms),
+        }
     }
 
     /// What a restart has to know.
@@ -135,9 +166,11 @@ impl Clock {
         Some(Kept { dtn_ms, ahead_ms: self.ahead_ms, steady: told.steady.map(later) })
     }
 
-    /// The operator says that the clock is right. False: nobody has doubted it.
-    pub(super) fn trust(&mut self) -> bool {
-        core::mem::take(&mut self.ahead_ms) != 0
+    /// The operator says that the clock is right. By how many milliseconds the time of lifetimes moves; zero: nobody has
+    /// doubted it.
+    pub(super) fn trust(&mut self) -> i64 {
+        self.is_later = false;
+        core::mem::take(&mut self.ahead_ms)
     }
 
     /// By how much the wall clock is ahead of what lifetimes go by, milliseconds; zero: it has not jumped.
@@ -153,6 +186,12 @@ impl Clock {
     /// DTN milliseconds now, as lifetimes go by them.
     pub(super) fn life_ms(&self, now: Instant) -> Option<u64> {
         self.dtn_ms(now).map(|dtn_ms| dtn_ms.saturating_add_signed(self.ahead_ms.saturating_neg()))
+    }
+
+    /// DTN milliseconds now, at least: while nobody knows which of the two times is right, what came over by the later one
+    /// may be alive.
+    pub(super) fn least_ms(&self, now: Instant) -> Option<u64> {
+        self.dtn_ms(now).min(self.life_ms(now))
     }
 
     /// DTN milliseconds now, for what is made now.
@@ -178,6 +217,100 @@ impl Clock {
         let told = self.told?;
         let life_ms = told.dtn_ms.saturating_add_signed(self.ahead_ms.saturating_neg());
         Some(told.at + Duration::from_millis(due.saturating_sub(life_ms)))
+    }
+}
+
+/// The wall clock has jumped, or the operator has said that it is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// The first record since.
+    pub(super) first: RecordId,
+    /// By how much the wall clock is ahead since of what lifetimes go by, milliseconds; zero: nobody doubts it.
+    pub(super) ahead_ms: i64,
+    /// By how much the time that lifetimes go by moved, milliseconds.
+    pub(super) moved_ms: i64,
+}
+
+/// The last turns of the clock, the oldest first: what a time means that was written before them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Turns(VecDeque<Turn>);
+
+/// With more the oldest is forgotten.
+const TURNS_MAX: usize = 64;
+
+impl Turns {
+    /// Bytes of one that is written.
+    const TURN_BYTES: usize = 24;
+
+    pub(super) fn add(&mut self, turn: Turn) {
+        if self.0.len() >= TURNS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(turn);
+    }
+
+    /// By how much the wall clock is ahead since the last of them, milliseconds.
+    pub(super) fn ahead_ms(&self) -> i64 {
+        self.0.back().map_or(0, |turn| turn.ahead_ms)
+    }
+
+    /// By how much the time of lifetimes has moved since this record was begun, milliseconds.
+    pub(super) fn moved_since(&self, record: RecordId) -> i64 {
+        let later = self.0.iter().filter(|turn| turn.first > record);
+        later.fold(0, |sum, turn| sum.saturating_add(turn.moved_ms))
+    }
+
+    /// By how much the wall clock was behind what lifetimes go by when this record was begun, milliseconds; zero where it
+    /// has turned out since which of them was right.
+    pub(super) fn behind_at(&self, record: RecordId) -> u64 {
+        let before = |turn: &&Turn| turn.first <= record;
+        if self.0.iter().any(|turn| !before(&turn) && turn.ahead_ms == 0) {
+            return 0;
+        }
+        let turn = self.0.iter().rev().find(before);
+        turn.map_or(0, |turn| turn.ahead_ms.min(0).unsigned_abs())
+    }
+
+    /// The first record of a time of which that may be said.
+    pub(super) fn first_behind(&self) -> Option<RecordId> {
+        self.0.iter().find(|turn| turn.ahead_ms < 0).map(|turn| turn.first)
+    }
+
+    pub(super) fn encode(&self, out: &mut BytesMut) {
+        let start = out.len();
+        out.put_u16(self.0.len() as u16);
+        for turn in &self.0 {
+            out.put_u64(turn.first.0);
+            out.put_i64(turn.ahead_ms);
+            out.put_i64(turn.moved_ms);
+        }
+        let crc = crc32c(&out[start..]);
+        out.put_u32(crc);
+    }
+
+    pub(super) fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        let whole = input.clone();
+        if input.len() < 2 {
+            return Err(DecodeError::Incomplete);
+        }
+        let count = usize::from(input.get_u16());
+        if count > TURNS_MAX {
+            return Err(DecodeError::Limit { what: "turns of the clock" });
+        }
+        if input.len() < count * Self::TURN_BYTES + 4 {
+            return Err(DecodeError::Incomplete);
+        }
+        let mut turn = || Turn {
+            first: RecordId(input.get_u64()),
+            ahead_ms: input.get_i64(),
+            moved_ms: input.get_i64(),
+        };
+        let turns = (0..count).map(|_| turn()).collect();
+        let crc = crc32c(&whole[..whole.len() - input.len()]);
+        match input.get_u32() == crc {
+            true => Ok(Turns(turns)),
+            false => Err(DecodeError::Checksum { what: "turns of the clock" }),
+        }
     }
 }
 
@@ -300,5 +433,92 @@ impl Deadlines {
         };
         let wall = self.by_wall.first().and_then(|(at, _)| clock.instant_of(*at));
         crate::joint::earlier(crate::joint::earlier(timer, ends), wall)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_MS: u64 = 86_400_000;
+    const THEN_MS: u64 = 800_000_000_000;
+
+    fn steady(of: u64, ms: u64) -> Option<Steady> {
+        Some(Steady { of, ms })
+    }
+
+    /// What a machine leaves that goes off.
+    fn kept(ahead_ms: i64) -> Kept {
+        Kept { dtn_ms: THEN_MS, ahead_ms, steady: steady(1, 1_000) }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_late_after_a_cold_start_has_not_jumped() {
+        let at = Instant::from_secs;
+        for steady_now in [steady(2, 500), None] {
+            for off_ms in [0, 10 * DAY_MS] {
+                // Nothing is said of the clock at first; then it is right, however long the machine was off.
+                let mut clock = Clock::default();
+                assert_eq!(clock.set(at(0), None, steady_now), None);
+                assert_eq!(clock.resume(at(1), kept(0)), None);
+                assert_eq!(clock.set(at(9), Some(THEN_MS + off_ms + 9_000), steady_now), None);
+                assert_eq!((clock.ahead_ms(), clock.life_ms(at(9))), (0, Some(THEN_MS + off_ms + 9_000)));
+            }
+            // It goes back: that shows.
+            let mut clock = Clock::default();
+            clock.resume(at(1), kept(0));
+            let jump = clock.set(at(9), Some(THEN_MS - DAY_MS), steady_now).expect("a jump");
+            assert!(jump.by_ms.abs_diff(-(DAY_MS as i64)) <= 10_000, "{jump:?}");
+        }
+        // With a steady clock that has gone on it shows, whichever way it went.
+        let mut clock = Clock::default();
+        clock.resume(at(1), kept(0));
+        assert!(clock.set(at(9), Some(THEN_MS + DAY_MS), steady(1, 9_000)).is_some());
+    }
+
+    /// A machine without a clock of its own begins with some time of the past.
+    #[test]
+    fn a_clock_that_is_behind_until_it_is_set_has_not_jumped() {
+        let at = Instant::from_secs;
+        for first_ms in [1, THEN_MS - DAY_MS] {
+            let mut clock = Clock::default();
+            clock.set(at(0), Some(first_ms), steady(2, 500));
+            assert!(clock.resume(at(1), kept(0)).is_some(), "behind what it has said");
+            assert_eq!(clock.life_ms(at(1)).map(|ms| ms.abs_diff(THEN_MS) <= 1_000), Some(true));
+            clock.set(at(9), Some(THEN_MS + 10 * DAY_MS), steady(2, 9_500));
+            assert_eq!((clock.ahead_ms(), clock.life_ms(at(9))), (0, Some(THEN_MS + 10 * DAY_MS)));
+        }
+        // What was in doubt before stays so.
+        let mut clock = Clock::default();
+        clock.set(at(0), Some(THEN_MS + DAY_MS), steady(2, 500));
+        clock.resume(at(1), kept(2 * DAY_MS as i64));
+        assert_eq!(clock.ahead_ms(), 2 * DAY_MS as i64);
+    }
+
+    #[test]
+    fn turns_say_what_a_time_means_that_was_written_before_them() {
+        let mut turns = Turns::default();
+        let turn = |first, ahead_ms, moved_ms| Turn { first: RecordId(first), ahead_ms, moved_ms };
+        for turn in [turn(10, -5_000, 0), turn(20, 0, -5_000), turn(30, 7_000, 0), turn(40, 0, 7_000)] {
+            turns.add(turn);
+        }
+        assert_eq!(
+            [9, 10, 19, 20, 39, 40].map(|record| turns.moved_since(RecordId(record))),
+            [2_000, 2_000, 2_000, 7_000, 7_000, 0]
+        );
+        assert_eq!([9, 10, 19, 20, 39, 40].map(|record| turns.behind_at(RecordId(record))), [0; 6]);
+        turns.add(turn(50, -3_000, 0));
+        assert_eq!([49, 50].map(|record| turns.behind_at(RecordId(record))), [0, 3_000]);
+        let mut out = BytesMut::new();
+        turns.encode(&mut out);
+        let bytes = out.freeze();
+        assert_eq!(Turns::decode(&mut bytes.clone()), Ok(turns.clone()));
+        for cut in 0..bytes.len() {
+            assert_eq!(Turns::decode(&mut bytes.slice(..cut)), Err(DecodeError::Incomplete));
+        }
+        for first in 60..1_000 {
+            turns.add(turn(first, 1, 1));
+        }
+        assert_eq!(turns.0.len(), TURNS_MAX);
     }
 }

@@ -167,8 +167,9 @@ impl Held {
         self.renew();
     }
 
-    /// Computes when it expires (RFC 9171 5.5), under an override of its lifetime (zero: none).
-    pub(super) fn set_end(&mut self, lifetime_max: Duration) {
+    /// Computes when it expires (RFC 9171 5.5), under an override of its lifetime (zero: none), where what lifetimes go by may
+    /// have been so many milliseconds ahead when it came.
+    pub(super) fn set_end(&mut self, lifetime_max: Duration, ahead_ms: u64) {
         let own_ms = self.head.lifetime_ms();
         let most_ms = if lifetime_max.is_zero() { u64::MAX } else { millis(lifetime_max) };
         let lifetime_ms = own_ms.min(most_ms);
@@ -177,7 +178,7 @@ impl Held {
         // It expires when its age exceeds the lifetime: one millisecond later.
         let after = lifetime_ms.saturating_add(1);
         self.end = End {
-            dtn_ms: created.map(|created| created.saturating_add(after)),
+            dtn_ms: created.map(|created| created.saturating_add(after).saturating_add(ahead_ms)),
             by_age: self.since + Duration::from_millis(after.saturating_sub(self.age_ms)),
         };
     }

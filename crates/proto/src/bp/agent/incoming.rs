@@ -275,10 +275,11 @@ impl Agent {
         Ok(())
     }
 
-    /// True if the bundle's age, by its clock or as it says, exceeds its lifetime (RFC 9171 5.5).
+    /// True if the bundle's age, by its clock or as it says, exceeds its lifetime (RFC 9171 5.5). While the clock is doubted
+    /// nothing is turned away that may be alive.
     fn is_over(&self, now: Instant, head: &Head, age_ms: u64) -> bool {
-        let age = match (self.clock.life_ms(now), head.created_ms()) {
-            (Some(life_ms), Some(created)) => life_ms.saturating_sub(created),
+        let age = match (self.clock.least_ms(now), head.created_ms()) {
+            (Some(least_ms), Some(created)) => least_ms.saturating_sub(created),
             _ => age_ms,
         };
         age > head.lifetime_ms()
@@ -604,18 +605,21 @@ impl Agent {
     /// True if the bundle was made later than now, by more than clocks may differ: its clock or this one is wrong.
     pub(super) fn is_from_future(&self, now: Instant, held: &Held) -> bool {
         let skew = super::clock::millis(self.config.clock_skew_max);
-        match (self.clock.life_ms(now), held.head.created_ms()) {
-            (Some(life_ms), Some(created)) => created > life_ms.saturating_add(skew),
+        match (self.clock.least_ms(now), held.head.created_ms()) {
+            (Some(least_ms), Some(created)) => created > least_ms.saturating_add(skew),
             _ => false,
         }
     }
 
     /// When a bundle expires. One from the future lives as long as its lifetime from its arrival: nobody can tell whose
     /// clock is wrong, so it is neither refused nor kept until then.
-    pub(super) fn set_end(&self, now: Instant, held: &mut Held) {
-        // What is made here lives as long as its sender wants.
-        let most = if held.own { Duration::ZERO } else { self.config.lifetime_max };
-        held.set_end(most);
+    pub(super) fn set_end(&self, now: Instant, record: RecordId, held: &mut Held) {
+        // What is made here lives as long as its sender wants, and is stamped with the later time.
+        let (most, ahead_ms) = match held.own {
+            true => (Duration::ZERO, 0),
+            false => (self.config.lifetime_max, self.turns.behind_at(record)),
+        };
+        held.set_end(most, ahead_ms);
         if self.is_from_future(now, held) {
             held.end.dtn_ms = None;
         }
@@ -677,7 +681,7 @@ impl Agent {
         };
         held.park();
         held.renew();
-        self.set_end(now, &mut held);
+        self.set_end(now, record, &mut held);
         held
     }
 }

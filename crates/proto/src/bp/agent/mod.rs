@@ -98,7 +98,7 @@ use crate::time::{Duration, Instant};
 use core::ops::Bound;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use clock::{Clock, Deadlines, Due};
+use clock::{Clock, Deadlines, Due, Turn, Turns};
 use delivery::{AduKey, Local, LocalKey, Progress, Tombstone};
 use held::{Held, Stage};
 use incoming::Incoming;
@@ -139,6 +139,7 @@ pub struct Agent {
     clock: Clock,
     /// When it was last written down.
     clock_kept_at: Instant,
+    turns: Turns,
     counters: Counters,
     phase: Phase,
     /// How often the node has started before.
@@ -246,6 +247,7 @@ impl Agent {
             rng,
             clock: Clock::default(),
             clock_kept_at: Instant::ZERO,
+            turns: Turns::default(),
             counters: Counters::default(),
             phase: Phase::Listing,
             boot: 0,
@@ -413,13 +415,14 @@ impl Agent {
     }
 
     fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<Steady>) {
-        let step = self.clock.set(now, dtn_ms, steady);
-        if let Some(by_ms) = step {
-            self.up.push_back(AppIndication::ClockJumped { by_ms });
+        let jump = self.clock.set(now, dtn_ms, steady);
+        if let Some(jump) = jump {
+            self.up.push_back(AppIndication::ClockJumped { by_ms: jump.by_ms });
         }
         if self.is_ready() {
+            self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
             self.age_found(now);
-            if step.is_some() || now.saturating_since(self.clock_kept_at) >= CLOCK_KEPT_EVERY {
+            if jump.is_some() || now.saturating_since(self.clock_kept_at) >= CLOCK_KEPT_EVERY {
                 self.keep_clock(now);
             }
         }
@@ -429,10 +432,33 @@ impl Agent {
 
     /// The operator says that the clock is right, whatever it has done.
     fn trust_clock(&mut self, now: Instant) {
-        if self.clock.trust() && self.is_ready() {
+        let moved_ms = self.clock.trust();
+        if moved_ms != 0 && self.is_ready() {
+            self.note_turn(now, moved_ms);
             self.keep_clock(now);
         }
         self.run_deadlines(now);
+    }
+
+    /// The wall clock is doubted, or no longer: from the next record on.
+    fn note_turn(&mut self, now: Instant, moved_ms: i64) {
+        let ahead_ms = self.clock.ahead_ms();
+        if ahead_ms == self.turns.ahead_ms() && moved_ms == 0 {
+            return;
+        }
+        let first = RecordId(self.boot << BOOT_SHIFT | (self.records + 1));
+        let doubtful = self.turns.first_behind().filter(|_| ahead_ms == 0);
+        self.turns.add(Turn { first, ahead_ms, moved_ms });
+        let Some(doubtful) = doubtful else { return };
+        // Now it is known what the times mean that came meanwhile.
+        let came: Vec<RecordId> = self.bundles.range(doubtful..first).map(|(record, _)| *record).collect();
+        for record in came {
+            let mut held = self.bundles.remove(&record).expect("it was just found");
+            self.deadlines.not_ends(held.end, Due::Expiry(record));
+            self.set_end(now, record, &mut held);
+            self.deadlines.ends(held.end, Due::Expiry(record));
+            self.bundles.insert(record, held);
+        }
     }
 
     /// Writes the clock down anew: in place of the record that says it.

@@ -7,7 +7,7 @@
 //!
 //! | kind | body |
 //! |---|---|
-//! | boot | how often this node has started: makes record ids and sequence numbers unique; and what is kept of the clock |
+//! | boot | how often this node has started: makes record ids and sequence numbers unique; what is kept of the clock; its last turns |
 //! | tombstone | a bundle that the application has taken, and until when to remember it |
 //! | tombstone of version 6 | the same, of a bundle of version 6 |
 //! | received | a bundle from a peer; as long as no seal follows, the prefix that arrived |
@@ -25,7 +25,7 @@ use crate::service::BundleVersion;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::accounts::Neighbour;
-use super::clock::Kept;
+use super::clock::{Kept, Turns};
 
 /// Bytes before the body.
 pub(super) const HEADER_BYTES: u64 = 36;
@@ -230,29 +230,41 @@ impl TombstoneBody {
     }
 }
 
-/// A boot record, with the clock where there is one. Records of earlier versions have none.
-pub(super) fn encode_boot(header: Header, boot: u64, clock: Option<Kept>) -> Bytes {
-    let mut out = BytesMut::new();
-    header.encode(&mut out);
-    out.put_u64(boot);
-    let crc = crc32c(&boot.to_be_bytes());
-    out.put_u32(crc);
-    if let Some(clock) = clock {
-        clock.encode(&mut out);
-    }
-    out.freeze()
+/// The body of a boot record. Those of earlier versions have less: no turns, no clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct BootBody {
+    /// How often the node has started.
+    pub(super) boot: u64,
+    pub(super) clock: Option<Kept>,
+    pub(super) turns: Turns,
 }
 
-/// The body of a boot record.
-pub(super) fn decode_boot(input: &mut Bytes) -> Result<(u64, Option<Kept>), DecodeError> {
-    if input.len() < 12 {
-        return Err(DecodeError::Incomplete);
+impl BootBody {
+    /// The whole record. It has to fit into what is read of a record at first.
+    pub(super) fn encode(&self, header: Header) -> Bytes {
+        let mut out = BytesMut::new();
+        header.encode(&mut out);
+        out.put_u64(self.boot);
+        let crc = crc32c(&self.boot.to_be_bytes());
+        out.put_u32(crc);
+        if let Some(clock) = self.clock {
+            clock.encode(&mut out);
+            self.turns.encode(&mut out);
+        }
+        out.freeze()
     }
-    let boot = input.get_u64();
-    if input.get_u32() == crc32c(&boot.to_be_bytes()) {
-        Ok((boot, Kept::decode(input).ok()))
-    } else {
-        Err(DecodeError::Checksum { what: "boot record" })
+
+    pub(super) fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
+        if input.len() < 12 {
+            return Err(DecodeError::Incomplete);
+        }
+        let boot = input.get_u64();
+        if input.get_u32() != crc32c(&boot.to_be_bytes()) {
+            return Err(DecodeError::Checksum { what: "boot record" });
+        }
+        let clock = Kept::decode(input).ok();
+        let turns = clock.and_then(|_| Turns::decode(input).ok()).unwrap_or_default();
+        Ok(BootBody { boot, clock, turns })
     }
 }
 

@@ -14,12 +14,12 @@ use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
-use super::clock::{Due, End, Kept, millis};
+use super::clock::{Due, End, millis};
 use super::custody::Custody;
 use super::delivery::{AduKey, Tombstone};
 use super::head::{Closing, Head, decode_head};
 use super::held::{Held, Stage};
-use super::record::{Header, Kind, NOTE_BYTES, Note, TombstoneBody, decode_boot, encode_boot};
+use super::record::{BootBody, Header, Kind, NOTE_BYTES, Note, TombstoneBody};
 use super::store::Purpose;
 use super::{Agent, BOOT_SHIFT, Phase};
 
@@ -36,8 +36,8 @@ pub(super) struct Restore {
     waiting: VecDeque<(RecordId, u64)>,
     reading: BTreeMap<RecordId, Looking>,
     boot: Option<u64>,
-    /// What the last of them says: the secret of the store, and the clock.
-    last_boot: Option<(u64, RecordId, u64, Option<Kept>)>,
+    /// The last of them, and the secret of the store.
+    last_boot: Option<(RecordId, u64, BootBody)>,
     /// What was taken: how long that was ago is known when the clock is.
     tombstones: Vec<(RecordId, Header, TombstoneBody, u64)>,
     old_boots: Vec<RecordId>,
@@ -140,13 +140,13 @@ impl Agent {
         };
         match header.kind {
             Kind::Boot => {
-                if let Ok((boot, clock)) = decode_boot(&mut input) {
+                if let Ok(body) = BootBody::decode(&mut input) {
                     let restore = self.restore();
-                    restore.boot = restore.boot.max(Some(boot));
+                    restore.boot = restore.boot.max(Some(body.boot));
                     let is_later =
-                        |last: &(u64, RecordId, u64, Option<Kept>)| (last.0, last.1) < (boot, record);
+                        |last: &(RecordId, u64, BootBody)| (last.2.boot, last.0) < (body.boot, record);
                     if restore.last_boot.as_ref().is_none_or(is_later) {
-                        restore.last_boot = Some((boot, record, header.nonce, clock));
+                        restore.last_boot = Some((record, header.nonce, body));
                     }
                 }
                 self.restore().old_boots.push(record);
@@ -312,7 +312,9 @@ impl Agent {
         length: u64,
     ) {
         let gone_by = match (self.clock.life_ms(now), header.arrival_dtn_ms) {
-            (Some(life_ms), taken) if taken > 0 => life_ms.saturating_sub(taken),
+            (Some(life_ms), taken) if taken > 0 => {
+                life_ms.saturating_sub(taken.saturating_add_signed(self.turns.moved_since(record)))
+            }
             _ => 0,
         };
         let left = Duration::from_millis(body.remaining_ms.saturating_sub(gone_by));
@@ -326,12 +328,16 @@ impl Agent {
     fn boot(&mut self, now: Instant) {
         let restore = core::mem::take(self.restore());
         self.boot = restore.boot.map_or(0, |boot| boot + 1);
-        let kept = restore.last_boot.and_then(|(.., kept)| kept);
-        self.secret =
-            restore.last_boot.map_or_else(|| self.rng.fork("secret").next_u64(), |(_, _, secret, _)| secret);
-        if let Some(step) = kept.and_then(|kept| self.clock.resume(now, kept)) {
-            self.up.push_back(AppIndication::ClockJumped { by_ms: step });
+        let last = restore.last_boot.map(|(_, secret, body)| (secret, body));
+        let (secret, body) =
+            last.unwrap_or_else(|| (self.rng.fork("secret").next_u64(), BootBody::default()));
+        self.secret = secret;
+        self.turns = body.turns;
+        let jump = body.clock.and_then(|kept| self.clock.resume(now, kept));
+        if let Some(jump) = jump {
+            self.up.push_back(AppIndication::ClockJumped { by_ms: jump.by_ms });
         }
+        self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
         for (record, header, body, length) in restore.tombstones {
             self.restore_tombstone(now, record, header, &body, length);
         }
@@ -343,7 +349,8 @@ impl Agent {
     pub(super) fn write_boot(&mut self, now: Instant) -> RecordId {
         let record = self.next_record();
         let header = Header { nonce: self.secret, ..self.header(now, Kind::Boot, 0) };
-        self.store.append(record, encode_boot(header, self.boot, self.clock.kept(now)));
+        let body = BootBody { boot: self.boot, clock: self.clock.kept(now), turns: self.turns.clone() };
+        self.store.append(record, body.encode(header));
         self.boot_record = record;
         self.clock_kept_at = now;
         record
@@ -387,9 +394,10 @@ impl Agent {
             let mut held = self.bundles.remove(&record).expect("it was just found");
             self.deadlines.not_ends(held.end, Due::Expiry(record));
             let here_ms = millis(now.saturating_since(held.since));
-            let since_arrival = life_ms.saturating_sub(held.arrival_dtn_ms);
+            let arrival_ms = held.arrival_dtn_ms.saturating_add_signed(self.turns.moved_since(record));
+            let since_arrival = life_ms.saturating_sub(arrival_ms);
             held.age_ms = held.age_ms.saturating_add(since_arrival.saturating_sub(here_ms));
-            self.set_end(now, &mut held);
+            self.set_end(now, record, &mut held);
             self.deadlines.ends(held.end, Due::Expiry(record));
             self.bundles.insert(record, held);
         }

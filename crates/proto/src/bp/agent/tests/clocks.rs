@@ -148,3 +148,61 @@ fn a_jump_between_two_starts_shows() {
     world.run_for(HOUR);
     assert_eq!(held(&world), 0);
 }
+
+/// It was two days ahead when the node started, and nobody saw it: what comes after it was put right lives its lifetime.
+#[test]
+fn a_wrong_clock_that_is_put_right_turns_nothing_away_that_may_be_alive() {
+    for hours in [1, 72] {
+        for (restarts, trusted) in [(0, false), (2, false), (0, true), (2, true)] {
+            let what = format!("{hours} h, {restarts} restarts, trusted: {trusted}");
+            let mut world = chain(7);
+            world.nodes[ORBITER].clock_ms = Some(TWO_DAYS_MS);
+            world.start_all();
+            world.run_for(Duration::from_secs(1));
+            world.cut(1);
+            turn_clock(&mut world, 0);
+            assert_eq!(jumps(&world), [-TWO_DAYS_MS]);
+            let lifetime = hours * HOUR;
+            let options = SendOptions { lifetime, ..SendOptions::default() };
+            world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(7, 100)), options);
+            world.run_for(MINUTE);
+            assert_eq!((held(&world), expired(&world)), (1, 0), "{what}");
+            if trusted {
+                world.request(ORBITER, AppRequest::TrustClock);
+            }
+            for _ in 0..restarts {
+                restart(&mut world);
+            }
+            world.run_for(lifetime - 10 * MINUTE);
+            assert_eq!((held(&world), expired(&world)), (1, 0), "{what}");
+            world.run_for(10 * MINUTE);
+            assert_eq!((held(&world), expired(&world)), (0, 1), "{what}");
+        }
+    }
+}
+
+/// Where only its age says when a bundle ends, that goes on right when the operator has spoken and the node starts anew.
+#[test]
+fn what_ends_by_its_age_outlives_a_trusted_clock_and_a_restart() {
+    for off_ms in [TWO_DAYS_MS, -TWO_DAYS_MS] {
+        let mut world = chain(8);
+        world.nodes[MOON].clock_ms = None;
+        world.start_all();
+        world.run_for(Duration::from_secs(1));
+        world.cut(1);
+        turn_clock(&mut world, off_ms);
+        let options = SendOptions { lifetime: HOUR, ..SendOptions::default() };
+        world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(8, 100)), options);
+        world.run_for(20 * MINUTE);
+        world.request(ORBITER, AppRequest::TrustClock);
+        for _ in 0..2 {
+            world.run_for(10 * MINUTE);
+            restart(&mut world);
+            assert_eq!((held(&world), expired(&world)), (1, 0), "off by {off_ms}");
+        }
+        world.run_for(19 * MINUTE);
+        assert_eq!((held(&world), expired(&world)), (1, 0), "off by {off_ms}");
+        world.run_for(2 * MINUTE);
+        assert_eq!((held(&world), expired(&world)), (0, 1), "off by {off_ms}");
+    }
+}
