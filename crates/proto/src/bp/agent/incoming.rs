@@ -563,6 +563,8 @@ impl Agent {
         let payload = held.appended.saturating_sub(held.payload_at()).min(held.payload_bytes());
         held.cut_to(payload);
         held.stage = Stage::Sealing;
+        // The seal that would have said so is not durable.
+        held.custody = None;
         // More than was counted, where blocks came behind the payload that nobody had announced.
         let share = held.appended;
         self.resize(record, share);
@@ -573,7 +575,9 @@ impl Agent {
     pub(super) fn intake_full(&mut self, record: RecordId) {
         let held = self.bundles.get_mut(&record).expect("only what is held is stored");
         if held.stage == Stage::Sealing && !held.closed && held.stored >= held.notes_at() {
-            // All of it is durable and was checked; only the seal is not. The next start checks it again.
+            // All of it is durable and was checked; only the seal is not, which would have said that custody is accepted. The
+            // next start checks it again.
+            held.custody = None;
             held.closed = true;
             held.appended = held.stored;
             return self.settled.push_back(record);

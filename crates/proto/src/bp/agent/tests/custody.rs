@@ -294,6 +294,31 @@ fn a_block_that_nobody_knows_is_signalled() {
     assert_eq!(signals(&world, node), [(false, v6::CustodyReason::BlockUnintelligible)]);
 }
 
+/// Where the seal, or some of the body, finds no place on the disk, custody is not accepted: nobody says that it is.
+#[test]
+fn custody_whose_seal_found_no_place_is_not_signalled() {
+    let mut bundle = foreign(1);
+    bundle.payload = random(1, 1_000);
+    bundle.head.payload.length = 1_000;
+    let bytes = bundle.to_bytes();
+    // The header of the record takes 36 bytes, the seal 24.
+    let whole = 36 + bytes.len() as u64;
+    for (place, accepted) in [(whole + 24, 1), (whole + 23, 0), (whole, 0), (whole - 1, 0), (whole - 300, 0)]
+    {
+        let mut world = World::new(10);
+        let node = world.node("orbiter", everybody);
+        world.start_all();
+        world.run_for(Duration::from_secs(1));
+        let used = world.nodes[node].disk.used;
+        world.nodes[node].disk.capacity = Some(used + place);
+        world.inject(node, &bytes, 100);
+        world.run_for(MINUTE);
+        let case = format!("{place} bytes for {whole}");
+        assert_eq!(counters(&world, node).custody_accepted, accepted, "{case}");
+        assert_eq!(counters(&world, node).custody_signals_sent, accepted, "{case}");
+    }
+}
+
 /// A signal of an old node, for the agent of `node`.
 fn inject_signal(world: &mut World, node: usize, subject: v6::admin::Subject, succeeded: bool, number: u64) {
     let name = world.agent(node).node().clone();
