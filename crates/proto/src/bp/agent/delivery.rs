@@ -12,6 +12,7 @@
 //! of the bundle can be alive.
 
 use crate::bp::{AdminRecord, CreationTimestamp, DtnTime, Eid, ReasonCode, v6};
+use crate::rng::Rng;
 use crate::service::{
     AppIndication, BundleVersion, DeliveryId, Happened, RecordId, RefuseReason, SendFailure, StorageFailure,
 };
@@ -95,6 +96,8 @@ pub(super) struct LocalKey {
     pub(super) endpoint: Eid,
     /// The length of the whole, bytes.
     total: u64,
+    /// All parts have that of the whole (RFC 9171 4.3.1, 5.8): one that ends sooner stands for none that ends later.
+    lifetime_ms: u64,
     is_admin: bool,
 }
 
@@ -105,8 +108,15 @@ impl LocalKey {
             adu,
             endpoint: head.destination().clone(),
             total: head.adu_bytes(),
+            lifetime_ms: head.lifetime_ms(),
             is_admin: head.is_administrative(),
         }
+    }
+
+    /// What tells this payload from others under the same name, to whoever knows the secret of this store.
+    pub(super) fn mark(&self, secret: u64) -> u64 {
+        let LocalKey { endpoint, total, lifetime_ms, is_admin, .. } = self;
+        Rng::new(secret).fork(&format!("{endpoint} {total} {lifetime_ms} {is_admin}")).next_u64()
     }
 }
 
@@ -157,6 +167,15 @@ pub(super) struct Tombstone {
     pub(super) record: RecordId,
     pub(super) end: End,
     pub(super) appended: u64,
+    /// Its payload's [`LocalKey::mark`]; tombstones of earlier versions have none.
+    pub(super) mark: Option<u64>,
+}
+
+impl Tombstone {
+    /// True if it is of the payload that a bundle with this head has, or has a part of.
+    pub(super) fn is_of(&self, secret: u64, head: &Head, adu: &AduKey) -> bool {
+        self.mark.is_none_or(|mark| mark == LocalKey::of(head, adu.clone()).mark(secret))
+    }
 }
 
 impl Agent {
@@ -478,20 +497,22 @@ impl Agent {
         let ends = local.assembly.records().map(|record| self.bundles[&record].end);
         let end = ends.max_by_key(|end| (end.dtn_ms, end.by_age)).expect("a whole has parts");
         let delivery = local.delivery;
-        let record = self.entomb(now, key.adu.clone(), end);
+        let record = self.entomb(now, &key, end);
         self.burials.insert(record, (key, delivery));
     }
 
-    /// Stores a tombstone for a bundle with this end.
-    pub(super) fn entomb(&mut self, now: Instant, key: AduKey, end: End) -> RecordId {
+    /// Stores a tombstone for a bundle with this payload and end.
+    pub(super) fn entomb(&mut self, now: Instant, key: &LocalKey, end: End) -> RecordId {
         let remaining_ms = millis(self.clock.left(end, now));
-        let key = key.detached();
+        let mark = Some(key.mark(self.secret));
+        let key = key.adu.clone().detached();
         let body = TombstoneBody {
             source: key.source.clone(),
             timestamp: key.timestamp,
             version: key.version,
             expires_dtn_ms: end.dtn_ms.unwrap_or(0),
             remaining_ms,
+            mark,
         };
         let record = self.next_record();
         let mut out = BytesMut::new();
@@ -500,7 +521,7 @@ impl Agent {
         let appended = out.len() as u64;
         let end = End { dtn_ms: end.dtn_ms, by_age: now + Duration::from_millis(remaining_ms) };
         self.store.append(record, out.freeze());
-        self.add_tombstone(now, key, Tombstone { record, end, appended });
+        self.add_tombstone(now, key, Tombstone { record, end, appended, mark });
         record
     }
 

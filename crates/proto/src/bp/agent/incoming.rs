@@ -311,7 +311,9 @@ impl Agent {
                 || held.custody.is_some()
                 || (held.flights.is_empty() && self.safe_prefix(held) == 0);
             // Under the same name, but not the same: forged, perhaps.
-            let same = held.adu_bytes() == head.adu_bytes() && held.head.destination() == head.destination();
+            let same = held.adu_bytes() == head.adu_bytes()
+                && held.head.destination() == head.destination()
+                && held.head.lifetime_ms() == head.lifetime_ms();
             waiting && covers && stays && same
         })
     }

@@ -8,7 +8,7 @@
 //! | kind | body |
 //! |---|---|
 //! | boot | how often this node has started: makes record ids and sequence numbers unique; what is kept of the clock; its last turns |
-//! | tombstone | a bundle that the application has taken, and until when to remember it |
+//! | tombstone | a bundle that the application has taken, until when to remember it, and which payload it had |
 //! | tombstone of version 6 | the same, of a bundle of version 6 |
 //! | received | a bundle from a peer; as long as no seal follows, the prefix that arrived |
 //! | own | a bundle made here; without a seal it was never accepted and is dropped |
@@ -180,6 +180,8 @@ pub(super) struct TombstoneBody {
     pub(super) expires_dtn_ms: u64,
     /// How long the bundle had to live when it was taken.
     pub(super) remaining_ms: u64,
+    /// What tells its payload from others under the same name; records of earlier versions have none.
+    pub(super) mark: Option<u64>,
 }
 
 impl TombstoneBody {
@@ -194,6 +196,10 @@ impl TombstoneBody {
         out.put_u64(self.remaining_ms);
         let crc = crc32c(&out[start..]);
         out.put_u32(crc);
+        if let Some(mark) = self.mark {
+            out.put_u64(mark);
+            out.put_u32(crc32c(&mark.to_be_bytes()));
+        }
     }
 
     /// The kind of record that it is the body of.
@@ -218,15 +224,23 @@ impl TombstoneBody {
         if input.len() < 20 {
             return Err(DecodeError::Incomplete);
         }
-        let body = TombstoneBody {
-            source,
-            timestamp,
-            version,
-            expires_dtn_ms: input.get_u64(),
-            remaining_ms: input.get_u64(),
-        };
+        let (expires_dtn_ms, remaining_ms) = (input.get_u64(), input.get_u64());
         let crc = crc32c(&whole[..whole.len() - input.len()]);
-        if input.get_u32() == crc { Ok(body) } else { Err(DecodeError::Checksum { what: "tombstone" }) }
+        if input.get_u32() != crc {
+            return Err(DecodeError::Checksum { what: "tombstone" });
+        }
+        let mark = match input.len() {
+            0 => None,
+            1..12 => return Err(DecodeError::Incomplete),
+            _ => {
+                let mark = input.get_u64();
+                if input.get_u32() != crc32c(&mark.to_be_bytes()) {
+                    return Err(DecodeError::Checksum { what: "tombstone" });
+                }
+                Some(mark)
+            }
+        };
+        Ok(TombstoneBody { source, timestamp, version, expires_dtn_ms, remaining_ms, mark })
     }
 }
 
@@ -292,12 +306,20 @@ mod tests {
                 version,
                 expires_dtn_ms: 70,
                 remaining_ms: 80,
+                mark: Some(90),
             };
             let mut out = BytesMut::new();
             body.encode(&mut out);
             let bytes = out.freeze();
-            assert_eq!(TombstoneBody::decode(&mut bytes.clone(), version), Ok(body));
+            assert_eq!(TombstoneBody::decode(&mut bytes.clone(), version), Ok(body.clone()));
+            let unmarked = TombstoneBody { mark: None, ..body.clone() };
             for cut in 0..bytes.len() {
+                if cut == bytes.len() - 12 {
+                    // So an earlier version has written it.
+                    let old = TombstoneBody::decode(&mut bytes.slice(..cut), version);
+                    assert_eq!(old, Ok(unmarked.clone()));
+                    continue;
+                }
                 let torn = TombstoneBody::decode(&mut bytes.slice(..cut), version);
                 assert_eq!(torn, Err(DecodeError::Incomplete));
             }

@@ -320,7 +320,7 @@ impl Agent {
         let left = Duration::from_millis(body.remaining_ms.saturating_sub(gone_by));
         let dtn_ms = Some(body.expires_dtn_ms).filter(|end| *end > 0);
         let end = End { dtn_ms, by_age: now + left };
-        let tombstone = Tombstone { record, end, appended: length };
+        let tombstone = Tombstone { record, end, appended: length, mark: body.mark };
         self.add_tombstone(now, AduKey::of_tombstone(body), tombstone);
     }
 
@@ -370,8 +370,9 @@ impl Agent {
         self.age_found(now);
         for record in found {
             let Some(held) = self.bundles.get(&record) else { continue };
-            if self.tombstones.contains_key(&held.adu) {
-                // It was taken; only its removal did not come to pass.
+            let tombstone = self.tombstones.get(&held.adu);
+            if tombstone.is_some_and(|tombstone| tombstone.is_of(self.secret, &held.head, &held.adu)) {
+                // It was taken; only its removal did not come to pass. What else has its name was accepted, and stays.
                 self.drop_bundle(record);
                 continue;
             }

@@ -21,6 +21,7 @@ use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::Agent;
+use super::super::delivery::LocalKey;
 use super::super::held::{Held, Stage};
 use super::super::record::Note;
 use super::{COPY_BIT, is_copy, peer_key};
@@ -256,8 +257,8 @@ impl Agent {
             let id = held.head.id();
             self.passed.insert(id);
         } else {
-            let (key, end) = (held.adu.clone(), held.end);
-            self.entomb(now, key, end);
+            let (key, end) = (LocalKey::of(&held.head, held.adu.clone()), held.end);
+            self.entomb(now, &key, end);
         }
     }
 }

@@ -103,7 +103,8 @@ pub(super) struct User {
     pub(super) log: Vec<AppIndication>,
     pub(super) inbox: Vec<Taken>,
     pub(super) reading: BTreeMap<DeliveryId, Reading>,
-    pub(super) taken: BTreeSet<(String, (u64, u64))>,
+    /// With the length: one of another length under the same name is another.
+    pub(super) taken: BTreeSet<(String, (u64, u64), u64)>,
     pub(super) sends: BTreeMap<SendId, (Payload, u64)>,
     pub(super) ended: BTreeMap<SendId, AppIndication>,
     pub(super) accepted: BTreeSet<SendId>,
@@ -133,7 +134,7 @@ impl User {
                 self.sends.remove(send);
             }
             AppIndication::Delivered { delivery, source, created, length, .. } => {
-                let name = (source.clone(), *created);
+                let name = (source.clone(), *created, *length);
                 assert!(!self.taken.contains(&name), "{name:?} is delivered after it was taken");
                 if self.takes {
                     let reading = Reading {
@@ -150,7 +151,7 @@ impl User {
             AppIndication::Data { delivery, offset, data } => self.data(*delivery, *offset, data),
             AppIndication::Gone { delivery, taken: true } => {
                 if let Some(reading) = self.reading.remove(delivery) {
-                    self.taken.insert((reading.source, reading.created));
+                    self.taken.insert((reading.source, reading.created, reading.length));
                 }
             }
             _ => {}

@@ -8,7 +8,7 @@ use crate::bp::{
     Block, BlockFlags, BlockType, Bundle, BundleFlags, Content, CrcType, CreationTimestamp, DtnTime,
     Fragment, Head, HopCount, PrimaryBlock, QualityOfService, v6,
 };
-use crate::service::{Priority, RefuseReason, SendOptions};
+use crate::service::{AppRequest, Priority, RefuseReason, SendOptions};
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -111,9 +111,12 @@ fn a_part_that_is_not_needed_takes_nothing_along() {
     let mut world = ready(chain(3));
     world.nodes[EARTH].user.takes = false;
     let payload = random(3, 100);
-    let true_head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+    // Of a node without a clock: each part says its age.
+    let mut true_head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+    true_head.primary.timestamp.time = DtnTime::UNKNOWN;
+    true_head.set(&Content::BundleAge(0));
     let mut brief = true_head.clone();
-    brief.primary.lifetime_ms = 600_000;
+    brief.set(&Content::BundleAge(LONG_MS - 600_000));
     world.inject(EARTH, &part(&brief, 20, 100, &payload[20..50]), 500);
     world.run_for(MINUTE);
     world.inject(EARTH, &whole(&true_head, &payload), 500);
@@ -121,6 +124,53 @@ fn a_part_that_is_not_needed_takes_nothing_along() {
     let whys: Vec<Why> = world.agent(EARTH).bundles(world.now).map(|status| status.why).collect();
     assert!(matches!(whys[..], [Why::NotTaken(_)]), "{whys:?}");
     assert_eq!(world.agent(EARTH).counters().deleted_expired, 0);
+}
+
+/// A forged part that ends in a moment: the true one is not refused as here, whether it is for this node or goes on.
+#[test]
+fn a_forged_part_that_ends_sooner_stands_for_no_true_one() {
+    for node in [EARTH, ORBITER] {
+        let mut world = ready(chain(12));
+        world.cut(1);
+        let payload = random(12, 100);
+        let true_head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+        let mut forged = true_head.clone();
+        forged.primary.lifetime_ms = 10_000;
+        world.inject(node, &part(&forged, 0, 100, &[0x5a; 50]), 500);
+        world.run_for(Duration::from_secs(1));
+        world.inject(node, &part(&true_head, 0, 100, &payload[..50]), 500);
+        world.run_for(MINUTE);
+        assert_eq!(world.agent(node).counters().deleted_expired, 1, "the forged one");
+        world.inject(node, &part(&true_head, 50, 100, &payload[50..]), 500);
+        assert_eq!(world.refusals(), [], "at {node}");
+        world.heal(1);
+        world.run_until(HOUR, "the bundle", |world| has_arrived(world, EARTH, 1));
+        assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
+    }
+}
+
+/// Under one name two wholes were accepted, of which one was taken: a restart gives the other one up for nothing.
+#[test]
+fn what_has_the_name_of_something_taken_survives_a_restart() {
+    let mut world = ready(chain(13));
+    let payload = random(13, 100);
+    let true_head = head(&world, "dtn://alice/x", "dtn://earth/later", 1);
+    let mut forged = true_head.clone();
+    forged.primary.destination = "dtn://earth/in".parse().unwrap();
+    world.inject(EARTH, &whole(&true_head, &payload), 500);
+    world.run_for(MINUTE);
+    world.inject(EARTH, &whole(&forged, &random(1, 70)), 500);
+    world.run_until(HOUR, "the forged one", |world| has_arrived(world, EARTH, 1));
+    world.run_for(MINUTE);
+    for _ in 0..2 {
+        assert_eq!(world.agent(EARTH).bundles(world.now).count(), 1, "it waits for its application");
+        world.crash(EARTH);
+        world.start(EARTH);
+        world.run_for(MINUTE);
+    }
+    world.tell(EARTH, AppRequest::Register { endpoint: "dtn://earth/later".into() });
+    world.run_until(HOUR, "the true one", |world| has_arrived(world, EARTH, 2));
+    assert_eq!(world.nodes[EARTH].user.inbox[1].2, payload);
 }
 
 /// Here a bundle waits for its link; one with its name and another length, or for somebody else, is not that.
