@@ -9,7 +9,7 @@ mod peer;
 
 use besieged::Besieged;
 use bytes::Bytes;
-use longwire_proto::bp::{BlockFlags, Bundle, Content, CrcType, DtnTime, Fragment, HopCount};
+use longwire_proto::bp::{Block, BlockFlags, Bundle, Content, CrcType, DtnTime, Fragment, HopCount};
 use longwire_proto::rng::Rng;
 use longwire_proto::tcpcl::v4::wire::{END, Message, RefuseReason, RejectReason, START};
 use peer::*;
@@ -473,6 +473,21 @@ fn long_heads_fill_no_memory() {
     }
     sender.finish();
     bob.wait_count("/counters/refused_no_resources", FLOOD - 5_000);
+    holds(&mut bob);
+    // Many empty blocks take little on the line and much in memory.
+    let mut sender = Peer::up_4(bob.address, "dtn://frank/").unwrap().sender();
+    for id in 0..FLOOD {
+        let mut head = head("dtn://frank/", "dtn://nowhere/x", id, 0);
+        let empty = |number| Block {
+            data: Bytes::new(),
+            crc: CrcType::None,
+            ..unknown_block(number, BlockFlags::NONE)
+        };
+        head.blocks.extend((2..31).map(empty));
+        sender.send(&Bundle::new(head, Bytes::new()).to_bytes());
+    }
+    sender.finish();
+    bob.wait_count("/counters/refused_no_resources", 2 * (FLOOD - 5_000));
     holds(&mut bob);
     bob.restart();
     bob.wait_count("/bundles", FLOOD);

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use super::Agent;
 use super::config::Limits;
+use super::delivery::ASSEMBLY_BYTES;
 use super::head::Head;
 use super::held::Held;
 
@@ -136,7 +137,8 @@ impl Payer {
 impl Held {
     /// What it takes.
     pub(super) fn amount(&self) -> Amount {
-        Amount { bundles: 1, bytes: self.share, memory: self.extra_bytes.into() }
+        let assembly = if self.begins_assembly { ASSEMBLY_BYTES } else { 0 };
+        Amount { bundles: 1, bytes: self.share, memory: self.extra_bytes.saturating_add(assembly).into() }
     }
 
     /// The neighbour whose quota it counts against; none: it is of an application here.

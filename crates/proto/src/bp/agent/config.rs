@@ -211,8 +211,8 @@ pub struct Limits {
     pub bundle_bytes_max: u64,
     /// Bytes of one bundle before its payload. Default 16,384.
     pub head_bytes_max: usize,
-    /// Bytes of memory for what is kept of all heads beyond 256 bytes each: long names; blocks that nobody here reads stay on
-    /// the disk. Default 16 MiB.
+    /// Bytes of memory for what is kept of all heads beyond 256 bytes each, and 512 for each payload that waits for an
+    /// application: long names; blocks of long heads that nobody here reads stay on the disk. Default 16 MiB.
     pub heads_bytes_max: u64,
     /// Bytes of applications' sends, and of what arrives before the storage has been read, that wait in memory for
     /// the storage. Default 1 MiB.

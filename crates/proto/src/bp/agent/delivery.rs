@@ -178,7 +178,17 @@ impl Tombstone {
     }
 }
 
+/// What is kept in memory of a payload for this node beside its parts, bytes: the entry itself, the trees of its parts and of
+/// what they cover, and its keys in three indices. It counts with the first part.
+pub(super) const ASSEMBLY_BYTES: u32 = 512;
+
 impl Agent {
+    /// True if a bundle that comes is the first part here of a payload for this node.
+    pub(super) fn begins_assembly(&self, head: &Head) -> bool {
+        self.is_local(head.destination())
+            && !self.local.contains_key(&LocalKey::of(head, AduKey::of(head, RecordId(0))))
+    }
+
     /// True if this endpoint is on this node, or somebody here is registered for it.
     pub(super) fn is_local(&self, endpoint: &Eid) -> bool {
         (endpoint.is_singleton() && endpoint.same_node(&self.node))
@@ -251,6 +261,12 @@ impl Agent {
             return;
         }
         held.stage = Stage::Local;
+        let begins = !self.local.contains_key(&key);
+        if begins != held.begins_assembly {
+            self.accounts.leave(held);
+            held.begins_assembly = begins;
+            self.accounts.enter(held);
+        }
         let local = match self.local.get_mut(&key) {
             Some(local) => local,
             None => {

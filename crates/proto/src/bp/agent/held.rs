@@ -65,6 +65,8 @@ pub(super) struct Held {
     pub(super) stored: u64,
     /// Some of the head is on the disk only.
     pub(super) parked: bool,
+    /// What is kept in memory of the payload for this node counts with it.
+    pub(super) begins_assembly: bool,
     /// What the head takes in memory beyond what is usual, bytes.
     pub(super) extra_bytes: u32,
     /// Bytes counted against the quota.

@@ -166,6 +166,7 @@ impl Agent {
         header.neighbour = neighbour;
         let mut held = self.hold(now, record, header, head, length as u64, false);
         held.intake = Some((id, transfer));
+        held.begins_assembly = self.begins_assembly(&held.head);
         held.share = self.share_ahead(whole, length as u64);
         if self.is_from_future(now, &held) {
             self.counters.received_from_future += 1;
@@ -659,6 +660,7 @@ impl Agent {
             closed: false,
             broken: false,
             parked: false,
+            begins_assembly: false,
             extra_bytes: 0,
             nonce: header.nonce,
             neighbour: header.neighbour,

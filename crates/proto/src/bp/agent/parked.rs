@@ -67,9 +67,6 @@ impl Head {
             Eid::Null | Eid::Ipn(_) => 0,
             _ => eid.to_string().len() as u64,
         };
-        if stored <= USUAL {
-            return 0;
-        }
         let all = match self {
             Head::V7(head) => {
                 let blocks = head.blocks.iter().map(|block| 64 + block.data.len() as u64);
@@ -81,7 +78,10 @@ impl Head {
                     + blocks.sum::<u64>()
             }
             // The bytes themselves, and the names and blocks that were made of them.
-            Head::V6(_) => stored.saturating_mul(2).saturating_sub(USUAL),
+            Head::V6(head) => {
+                let blocks = (head.blocks.len() + head.after.len()) as u64;
+                stored.saturating_mul(2).saturating_add(64 * blocks).saturating_sub(USUAL)
+            }
         };
         u32::try_from(all.saturating_sub(USUAL)).unwrap_or(u32::MAX)
     }
@@ -154,7 +154,57 @@ mod tests {
     use super::*;
     use crate::bp::{
         BlockFlags, BlockType, Content, CrcType, CreationTimestamp, DtnTime, HopCount, Policy, PrimaryBlock,
+        v6,
     };
+
+    fn primary(names: [&str; 2]) -> PrimaryBlock {
+        let [source, destination]: [Eid; 2] = names.map(|eid| eid.parse().expect("an endpoint"));
+        PrimaryBlock::new(destination, source, CreationTimestamp { time: DtnTime(5), sequence: 6 }, 1000)
+    }
+
+    /// What a short head takes in memory is more than it takes on the line.
+    #[test]
+    fn a_short_head_of_many_blocks_counts() {
+        let mut head = bp::Head::new(primary(["dtn://alice/app", "dtn://bob/inbox"]), 100);
+        head.set(&Content::HopCount(HopCount { limit: 9, count: 2 }));
+        head.set(&Content::PreviousNode("dtn://carol/".parse().expect("a node")));
+        let usual = Head::V7(head);
+        assert!(usual.kept_bytes(usual.to_bytes().len() as u64) < 64);
+        let mut head = bp::Head::new(primary(["ipn:1.1", "ipn:2.1"]), 100);
+        for number in 2..31 {
+            head.blocks.push(bp::Block {
+                block_type: BlockType::Unknown(20),
+                number,
+                flags: BlockFlags::NONE,
+                crc: CrcType::None,
+                data: Bytes::new(),
+            });
+        }
+        let many = Head::V7(head);
+        let stored = many.to_bytes().len() as u64;
+        assert!(stored <= 256, "{stored}");
+        assert!(many.kept_bytes(stored) >= 1_600);
+
+        let name = |text| Eid::from_uri(text).expect("an endpoint");
+        let primary =
+            v6::PrimaryBlock::new(name("dtn://bob/inbox"), name("dtn://alice/app"), Eid::Null, false);
+        let mut head = v6::Head::new(primary, 100);
+        head.set(&v6::Content::Age(0));
+        let usual = Head::V6(Box::new(head.clone()));
+        assert!(usual.kept_bytes(usual.to_bytes().len() as u64) < 64);
+        for _ in 0..29 {
+            head.blocks.push(v6::Block {
+                block_type: v6::BlockType::Unknown(20),
+                flags: v6::BlockFlags::NONE,
+                references: None,
+                data: Bytes::new(),
+            });
+        }
+        let many = Head::V6(Box::new(head));
+        let stored = many.to_bytes().len() as u64;
+        assert!(stored <= 256, "{stored}");
+        assert!(many.kept_bytes(stored) >= 1_600);
+    }
 
     #[test]
     fn what_is_parked_comes_back_as_it_was() {

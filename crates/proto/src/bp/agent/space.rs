@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Agent;
 use super::accounts::{Amount, Neighbour, Payer, whole};
 use super::config::Evict;
+use super::delivery::ASSEMBLY_BYTES;
 use super::head::Head;
 use super::routing::is_copy;
 
@@ -129,7 +130,9 @@ impl Agent {
     /// What wants a place for a bundle that comes over a link.
     pub(super) fn claim_over(&mut self, id: LinkId, head: &Head, head_bytes: u64) -> Claim {
         let payer = Payer::Source(self.neighbour_over(id), head.source().node_id());
-        Claim { priority: urgency(head), payer, memory: head.kept_bytes(head_bytes) }
+        let assembly = if self.begins_assembly(head) { ASSEMBLY_BYTES } else { 0 };
+        let memory = head.kept_bytes(head_bytes).saturating_add(assembly);
+        Claim { priority: urgency(head), payer, memory }
     }
 
     /// What wants more place for a bundle that is arriving.

@@ -429,6 +429,33 @@ fn long_names_have_a_budget() {
     assert_eq!(world.agent(ORBITER).holds().0, held + 50);
 }
 
+/// For each payload that waits for its application there is an entry in memory, however short the bundle is.
+#[test]
+fn payloads_that_nobody_takes_have_a_budget() {
+    let mut world = ready(chain_with(17, |config| config.limits.heads_bytes_max = 200_000));
+    for round in 0..2_u64 {
+        for sequence in 0..300 {
+            let head = head(&world, "dtn://mallory/x", "dtn://earth/nobody", 1_000 * round + sequence);
+            world.inject(EARTH, &whole(&head, &Bytes::new()), 500);
+        }
+        world.run_for(MINUTE);
+        let held = world.agent(EARTH).holds().0;
+        assert!((100..160).contains(&held), "{held} in round {round}");
+        world.crash(EARTH);
+        world.answers.clear();
+        world.start(EARTH);
+        world.run_for(MINUTE);
+        assert_eq!(world.agent(EARTH).holds().0, held);
+    }
+    // Parts of one payload are one entry.
+    let head = head(&world, "dtn://alice/x", "dtn://moon/in", 1);
+    for number in 0..500 {
+        world.inject(MOON, &part(&head, 2 * number, 1_000, b"x"), 500);
+    }
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(MOON).holds().0, 500);
+}
+
 /// Blocks behind a payload, in version 6, come when most of it is acknowledged: they may be too long, and it stays.
 #[test]
 fn what_was_acknowledged_stays_when_the_blocks_behind_it_are_too_long() {
