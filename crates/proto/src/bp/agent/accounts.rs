@@ -106,7 +106,7 @@ impl Amount {
 pub(super) struct Neighbour(pub(super) u16);
 
 impl Neighbour {
-    /// Nobody knows which; this node itself, where it makes records about the bundles of others.
+    /// Nobody knows which; this node itself, where it makes records about its own bundles.
     pub(super) const UNKNOWN: Neighbour = Neighbour(0);
 
     /// The one that calls itself so.
@@ -121,17 +121,27 @@ impl Neighbour {
 pub(super) enum Payer {
     /// An application of this node.
     Own,
-    /// This node, for a record about what others have sent.
-    Record,
-    /// A node whose bundle this neighbour brings.
+    /// A node whose bundle this neighbour brings; or this node, for a record about what the neighbour has brought.
     Source(Neighbour, Eid),
 }
 
 impl Payer {
-    /// Who pays for what is made here.
-    pub(super) fn of_own(head: &Head) -> Self {
-        if head.is_administrative() { Payer::Record } else { Payer::Own }
+    /// Who pays for what is made here. A record is made because of this neighbour.
+    pub(super) fn of_own(head: &Head, neighbour: Neighbour) -> Self {
+        match head.is_administrative() {
+            true => Payer::Source(neighbour, head.source().node_id()),
+            false => Payer::Own,
+        }
     }
+}
+
+/// What would be exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Share {
+    /// What a neighbour may have.
+    Neighbour,
+    /// What one source may have over it.
+    Source,
 }
 
 impl Held {
@@ -143,11 +153,8 @@ impl Held {
 
     /// The neighbour whose quota it counts against; none: it is of an application here.
     pub(super) fn charged_to(&self) -> Option<Neighbour> {
-        match self.own {
-            true if !self.head.is_administrative() => None,
-            true => Some(Neighbour::UNKNOWN),
-            false => Some(self.neighbour),
-        }
+        let is_applications = self.own && !self.head.is_administrative();
+        (!is_applications).then_some(self.neighbour)
     }
 }
 
@@ -230,26 +237,30 @@ impl Accounts {
         self.own - Accounts::kept(limits)
     }
 
-    /// True if a neighbour may have so much more, where so much of what is here may go for it, and so much of its own.
-    pub(super) fn allows(
+    /// The share that would be exceeded if a neighbour had so much more for a source, where so much of what others have may go
+    /// for it, and so much of its own and of the source's has gone.
+    pub(super) fn exceeded(
         &self,
         limits: &Limits,
-        neighbour: Neighbour,
-        source: &Eid,
+        (neighbour, source): (Neighbour, &Eid),
         more: Amount,
-        [may_go, of_its_own]: [Amount; 2],
-    ) -> bool {
-        let has = self.of(Some(neighbour));
+        may_go: Amount,
+        [gone, gone_of_source]: [Amount; 2],
+    ) -> Option<Share> {
+        let had = self.of(Some(neighbour));
         let kept = Accounts::kept(limits);
         let place = whole(limits) - kept.at_least(self.own);
-        let left = (place - (self.received - has) + may_go).at_most(whole(limits) - kept);
+        let left = (place - (self.received - had) + may_go).at_most(whole(limits) - kept);
         let quota = left.percent(limits.neighbour_share_percent);
-        if !(has - of_its_own + more).where_grown(more).fits(quota) {
-            return false;
+        let has = had - gone;
+        if !(has + more).where_grown(more).fits(quota) {
+            return Some(Share::Neighbour);
         }
         let of_source = self.sources.get(&(neighbour, source.clone())).copied().unwrap_or_default();
+        let of_source = of_source - gone_of_source;
         let left = quota - (has - of_source);
-        (of_source - of_its_own + more).where_grown(more).fits(left.percent(limits.source_share_percent))
+        let fits = (of_source + more).where_grown(more).fits(left.percent(limits.source_share_percent));
+        (!fits).then_some(Share::Source)
     }
 }
 
@@ -287,7 +298,10 @@ mod tests {
         for number in 1..=8 {
             let (neighbour, source) = (Neighbour(number), Eid::ipn(number.into(), 1));
             let mut count = 0;
-            while accounts.allows(&limits, neighbour, &source, one, Default::default()) {
+            let exceeded = |accounts: &Accounts| {
+                accounts.exceeded(&limits, (neighbour, &source), one, Amount::default(), Default::default())
+            };
+            while exceeded(&accounts).is_none() {
                 count += 1;
                 accounts.received = accounts.received + one;
                 let of = accounts.neighbours.entry(neighbour).or_default();

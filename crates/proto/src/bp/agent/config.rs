@@ -401,7 +401,9 @@ pub struct Reports {
     pub delivery: bool,
     /// On deletion. Default no.
     pub deletion: bool,
-    /// The most reports in a minute; what is over is counted and not sent. Default 600.
+    /// The most reports in a minute about the bundles of one source over one neighbour; four times as many for a neighbour, and
+    /// sixteen times as many in all. The same again for custody signals about what is refused. What is over is counted and not
+    /// sent. Default 600.
     pub per_minute_max: u32,
     /// How long a report is worth delivering. Default 1 day.
     pub lifetime: Duration,

@@ -35,6 +35,7 @@ use crate::time::{Duration, Instant};
 use std::collections::BTreeSet;
 
 use super::Agent;
+use super::accounts::Neighbour;
 use super::clock::Due;
 use super::delivery::{AduKey, LocalKey};
 use super::head::Head;
@@ -161,10 +162,10 @@ impl Agent {
         held.head.set_custodian(self.node.clone());
         self.counters.custody_accepted += 1;
         if before.asks_for(ReportedStatus::CustodyAccepted) && self.config.reports.custody {
-            let reason = ReasonCode::NoAdditionalInformation;
-            self.report(now, &before, neighbour, ReportedStatus::CustodyAccepted, reason);
+            let none = ReasonCode::NoAdditionalInformation;
+            self.report(now, neighbour, &before, ReportedStatus::CustodyAccepted, none);
         }
-        self.signal(now, &before, true, v6::CustodyReason::NoAdditionalInformation);
+        self.signal(now, neighbour, &before, true, v6::CustodyReason::NoAdditionalInformation);
     }
 
     /// A restart finds a bundle in custody. The custodian before may not have heard of it; once the bundle was handed over
@@ -184,40 +185,68 @@ impl Agent {
     }
 
     /// Sends a custody signal about a bundle to its custodian (RFC 5050 6.1.2, 6.2); nothing where there is none, or it is
-    /// this very node.
-    pub(super) fn signal(
+    /// this very node. It is charged to the neighbour that brought the bundle.
+    fn signal(
         &mut self,
         now: Instant,
+        neighbour: Neighbour,
         subject: &Head,
         succeeded: bool,
         reason: v6::CustodyReason,
     ) {
-        let Head::V6(head) = subject else { return };
+        let Some(head) = self.owes_signal(subject) else { return };
         let custodian = head.primary.custodian();
-        if !subject.wants_custody() || custodian.is_null() || custodian.same_node(&self.node) {
-            return;
-        }
         let time = v6::Time::from_millis(self.clock.dtn_ms(now).unwrap_or(0));
         let signal = v6::CustodySignal { succeeded, reason, time, subject: subject_of(head) };
         let payload = v6::AdminRecord::CustodySignal(signal).to_bytes();
         let lifetime = self.config.custody.signal_lifetime;
         let (destination, priority) = (custodian.clone(), Priority::Expedited);
-        if self.originate_record(now, BundleVersion::V6, destination, payload, lifetime, priority) {
+        let about = (BundleVersion::V6, destination, payload);
+        if self.originate_record(now, neighbour, about, lifetime, priority) {
             self.counters.custody_signals_sent += 1;
         } else {
             self.counters.custody_signals_unsent += 1;
         }
     }
 
-    /// A bundle with a custodian comes that is here, or was delivered here (RFC 5050 5.6 step 4).
-    pub(super) fn redundant(&mut self, now: Instant, head: &Head) {
+    /// The head of a bundle whose custodian is to be told what becomes of it.
+    fn owes_signal<'a>(&self, subject: &'a Head) -> Option<&'a v6::Head> {
+        let Head::V6(head) = subject else { return None };
+        let custodian = head.primary.custodian();
+        let owed = subject.wants_custody() && !custodian.is_null() && !custodian.same_node(&self.node);
+        owed.then_some(head)
+    }
+
+    /// Sends a signal about a bundle that was not taken on. Such bundles cost their sender little, so there is an allowance;
+    /// without a signal the custodian asks again when its timer runs out.
+    pub(super) fn signal_refusal(
+        &mut self,
+        now: Instant,
+        neighbour: Neighbour,
+        subject: &Head,
+        succeeded: bool,
+        reason: v6::CustodyReason,
+    ) {
+        if self.owes_signal(subject).is_none() {
+            return;
+        }
+        let (per_minute, source) = (self.config.reports.per_minute_max, self.source_key(subject));
+        match self.signal_allowances.take(now, per_minute, neighbour, source) {
+            true => self.signal(now, neighbour, subject, succeeded, reason),
+            false => self.counters.custody_signals_unsent += 1,
+        }
+    }
+
+    /// A bundle with a custodian comes from a neighbour that is here, or was delivered here (RFC 5050 5.6 step 4).
+    pub(super) fn redundant(&mut self, now: Instant, neighbour: Neighbour, head: &Head) {
         if !head.wants_custody() || head.source().is_null() {
             return;
         }
         let key = AduKey::of(head, RecordId(0));
         if self.tombstones.contains_key(&key) {
             // The signal of its delivery was lost.
-            return self.signal(now, head, true, v6::CustodyReason::NoAdditionalInformation);
+            let none = v6::CustodyReason::NoAdditionalInformation;
+            return self.signal_refusal(now, neighbour, head, true, none);
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);
         let to = from.saturating_add(head.payload_bytes());
@@ -228,7 +257,7 @@ impl Agent {
             covers && held.custody.is_some() && held.stored >= held.appended && stays
         });
         if vouches {
-            self.signal(now, head, false, v6::CustodyReason::RedundantReception);
+            self.signal_refusal(now, neighbour, head, false, v6::CustodyReason::RedundantReception);
         }
     }
 
@@ -455,8 +484,8 @@ impl Agent {
             // It goes everywhere then, or somebody wants it gone.
             _ => return,
         };
-        let head = held.head.clone();
-        self.signal(now, &head, false, reason);
+        let (head, neighbour) = (held.head.clone(), held.neighbour);
+        self.signal_refusal(now, neighbour, &head, false, reason);
     }
 
     /// The neighbour that a bundle in custody was handed to.
@@ -472,7 +501,7 @@ impl Agent {
             self.counters.custody_released += 1;
             return;
         }
-        let head = held.head.clone();
-        self.signal(now, &head, true, v6::CustodyReason::NoAdditionalInformation);
+        let (head, neighbour) = (held.head.clone(), held.neighbour);
+        self.signal(now, neighbour, &head, true, v6::CustodyReason::NoAdditionalInformation);
     }
 }

@@ -158,7 +158,7 @@ impl Agent {
             return self.refuse(id, transfer, refusal);
         }
         let neighbour = self.neighbour_over(id);
-        self.report_unsupported(now, &head, neighbour);
+        self.report_unsupported(now, neighbour, &head);
         head.discard_unsupported();
         let closing = Closing::of(&head);
         let record = self.next_record();
@@ -242,9 +242,9 @@ impl Agent {
         let neighbour = self.neighbour_over(id);
         if let Some(refusal) = Refusal::unsupported(head) {
             self.counters.deleted_block += 1;
-            self.report_unsupported(now, head, neighbour);
-            self.report_deleted(now, head, neighbour, ReasonCode::BlockUnsupported, false);
-            self.signal(now, head, false, CustodyReason::BlockUnintelligible);
+            self.report_unsupported(now, neighbour, head);
+            self.report_deleted(now, neighbour, head, ReasonCode::BlockUnsupported, false);
+            self.signal_refusal(now, neighbour, head, false, CustodyReason::BlockUnintelligible);
             return Err(refusal);
         }
         // What would be dropped at once need not come: the peer is told that nothing is left to do.
@@ -254,16 +254,16 @@ impl Agent {
         }
         if self.is_over(now, head, age_ms) {
             self.counters.deleted_expired += 1;
-            self.report_deleted(now, head, neighbour, ReasonCode::LifetimeExpired, false);
+            self.report_deleted(now, neighbour, head, ReasonCode::LifetimeExpired, false);
             return Err(RefuseReason::Completed.into());
         }
         if head.hop_limit_exceeded() {
             self.counters.deleted_hop_limit += 1;
-            self.report_deleted(now, head, neighbour, ReasonCode::HopLimitExceeded, false);
+            self.report_deleted(now, neighbour, head, ReasonCode::HopLimitExceeded, false);
             return Err(RefuseReason::Completed.into());
         }
         if self.is_here(head, None) {
-            self.redundant(now, head);
+            self.redundant(now, neighbour, head);
             return Err(RefuseReason::Completed.into());
         }
         self.judge_local(head)?;
@@ -405,12 +405,12 @@ impl Agent {
         if !held.head.tail_is_known() {
             // Blocks that nobody had seen when the bundle was admitted.
             let extra_bytes = head.extra_bytes(held.head_bytes + tail_bytes);
+            let neighbour = held.neighbour;
             if let Some(refusal) = Refusal::unsupported(&head) {
                 self.counters.deleted_block += 1;
-                let neighbour = self.bundles[&record].neighbour;
-                self.report_unsupported(now, &head, neighbour);
-                self.report_deleted(now, &head, neighbour, ReasonCode::BlockUnsupported, false);
-                self.signal(now, &head, false, CustodyReason::BlockUnintelligible);
+                self.report_unsupported(now, neighbour, &head);
+                self.report_deleted(now, neighbour, &head, ReasonCode::BlockUnsupported, false);
+                self.signal_refusal(now, neighbour, &head, false, CustodyReason::BlockUnintelligible);
                 return Err(refusal);
             }
             head.discard_unsupported();
@@ -473,8 +473,8 @@ impl Agent {
         let held = &self.bundles[&record];
         let duplicate = self.is_here(&held.head, Some(record));
         if duplicate && !held.own {
-            let head = held.head.clone();
-            self.redundant(now, &head);
+            let (head, neighbour) = (held.head.clone(), held.neighbour);
+            self.redundant(now, neighbour, &head);
         }
         let held = &self.bundles[&record];
         if let Some((id, transfer)) = held.intake.filter(|intake| self.incoming.contains_key(intake))
@@ -503,7 +503,7 @@ impl Agent {
         } else {
             if held.head.asks_for(ReportedStatus::Received) {
                 let (head, neighbour) = (held.head.clone(), held.neighbour);
-                self.report_received(now, &head, neighbour, ReasonCode::NoAdditionalInformation);
+                self.report_received(now, neighbour, &head, ReasonCode::NoAdditionalInformation);
             }
             self.accept_custody(now, record);
         }

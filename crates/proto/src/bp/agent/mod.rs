@@ -206,6 +206,8 @@ pub struct Agent {
     /// The room that the application knows of.
     room_told: u64,
     allowances: Allowances,
+    /// Of custody signals about what was not taken on.
+    signal_allowances: Allowances,
     /// Somebody wants to know what happens to bundles.
     watched: bool,
     up: VecDeque<AppIndication>,
@@ -236,6 +238,8 @@ impl Agent {
         let policy = Policy { head_bytes_max, ..Policy::STRICT };
         // What was accepted under another limit is not lost by a smaller one.
         let stored_policy = Policy { head_bytes_max: head_bytes_max.max(1 << 20), ..Policy::STORED };
+        let [allowances, signal_allowances] =
+            [(); 2].map(|()| Allowances::new(config.reports.per_minute_max));
         let router = routing::router(&config.routing);
         let mut store = Store::default();
         store.list();
@@ -292,7 +296,8 @@ impl Agent {
             composing: BTreeMap::new(),
             unstored: 0,
             room_told: 0,
-            allowances: Allowances::default(),
+            allowances,
+            signal_allowances,
             watched: false,
             up: VecDeque::new(),
         })
@@ -371,7 +376,8 @@ impl Agent {
     fn delete(&mut self, now: Instant, record: RecordId, reason: ReasonCode, failure: SendFailure) {
         let Some(held) = self.bundles.get(&record) else { return };
         let (send, intake, held_in_custody) = (held.send, held.intake, held.custody.is_some());
-        let (head, neighbour) = (held.head.clone(), held.neighbour);
+        let neighbour = held.neighbour;
+        let head = held.head.clone();
         if let Some((id, transfer)) = intake.filter(|intake| self.incoming.contains_key(intake)) {
             self.refuse_deleted(id, transfer, reason);
         }
@@ -386,7 +392,7 @@ impl Agent {
         }
         self.drop_bundle(record);
         // The report may need the place of what it reports.
-        self.report_deleted(now, &head, neighbour, reason, held_in_custody);
+        self.report_deleted(now, neighbour, &head, reason, held_in_custody);
     }
 
     /// The lifetime of a bundle is over (RFC 9171 5.5).

@@ -1,12 +1,13 @@
 //! Status reports: what becomes of a bundle, told to whom it asks for (RFC 9171 5, 6.1.1, 6.2).
 //!
 //! Only what the bundle asks for and the configuration allows is sent, never about administrative records, and not more
-//! in a minute than configured.
+//! in a minute than configured. A report takes its place from the share of the neighbour that brought its subject.
 
 use crate::bp::{
     AdminRecord, BundleFlags, Content, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, Status,
     StatusReport, v6,
 };
+use crate::rng::Rng;
 use crate::service::{AppIndication, BundleVersion, LinkId, Priority, RecordId, ReportedStatus};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -18,77 +19,123 @@ use super::clock::millis;
 use super::delivery::LocalKey;
 use super::head::Head;
 
-/// Sources whose reports are counted apart; with more the one that asked longest ago is forgotten.
-const SOURCES_MAX: usize = 1024;
-/// Neighbours whose newcomers are counted apart; with more the one that brought one longest ago is forgotten.
-const NEIGHBOURS_MAX: usize = 1024;
+/// Neighbours, and sources over each of them, whose records are counted apart; with more the one that asked longest ago is
+/// forgotten.
+const NEIGHBOURS_MAX: usize = 256;
+const SOURCES_MAX: usize = 64;
+/// One neighbour has the allowance of so many sources, and all together that of so many.
+const SOURCES_A_NEIGHBOUR: u32 = 4;
+const SOURCES_IN_ALL: u32 = 16;
 
-/// How many reports may still be sent, for each node whose bundles ask for them: one that asks for many takes none from others.
+/// How many records may still be sent because of what others have sent: for each source of bundles over each neighbour, for the
+/// neighbour, and in all.
 ///
-/// Anybody can make up nodes. So a node that was not heard of has to find a place first, and over one neighbour these places come no
-/// faster than reports of one node; whoever has one keeps it while up to a thousand others come.
-#[derive(Debug, Default)]
+/// ```text
+///   source over a neighbour: R a minute --.
+///   a source that was not heard of: R/2 ---+--> neighbour: 4 R a minute --> all: 16 R a minute
+///   no more than R of those a minute
+/// ```
+///
+/// Anybody can make up sources, so what one neighbour brings takes nothing from what another does, whatever names it uses. A
+/// source may go on while it has taken no more than is left of its neighbour's, a neighbour while it has taken no more than is
+/// left in all: who has asked for little finds something left.
+#[derive(Debug)]
 pub(super) struct Allowances {
-    /// For nodes that were not heard of, by the neighbour that brings their bundles.
-    newcomers: BTreeMap<Neighbour, Allowance>,
-    of: BTreeMap<Eid, Allowance>,
+    all: Allowance,
+    of: BTreeMap<Neighbour, OfNeighbour>,
+}
+
+/// What the bundles of one neighbour may still cause.
+#[derive(Debug)]
+struct OfNeighbour {
+    all: Allowance,
+    newcomers: Allowance,
+    of: BTreeMap<u64, Allowance>,
 }
 
 impl Allowances {
-    fn take(&mut self, now: Instant, per_minute: u32, node: &Eid, neighbour: Neighbour) -> bool {
-        if let Some(allowance) = self.of.get_mut(node) {
-            return allowance.take(now, per_minute);
+    pub(super) fn new(per_minute: u32) -> Self {
+        let all = Allowance::full(Instant::ZERO, per_minute.saturating_mul(SOURCES_IN_ALL));
+        Allowances { all, of: BTreeMap::new() }
+    }
+
+    /// Takes one record for a source over a neighbour. False: there is none.
+    pub(super) fn take(&mut self, now: Instant, per_minute: u32, neighbour: Neighbour, source: u64) -> bool {
+        let [of_neighbour, of_all] =
+            [SOURCES_A_NEIGHBOUR, SOURCES_IN_ALL].map(|sources| per_minute.saturating_mul(sources));
+        self.all.fill(now, of_all);
+        if self.of.len() >= NEIGHBOURS_MAX && !self.of.contains_key(&neighbour) {
+            forget_longest(&mut self.of, |of| of.all.at);
         }
-        if !self.newcomers.contains_key(&neighbour) {
-            forget_longest(&mut self.newcomers, NEIGHBOURS_MAX);
-        }
-        let newcomers = self.newcomers.entry(neighbour).or_insert_with(|| Allowance::new(now, per_minute));
-        if !newcomers.take(now, per_minute) {
+        let here = self.of.entry(neighbour).or_insert_with(|| OfNeighbour {
+            all: Allowance::full(now, of_neighbour),
+            newcomers: Allowance::full(now, per_minute),
+            of: BTreeMap::new(),
+        });
+        here.all.fill(now, of_neighbour);
+        let left = here.all.level;
+        let may_go_on =
+            here.all.missing(of_neighbour) <= self.all.level && left >= ONE && self.all.level >= ONE;
+        let Some(source) = here.source(now, per_minute, source).filter(|_| may_go_on) else { return false };
+        if source.level < ONE || source.missing(per_minute) > left {
             return false;
         }
-        forget_longest(&mut self.of, SOURCES_MAX);
-        let mut allowance = Allowance::new(now, per_minute);
-        let takes = allowance.take(now, per_minute);
-        self.of.insert(node.detached(), allowance);
-        takes
+        source.level -= ONE;
+        here.all.level -= ONE;
+        self.all.level -= ONE;
+        true
     }
 }
 
-/// Makes place for one more: where as many are there as may be, the one that asked longest ago goes.
-fn forget_longest<K: Ord + Clone>(all: &mut BTreeMap<K, Allowance>, most: usize) {
-    if all.len() >= most
-        && let Some(longest) = all.iter().min_by_key(|(_, allowance)| allowance.at)
-    {
-        let longest = longest.0.clone();
-        all.remove(&longest);
+impl OfNeighbour {
+    /// What a source has. None: it was not heard of, and there were too many such.
+    fn source(&mut self, now: Instant, per_minute: u32, source: u64) -> Option<&mut Allowance> {
+        if !self.of.contains_key(&source) {
+            self.newcomers.fill(now, per_minute);
+            self.newcomers.level = self.newcomers.level.checked_sub(ONE)?;
+            if self.of.len() >= SOURCES_MAX {
+                forget_longest(&mut self.of, |of| of.at);
+            }
+            let full = Allowance::full(now, per_minute);
+            self.of.insert(source, Allowance { level: (full.level / 2).max(ONE), ..full });
+        }
+        let of = self.of.get_mut(&source)?;
+        of.fill(now, per_minute);
+        Some(of)
     }
 }
 
-/// How many reports may still be sent: a bucket that fills evenly.
+fn forget_longest<K: Ord + Copy, V>(of: &mut BTreeMap<K, V>, at: impl Fn(&V) -> Instant) {
+    if let Some((key, _)) = of.iter().min_by_key(|(_, of)| at(of)) {
+        let key = *key;
+        of.remove(&key);
+    }
+}
+
+/// How many records may still be sent: a bucket that fills evenly.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+struct Allowance {
     at: Instant,
-    /// Reports, in units of a 60,000,000,000th: one nanosecond brings `per_minute` of them.
+    /// Records, in units of a 60,000,000,000th: one nanosecond brings `per_minute` of them.
     level: u128,
 }
 
 const ONE: u128 = 60_000_000_000;
 
 impl Allowance {
-    /// A full one.
-    fn new(now: Instant, per_minute: u32) -> Self {
-        Allowance { at: now, level: u128::from(per_minute) * ONE }
+    fn full(at: Instant, per_minute: u32) -> Self {
+        Allowance { at, level: u128::from(per_minute) * ONE }
     }
 
-    fn take(&mut self, now: Instant, per_minute: u32) -> bool {
+    fn fill(&mut self, now: Instant, per_minute: u32) {
         let gained = now.saturating_since(self.at).as_nanos() * u128::from(per_minute);
         self.at = now;
         self.level = (self.level + gained).min(u128::from(per_minute) * ONE);
-        let enough = self.level >= ONE;
-        if enough {
-            self.level -= ONE;
-        }
-        enough
+    }
+
+    /// What it is short of.
+    fn missing(&self, per_minute: u32) -> u128 {
+        (u128::from(per_minute) * ONE).saturating_sub(self.level)
     }
 }
 
@@ -96,37 +143,32 @@ impl Agent {
     pub(super) fn report_received(
         &mut self,
         now: Instant,
-        head: &Head,
         neighbour: Neighbour,
+        head: &Head,
         reason: ReasonCode,
     ) {
         if self.config.reports.reception {
-            self.report(now, head, neighbour, ReportedStatus::Received, reason);
+            self.report(now, neighbour, head, ReportedStatus::Received, reason);
         }
     }
 
     /// Reports blocks that are not supported and ask for it (RFC 9171 5.6 step 4).
-    pub(super) fn report_unsupported(&mut self, now: Instant, head: &Head, neighbour: Neighbour) {
+    pub(super) fn report_unsupported(&mut self, now: Instant, neighbour: Neighbour, head: &Head) {
         let reason = match head.version() {
             BundleVersion::V7 => ReasonCode::BlockUnsupported,
             BundleVersion::V6 => ReasonCode::BlockUnintelligible,
         };
         for _ in head.unsupported().iter().filter(|block| block.report) {
-            self.report_received(now, head, neighbour, reason);
+            self.report_received(now, neighbour, head, reason);
         }
     }
 
     pub(super) fn report_forwarded(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
         if self.config.reports.forwarding && held.head.asks_for(ReportedStatus::Forwarded) {
-            let (head, neighbour) = (held.head.clone(), held.neighbour);
-            self.report(
-                now,
-                &head,
-                neighbour,
-                ReportedStatus::Forwarded,
-                ReasonCode::NoAdditionalInformation,
-            );
+            let (head, neighbour, none) =
+                (held.head.clone(), held.neighbour, ReasonCode::NoAdditionalInformation);
+            self.report(now, neighbour, &head, ReportedStatus::Forwarded, none);
         }
     }
 
@@ -135,13 +177,8 @@ impl Agent {
         let held = &self.bundles[&record];
         if self.config.reports.delivery && held.head.asks_for(ReportedStatus::Delivered) {
             let (head, neighbour) = (held.head.clone().without_fragment(), held.neighbour);
-            self.report(
-                now,
-                &head,
-                neighbour,
-                ReportedStatus::Delivered,
-                ReasonCode::NoAdditionalInformation,
-            );
+            let none = ReasonCode::NoAdditionalInformation;
+            self.report(now, neighbour, &head, ReportedStatus::Delivered, none);
         }
     }
 
@@ -149,22 +186,27 @@ impl Agent {
     pub(super) fn report_deleted(
         &mut self,
         now: Instant,
-        head: &Head,
         neighbour: Neighbour,
+        head: &Head,
         reason: ReasonCode,
         in_custody: bool,
     ) {
         if in_custody || (self.config.reports.deletion && head.asks_for(ReportedStatus::Deleted)) {
-            self.report(now, head, neighbour, ReportedStatus::Deleted, reason);
+            self.report(now, neighbour, head, ReportedStatus::Deleted, reason);
         }
     }
 
-    /// Makes a report about a bundle that this neighbour has brought, if its source may still have one.
+    /// What stands for the node that a bundle says it is from.
+    pub(super) fn source_key(&self, subject: &Head) -> u64 {
+        Rng::new(self.secret).fork(&subject.source().node_id().to_string()).next_u64()
+    }
+
+    /// Reports about a bundle that this neighbour has brought.
     pub(super) fn report(
         &mut self,
         now: Instant,
-        subject: &Head,
         neighbour: Neighbour,
+        subject: &Head,
         status: ReportedStatus,
         reason: ReasonCode,
     ) {
@@ -172,7 +214,8 @@ impl Agent {
             return;
         }
         let per_minute = self.config.reports.per_minute_max;
-        if !self.allowances.take(now, per_minute, &subject.source().node_id(), neighbour) {
+        let source = self.source_key(subject);
+        if !self.allowances.take(now, per_minute, neighbour, source) {
             self.counters.reports_suppressed += 1;
             return;
         }
@@ -182,7 +225,8 @@ impl Agent {
         };
         let (lifetime, priority) = (self.config.reports.lifetime, self.config.reports.priority);
         let destination = subject.report_to().clone();
-        if self.originate_record(now, subject.version(), destination, payload, lifetime, priority) {
+        let about = (subject.version(), destination, payload);
+        if self.originate_record(now, neighbour, about, lifetime, priority) {
             self.counters.reports_sent += 1;
         } else {
             self.counters.reports_suppressed += 1;
@@ -246,13 +290,13 @@ impl Agent {
         v6::AdminRecord::StatusReport(report).to_bytes()
     }
 
-    /// Makes a bundle with an administrative record, of the version of its subject. False: there is no space.
+    /// Makes a bundle with an administrative record, of the version of its subject, because of what this neighbour has
+    /// brought. False: there is no space.
     pub(super) fn originate_record(
         &mut self,
         now: Instant,
-        version: BundleVersion,
-        destination: Eid,
-        payload: Bytes,
+        neighbour: Neighbour,
+        (version, destination, payload): (BundleVersion, Eid, Bytes),
         lifetime: Duration,
         priority: Priority,
     ) -> bool {
@@ -287,7 +331,7 @@ impl Agent {
                 )))
             }
         };
-        self.originate(now, head, payload)
+        self.originate(now, neighbour, head, payload)
     }
 
     /// Extension blocks of a bundle made here.
@@ -377,8 +421,8 @@ impl Agent {
     }
 
     /// Makes a bundle of its own, all of it at once. False: there is no space.
-    fn originate(&mut self, now: Instant, head: Head, payload: Bytes) -> bool {
-        let Some(record) = self.begin_own(now, head) else { return false };
+    fn originate(&mut self, now: Instant, neighbour: Neighbour, head: Head, payload: Bytes) -> bool {
+        let Some(record) = self.begin_own(now, head, neighbour) else { return false };
         self.append_own(record, payload);
         true
     }
@@ -399,56 +443,89 @@ pub(super) fn subject_of(head: &v6::Head) -> v6::admin::Subject {
 mod tests {
     use super::*;
 
+    const PER_MINUTE: u32 = 600;
+
     #[test]
     fn who_asks_for_many_reports_takes_none_from_others() {
-        let mut allowances = Allowances::default();
+        let mut allowances = Allowances::new(PER_MINUTE);
         let at = Instant::from_secs;
-        let node = |name: &str| name.parse::<Eid>().expect("a node id");
-        let [ours, theirs] = [Neighbour(1), Neighbour(2)];
-        assert!(allowances.take(at(0), 60, &node("dtn://friend/"), ours));
+        let [friend, mallory] = [Neighbour(1), Neighbour(2)];
         let mut sent = 0;
-        for second in 1..=60 {
-            // A hundred a second under one name, and a hundred under as many names.
-            for number in 0..100 {
-                sent += u32::from(allowances.take(at(second), 60, &node("dtn://mallory/"), theirs));
-                let name = format!("dtn://mallory-{second}-{number}/");
-                sent += u32::from(allowances.take(at(second), 60, &node(&name), theirs));
+        for second in 0..60 {
+            // Under the name of the friend, under one of its own, and under as many names as there are.
+            for number in 0..600 {
+                for source in [1, 2, 1_000 * second + number] {
+                    sent += u32::from(allowances.take(at(second), PER_MINUTE, mallory, source));
+                }
             }
-            assert!(allowances.take(at(second), 60, &node("dtn://friend/"), ours), "second {second}");
-            let newcomer = format!("dtn://friend-{second}/");
-            assert!(allowances.take(at(second), 60, &node(&newcomer), ours), "a friend that comes only now");
+            for _ in 0..10 {
+                assert!(allowances.take(at(second), PER_MINUTE, friend, 1), "second {second}");
+            }
         }
-        assert!((120..=300).contains(&sent), "what a minute's places and reports come to: {sent}");
-        assert!(allowances.of.len() <= SOURCES_MAX);
+        assert!((600..=2 * 4 * PER_MINUTE).contains(&sent), "{sent}");
     }
 
     #[test]
-    fn so_many_neighbours_are_known_to_bring_newcomers() {
-        let mut allowances = Allowances::default();
-        let take = |allowances: &mut Allowances, second, name: &str, neighbour| {
-            allowances.take(
-                Instant::from_secs(second),
-                1,
-                &name.parse().expect("a node id"),
-                Neighbour(neighbour),
-            )
-        };
-        assert!(take(&mut allowances, 0, "dtn://a/", 0));
-        assert!(!take(&mut allowances, 1, "dtn://b/", 0));
-        for number in 1..=NEIGHBOURS_MAX as u16 {
-            assert!(take(&mut allowances, 2, &format!("dtn://c-{number}/"), number));
+    fn after_a_start_every_friend_has_its_reports() {
+        let mut allowances = Allowances::new(PER_MINUTE);
+        for friend in 1..=100 {
+            for report in 0..20 {
+                let takes = allowances.take(Instant::ZERO, PER_MINUTE, Neighbour(friend), friend.into());
+                assert!(takes, "report {report} of friend {friend}");
+            }
         }
-        assert_eq!((allowances.newcomers.len(), allowances.of.len()), (NEIGHBOURS_MAX, SOURCES_MAX));
-        assert!(!take(&mut allowances, 2, "dtn://d/", 2));
-        assert!(take(&mut allowances, 2, "dtn://d/", 0), "the one of longest ago is forgotten");
+    }
+
+    #[test]
+    fn who_asks_for_little_finds_something_left() {
+        let mut allowances = Allowances::new(PER_MINUTE);
+        let mut take =
+            |neighbour, source| allowances.take(Instant::ZERO, PER_MINUTE, Neighbour(neighbour), source);
+        for stranger in 1..=8 {
+            // All that it can get.
+            let sent = (0..100_000_u64).filter(|number| take(stranger, *number % 50)).count();
+            assert!(sent <= 4 * PER_MINUTE as usize, "{sent}");
+        }
+        for report in 0..20 {
+            assert!(take(9, 1), "report {report}");
+        }
+        // Over the neighbour of a stranger there is something left, too, for who was heard of.
+        let mut allowances = Allowances::new(PER_MINUTE);
+        assert!(allowances.take(Instant::ZERO, PER_MINUTE, Neighbour(1), 1));
+        let now = Instant::from_secs(60);
+        let mut take = |source| allowances.take(now, PER_MINUTE, Neighbour(1), source);
+        assert!((0..100_000_u64).filter(|number| take(2 + *number % 50)).count() > 1_000);
+        for report in 0..100 {
+            assert!(take(1), "report {report}");
+        }
+    }
+
+    #[test]
+    fn many_neighbours_together_have_an_allowance() {
+        let mut allowances = Allowances::new(PER_MINUTE);
+        let mut sent = 0;
+        for second in 0..60 {
+            for neighbour in 1..=1_000 {
+                for number in 0..20 {
+                    let source = 1_000 * second + number;
+                    let now = Instant::from_secs(second);
+                    sent += u32::from(allowances.take(now, PER_MINUTE, Neighbour(neighbour), source));
+                }
+            }
+            assert!(allowances.of.len() <= NEIGHBOURS_MAX);
+            assert!(allowances.of.values().all(|of| of.of.len() <= SOURCES_MAX));
+        }
+        assert!(sent <= 2 * 16 * PER_MINUTE, "{sent}");
     }
 
     #[test]
     fn reports_are_limited_by_the_minute() {
-        let at = Instant::from_secs;
-        let mut allowance = Allowance::new(at(0), 2);
-        assert!(allowance.take(at(0), 2) && allowance.take(at(0), 2) && !allowance.take(at(1), 2));
-        assert!(!allowance.take(at(29), 2) && allowance.take(at(30), 2) && !allowance.take(at(31), 2));
-        assert!(allowance.take(at(1000), 2) && allowance.take(at(1000), 2) && !allowance.take(at(1000), 2));
+        let mut allowances = Allowances::new(2);
+        let mut take = |second| allowances.take(Instant::from_secs(second), 2, Neighbour(1), 1);
+        // A newcomer begins with half of it.
+        assert!(take(0) && !take(0) && !take(29) && take(30) && !take(31));
+        assert!(take(1000) && take(1000) && !take(1000));
+        let mut none = Allowances::new(0);
+        assert!(!none.take(Instant::from_secs(1000), 0, Neighbour(1), 1));
     }
 }

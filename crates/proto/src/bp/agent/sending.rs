@@ -8,10 +8,11 @@ use crate::service::{AppIndication, BundleVersion, Happened, RecordId, SendFailu
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 
+use super::accounts::Neighbour;
 use super::clock::millis;
 use super::head::{Closing, Head};
 use super::held::Stage;
-use super::record::{HEADER_BYTES, Kind, NOTE_BYTES, Note};
+use super::record::{HEADER_BYTES, Header, Kind, NOTE_BYTES, Note};
 use super::{Agent, Phase};
 
 /// Appends shorter than this are put together.
@@ -78,7 +79,7 @@ impl Agent {
             if length > self.config.limits.bundle_bytes_max {
                 return Err(SendFailure::Limit);
             }
-            self.begin_own(now, head).ok_or(SendFailure::Full)
+            self.begin_own(now, head, Neighbour::UNKNOWN).ok_or(SendFailure::Full)
         });
         match opened {
             Ok(record) => {
@@ -258,16 +259,16 @@ impl Agent {
         }
     }
 
-    /// Begins the record of a bundle made here; none: there is no space.
-    pub(super) fn begin_own(&mut self, now: Instant, head: Head) -> Option<RecordId> {
+    /// Begins the record of a bundle made here, a record because of this neighbour; none: there is no space.
+    pub(super) fn begin_own(&mut self, now: Instant, head: Head, neighbour: Neighbour) -> Option<RecordId> {
         let bytes = head.to_bytes();
         let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() + NOTE_BYTES;
         let share = whole.saturating_add(head.payload_bytes());
-        if !self.make_space(now, share, &Agent::own_claim(&head, bytes.len() as u64)) {
+        if !self.make_space(now, share, &Agent::own_claim(&head, bytes.len() as u64, neighbour)) {
             return None;
         }
         let record = self.next_record();
-        let header = self.header(now, Kind::Own, 0);
+        let header = Header { neighbour, ..self.header(now, Kind::Own, 0) };
         let mut start = BytesMut::with_capacity(HEADER_BYTES as usize + bytes.len());
         header.encode(&mut start);
         start.extend_from_slice(&bytes);

@@ -11,18 +11,21 @@
 //!   enough. Each is counted (`deleted_evicted`), told as deleted for want of storage, and reported where its sender asked
 //!   for it.
 //!
+//! Who has its share already makes place among its own: of a neighbour (or a source) that is over its share with the newcomer,
+//! less urgent bundles of its own go, though the store may have place.
+//!
 //! What may go is what waits for a link, own sends included: an application that waits for one hears that it failed. What
 //! never goes: what is in custody, what is on its way to a neighbour or has come in part, what is here for an application,
 //! what applications here have within their share, for what a neighbour brings, and anything for the sake of an
 //! administrative record. A device that is full before the limit is reached refuses the newcomer under either policy.
 
-use crate::bp::ReasonCode;
+use crate::bp::{Eid, ReasonCode};
 use crate::service::{LinkId, Priority, RecordId, SendFailure};
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Agent;
-use super::accounts::{Amount, Neighbour, Payer, whole};
+use super::accounts::{Amount, Neighbour, Payer, Share, whole};
 use super::config::Evict;
 use super::delivery::ASSEMBLY_BYTES;
 use super::head::Head;
@@ -51,6 +54,7 @@ type Owner = Option<Neighbour>;
 #[derive(Debug, Default)]
 struct Class {
     of: BTreeMap<Owner, (Amount, BTreeSet<RecordId>)>,
+    of_source: BTreeMap<(Neighbour, Eid), (Amount, BTreeSet<RecordId>)>,
     received: Amount,
     own: Amount,
 }
@@ -68,26 +72,49 @@ impl Class {
         if owner.is_none() { &mut self.own } else { &mut self.received }
     }
 
-    fn insert(&mut self, owner: Owner, record: RecordId, amount: Amount) {
+    fn insert(&mut self, owner: Owner, source: Eid, record: RecordId, amount: Amount) {
         let (of_owner, records) = self.of.entry(owner).or_default();
-        if records.insert(record) {
-            *of_owner = *of_owner + amount;
-            let sum = self.sum(owner);
-            *sum = *sum + amount;
+        if !records.insert(record) {
+            return;
+        }
+        *of_owner = *of_owner + amount;
+        let sum = self.sum(owner);
+        *sum = *sum + amount;
+        if let Some(neighbour) = owner {
+            let (of_source, records) = self.of_source.entry((neighbour, source.detached())).or_default();
+            records.insert(record);
+            *of_source = *of_source + amount;
         }
     }
 
-    fn remove(&mut self, owner: Owner, record: RecordId, amount: Amount) {
-        let Some((of_owner, records)) = self.of.get_mut(&owner) else { return };
-        if records.remove(&record) {
-            *of_owner = *of_owner - amount;
-            if records.is_empty() {
-                self.of.remove(&owner);
-            }
-            let sum = self.sum(owner);
-            *sum = *sum - amount;
+    fn remove(&mut self, owner: Owner, source: Eid, record: RecordId, amount: Amount) {
+        if !take_out(&mut self.of, &owner, record, amount) {
+            return;
+        }
+        let sum = self.sum(owner);
+        *sum = *sum - amount;
+        if let Some(neighbour) = owner {
+            take_out(&mut self.of_source, &(neighbour, source), record, amount);
         }
     }
+}
+
+/// Takes a bundle out of what somebody has. True if it was there.
+fn take_out<K: Ord>(
+    of: &mut BTreeMap<K, (Amount, BTreeSet<RecordId>)>,
+    key: &K,
+    record: RecordId,
+    amount: Amount,
+) -> bool {
+    let Some((sum, records)) = of.get_mut(key) else { return false };
+    if !records.remove(&record) {
+        return false;
+    }
+    *sum = *sum - amount;
+    if records.is_empty() {
+        of.remove(key);
+    }
+    true
 }
 
 impl Evictable {
@@ -98,11 +125,27 @@ impl Evictable {
             .fold(Default::default(), |(received, own), class| (received + class.received, own + class.own))
     }
 
-    /// What is less urgent than this of one neighbour.
-    fn below_of(&self, priority: Priority, neighbour: Neighbour) -> Amount {
-        let of =
-            |class: &Class| class.of.get(&Some(neighbour)).map_or(Amount::default(), |(amount, _)| *amount);
-        self.classes[..priority as usize].iter().fold(Amount::default(), |sum, class| sum + of(class))
+    /// What is less urgent than this of one neighbour, and of one source over it.
+    fn below_of(&self, priority: Priority, neighbour: Neighbour, source: &Eid) -> [Amount; 2] {
+        let key = (neighbour, source.clone());
+        let classes = self.classes[..priority as usize].iter();
+        classes.fold([Amount::default(); 2], |[of_neighbour, of_source], class| {
+            let here = class.of.get(&Some(neighbour)).map_or(Amount::default(), |(amount, _)| *amount);
+            let of_it = class.of_source.get(&key).map_or(Amount::default(), |(amount, _)| *amount);
+            [of_neighbour + here, of_source + of_it]
+        })
+    }
+
+    /// The least urgent and oldest bundle that is less urgent than this, of one source over a neighbour, or of all of them
+    /// where that has none or it is not asked for.
+    fn oldest_of(&self, priority: Priority, neighbour: Neighbour, source: Option<&Eid>) -> Option<RecordId> {
+        let classes = &self.classes[..priority as usize];
+        let of_source = source.and_then(|source| {
+            let key = (neighbour, source.clone());
+            classes.iter().find_map(|class| class.of_source.get(&key))
+        });
+        let of_neighbour = || classes.iter().find_map(|class| class.of.get(&Some(neighbour)));
+        of_source.or_else(of_neighbour)?.1.first().copied()
     }
 }
 
@@ -114,17 +157,19 @@ impl Agent {
         }
         let Some(held) = self.bundles.get(&record) else { return };
         let (owner, amount) = (held.charged_to(), held.amount());
+        let source = held.head.source().node_id();
         let class = &mut self.evictable.classes[held.head.priority() as usize];
         if waits && held.flights.is_empty() && !is_copy(record) && held.custody.is_none() {
-            class.insert(owner, record, amount);
+            class.insert(owner, source, record, amount);
         } else {
-            class.remove(owner, record, amount);
+            class.remove(owner, source, record, amount);
         }
     }
 
-    /// What wants a place for a bundle that is made here.
-    pub(super) fn own_claim(head: &Head, head_bytes: u64) -> Claim {
-        Claim { priority: urgency(head), payer: Payer::of_own(head), memory: head.kept_bytes(head_bytes) }
+    /// What wants a place for a bundle that is made here; for a record, because of this neighbour.
+    pub(super) fn own_claim(head: &Head, head_bytes: u64, neighbour: Neighbour) -> Claim {
+        let payer = Payer::of_own(head, neighbour);
+        Claim { priority: urgency(head), payer, memory: head.kept_bytes(head_bytes) }
     }
 
     /// What wants a place for a bundle that comes over a link.
@@ -149,7 +194,7 @@ impl Agent {
         let here = Amount { bundles: self.bundles.len(), bytes: self.bytes_held, memory };
         let kept = match payer {
             Payer::Own => Amount::default(),
-            Payer::Record | Payer::Source(..) => self.accounts.unused(limits),
+            Payer::Source(..) => self.accounts.unused(limits),
         };
         let more = self.evictable.reserved + more;
         (here + more + kept - whole(limits)).where_grown(more)
@@ -162,15 +207,19 @@ impl Agent {
             Payer::Own => own,
             _ => own.at_most(self.accounts.own_beyond(limits)),
         };
-        let may_go = received + own;
-        self.excess(more, &claim.payer).fits(may_go)
-            && match &claim.payer {
-                Payer::Source(neighbour, source) => {
-                    let of_its_own = self.evictable.below_of(claim.priority, *neighbour);
-                    self.accounts.allows(limits, *neighbour, source, more, [may_go, of_its_own])
-                }
-                Payer::Own | Payer::Record => true,
-            }
+        self.excess(more, &claim.payer).fits(received + own)
+            && self.exceeded(self.evictable.reserved + more, claim, true).is_none()
+    }
+
+    /// The share that would be exceeded with so much more: as things are, or if all of its own went that may go for it.
+    fn exceeded(&self, more: Amount, claim: &Claim, makes_place: bool) -> Option<Share> {
+        let Payer::Source(neighbour, source) = &claim.payer else { return None };
+        let limits = &self.config.limits;
+        let (received, own) = self.evictable.below(claim.priority);
+        let may_go = received + own.at_most(self.accounts.own_beyond(limits));
+        let its_own = self.evictable.below_of(claim.priority, *neighbour, source);
+        let gone = if makes_place { its_own } else { Default::default() };
+        self.accounts.exceeded(limits, (*neighbour, source), more, may_go - its_own[0], gone)
     }
 
     /// True if one bundle more of so many bytes has a place, or can be given one.
@@ -198,17 +247,34 @@ impl Agent {
             return false;
         }
         let before = self.evictable.reserved;
-        self.evictable.reserved = before + more;
+        let all = before + more;
+        self.evictable.reserved = all;
+        while let Some(share) = self.exceeded(all, claim, false)
+            && let Some(victim) = self.victim_of_its_own(claim, share)
+        {
+            self.evict(now, victim);
+        }
         let mut excess = self.excess(Amount::default(), &claim.payer);
         while !excess.is_zero()
             && let Some(victim) = self.victim(claim, excess)
         {
-            self.counters.deleted_evicted += 1;
-            self.delete(now, victim, ReasonCode::DepletedStorage, SendFailure::Full);
+            self.evict(now, victim);
             excess = self.excess(Amount::default(), &claim.payer);
         }
         self.evictable.reserved = before;
-        excess.is_zero()
+        excess.is_zero() && self.exceeded(all, claim, false).is_none()
+    }
+
+    fn evict(&mut self, now: Instant, victim: RecordId) {
+        self.counters.deleted_evicted += 1;
+        self.delete(now, victim, ReasonCode::DepletedStorage, SendFailure::Full);
+    }
+
+    /// What may go of whoever is over this share.
+    fn victim_of_its_own(&self, claim: &Claim, share: Share) -> Option<RecordId> {
+        let Payer::Source(neighbour, source) = &claim.payer else { return None };
+        let source = (share == Share::Source).then_some(source);
+        self.evictable.oldest_of(claim.priority, *neighbour, source)
     }
 
     /// Of the least urgent bundles that may go, the oldest of whoever has most of what there is too much of.

@@ -5,7 +5,7 @@ use super::version6::foreign;
 use super::world::{Payload, World};
 use crate::bp::agent::{Evict, Reports, Why};
 use crate::bp::{
-    Block, BlockFlags, BlockType, Bundle, BundleFlags, Content, CrcType, CreationTimestamp, DtnTime,
+    Block, BlockFlags, BlockType, Bundle, BundleFlags, Content, CrcType, CreationTimestamp, DtnTime, Eid,
     Fragment, Head, HopCount, PrimaryBlock, QualityOfService, v6,
 };
 use crate::service::{AppRequest, Priority, RefuseReason, SendOptions};
@@ -332,6 +332,96 @@ fn a_stranger_that_asks_for_reports_does_not_use_up_the_share_of_applications() 
     }
     world.run_for(MINUTE);
     assert_eq!(world.agent(ORBITER).counters().sends_failed, 0);
+}
+
+/// Bundles that are refused and cost a custody signal each.
+fn refused_in_custody(world: &mut World, count: u64, source: impl Fn(u64) -> String) {
+    for sequence in 0..count {
+        let mut bundle = foreign("dtn://earth/in", b"hello");
+        let name = |text: &str| Eid::from_uri(text).expect("an endpoint");
+        let mut primary =
+            v6::PrimaryBlock::new(name("dtn://earth/in"), name(&source(sequence)), Eid::Null, false);
+        primary.created_s = bundle.head.primary.created_s;
+        primary.sequence = sequence;
+        primary.lifetime_s = 360_000;
+        primary.flags = v6::BundleFlags::SINGLETON | v6::BundleFlags::CUSTODY;
+        bundle.head = v6::Head::new(primary, bundle.payload.len() as u64);
+        bundle.head.set_custodian(name("dtn://nowhere/"));
+        bundle.head.blocks.push(v6::Block {
+            block_type: v6::BlockType::Unknown(222),
+            flags: v6::BlockFlags::DELETE_BUNDLE,
+            references: None,
+            data: Bytes::new(),
+        });
+        world.inject(ORBITER, &bundle.to_bytes(), 500);
+    }
+    world.run_for(Duration::from_secs(1));
+}
+
+#[test]
+fn records_about_the_bundles_of_a_stranger_take_their_place_from_its_share() {
+    let many = |number: u64| format!("dtn://mallory-{number}/x");
+    let mut world = ready(chain_with(14, |config| {
+        config.limits.bundles_max = 1_000;
+        config.reports.per_minute_max = 100_000;
+    }));
+    for round in 0..2 {
+        refused_in_custody(&mut world, 1_100, many);
+        // The signals have one source, this node; with the stranger's bundles it has its share, and has it after a restart.
+        let share = if round == 0 { 338 } else { 450 };
+        assert_eq!(world.agent(ORBITER).holds().0, share, "round {round}");
+        flood(&mut world, 10_000 * (round + 1), 200, many, Priority::Normal);
+        assert_eq!(world.agent(ORBITER).holds().0, 450, "round {round}");
+        world.crash(ORBITER);
+        world.answers.clear();
+        world.start(ORBITER);
+        world.run_for(MINUTE);
+    }
+    world.cut(1);
+    for number in 0..50 {
+        let options = SendOptions::default();
+        world.send(MOON, number, "dtn://earth/in", Payload::Given(random(number, 50)), options);
+    }
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(ORBITER).holds().0, 500, "the friend's are here");
+}
+
+#[test]
+fn custody_signals_about_what_is_refused_have_an_allowance() {
+    for (source, most) in [("dtn://mallory/x", 310), ("", 610)] {
+        let mut world = ready(chain(15));
+        refused_in_custody(&mut world, 2_000, |number| match source {
+            "" => format!("dtn://mallory-{number}/x"),
+            source => source.into(),
+        });
+        let counters = *world.agent(ORBITER).counters();
+        assert!((100..=most).contains(&counters.custody_signals_sent), "{counters:?}");
+        assert_eq!(counters.custody_signals_sent + counters.custody_signals_unsent, 2_000);
+    }
+}
+
+/// It gets no more than its share by sending more and more urgently: its own less urgent bundles go for that.
+#[test]
+fn a_neighbour_that_has_its_share_makes_place_among_its_own() {
+    let many = |number: u64| format!("dtn://mallory-{number}/x");
+    let one = |_: u64| "dtn://mallory/x".to_owned();
+    for (source, share) in [(&many as &dyn Fn(u64) -> String, 450), (&one as &dyn Fn(u64) -> String, 338)] {
+        let mut world = ready(chain_with(16, |config| {
+            config.limits.bundles_max = 1_000;
+            config.evict = Evict::LowestPriority;
+        }));
+        for (round, priority) in
+            [Priority::Bulk, Priority::Normal, Priority::Expedited].into_iter().enumerate()
+        {
+            flood(&mut world, 1_000 * round as u64, 1_000, source, priority);
+            assert_eq!(world.agent(ORBITER).holds().0, share, "{priority:?}");
+            let evicted = world.agent(ORBITER).counters().deleted_evicted;
+            assert_eq!(evicted, (round * share) as u64, "{priority:?}");
+        }
+        let urgent = world.agent(ORBITER).bundles.values();
+        let urgent = urgent.filter(|held| held.head.priority() == Priority::Expedited);
+        assert_eq!(urgent.count(), share);
+    }
 }
 
 #[test]
