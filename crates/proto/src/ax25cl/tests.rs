@@ -414,9 +414,9 @@ fn world(replay: &Replay) -> Trace {
     let calm_at = Instant::from_millis(1 + draw.below(60_000));
     let manners = Manners::draw(&mut draw);
     let known = draw.chance(0.5);
-    let mut config = |_| Config {
-        node_id: "ipn:1.0".into(),
-        peer_node_id: known.then(|| "ipn:1.0".into()),
+    let mut config = |number: u8| Config {
+        node_id: format!("ipn:{number}.0"),
+        peer_node_id: known.then(|| format!("ipn:{}.0", 1 - number)),
         resume_within: Duration::from_secs(1 + draw.below(100)),
         progress_bytes: 1 + draw.below(2_000),
         reactive_fragmentation: draw.chance(0.7),

@@ -11,6 +11,7 @@ use super::block::{BlockType, Content, CrcType};
 use super::bundle::Head;
 use super::eid::Eid;
 use super::wire::{Policy, decode_head};
+use crate::codec::DecodeError;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -108,10 +109,13 @@ impl Peer {
 /// them it would be refused. None where nothing is needed, or nothing helps.
 pub fn needed(input: &Bytes, policy: &Policy) -> Vec<Accept> {
     let all = Accept::ALL.into_iter().fold(*policy, |policy, accept| accept.relax(policy));
-    if decode_head(input, &all).is_err() {
+    // Of a long head only a part may have come by then.
+    let fails =
+        |policy: &Policy| decode_head(input, policy).is_err_and(|error| error != DecodeError::Incomplete);
+    if fails(&all) {
         return Vec::new();
     }
-    let is_needed = |accept: &Accept| decode_head(input, &accept.set(all, false)).is_err();
+    let is_needed = |accept: &Accept| fails(&accept.set(all, false));
     Accept::ALL.into_iter().filter(is_needed).collect()
 }
 

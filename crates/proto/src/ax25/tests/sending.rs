@@ -127,7 +127,7 @@ fn a_peer_that_sends_is_waited_for() {
     assert_eq!(numbers(&desk.send(&["a", "b"])), [0, 1]);
     let limit = desk.station.poll_timeout().expect("an answer is waited for") - desk.now;
     for frame in 0..10 {
-        desk.now = desk.now + limit * 3 / 4;
+        desk.now += limit * 3 / 4;
         assert!(desk.station.poll_timeout() > Some(desk.now), "it is asked after frame {frame}");
         assert_eq!(polls(&desk.answer(Supervisory::ReceiveReady, 0, false)), 0);
     }

@@ -396,8 +396,10 @@ impl Agent {
         link.bundle_bytes_max = bundle_bytes_max;
         link.room = 0;
         // A neighbour that calls itself what this node is called has no name.
-        let node = peer.as_deref().and_then(super::parse_node).filter(|node| *node != self.node);
-        let peer = peer.filter(|_| node.is_some());
+        let (mut peer, mut node) = (peer.clone(), peer.as_deref().and_then(super::parse_node));
+        if node.as_ref() == Some(&self.node) {
+            (peer, node) = (None, None);
+        }
         let name = node.as_ref().map(Eid::to_string);
         link.manners = Manners::of(&link.config, name.as_deref(), &self.config);
         let in_contact = link.in_contact;

@@ -28,7 +28,8 @@ fn a_listing_that_cannot_be_read_is_made_anew() {
     for (from, to) in [(0, 4096), (0, 30), (PREAMBLE_BYTES as u64, 4096), (120, 130)] {
         let place = Place::new("bad-listing");
         let (path, places) = sample(&place);
-        let bad = Fault::bad(&path.with_extension("listing"), [from..to].into());
+        let place_of_harm = from..to;
+        let bad = Fault::bad(&path.with_extension("listing"), vec![place_of_harm]);
         let checked = check(&place.0, &mut |_, _| {}).unwrap();
         assert!(checked.is_sound() && checked.whole == 3, "{checked:?}");
         let (mut log, opened) = place.open();

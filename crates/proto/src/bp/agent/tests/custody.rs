@@ -2,7 +2,7 @@
 
 use super::super::{Config, Counters, Why};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain_with, has_arrived, random};
-use super::world::{EPOCH_DTN_MS, Payload, World};
+use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
 use crate::bp::{Eid, v6};
 use crate::service::{
     AppIndication, AppRequest, BundleVersion, BundlesIndication, DownReason, LinkId, NextHop, RefuseReason,
@@ -396,8 +396,9 @@ fn a_signal_counts_only_for_what_was_handed_out() {
         sequence: id.timestamp.sequence,
         fragment,
     };
-    // The neighbour that says so is on the way there, and never has room for anything.
-    leads_to(&mut world, MOON, "dtn://earth/*");
+    // The neighbour that says so calls from where this node's link leads, and nothing goes over its own session.
+    let agent = world.nodes[MOON].agent.as_mut().expect("the node is up");
+    agent.engine.set_beside_links([INJECTED].into());
     inject_signal(&mut world, MOON, subject(None), true, 1);
     world.run_for(MINUTE);
     let counted = counters(&world, MOON);

@@ -174,7 +174,8 @@ fn lengths_after(reason: TransferFailure) -> [u64; 2] {
 #[test]
 fn what_is_refused_as_damaged_is_sent_again_from_its_first_byte() {
     let [before, again] = lengths_after(TransferFailure::Refused(RefuseReason::Retransmit));
-    assert_eq!(before, again);
+    // Its age and its hop count may have become longer.
+    assert!((before..before + 10).contains(&again), "{again} of {before}");
     let [before, rest] = lengths_after(TransferFailure::LinkDown);
     assert!(rest < before - 400, "{rest} of {before}");
 }

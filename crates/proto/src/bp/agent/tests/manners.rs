@@ -8,9 +8,7 @@ use crate::bp::{
     Head, HopCount, Peer, PrimaryBlock, v6,
 };
 use crate::codec::DecodeError;
-use crate::service::{
-    AppIndication, AppRequest, BlockPlace, Breach, BundlesIndication, LinkId, RefuseReason, SendOptions,
-};
+use crate::service::{AppIndication, AppRequest, BlockPlace, Breach, LinkId, RefuseReason, SendOptions};
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -98,9 +96,6 @@ fn fragments_with_blocks_numbered_zero_are_taken_from_whom_the_operator_says() {
             // The first is read again from the store.
             world.crash(node);
             world.start(node);
-            let peer = Some("dtn://neighbour/".to_owned());
-            let up = BundlesIndication::Up { peer, interleave: true, transfer_bytes_max: u64::MAX };
-            world.say_injected(node, up);
             world.run_for(MINUTE);
         }
         world.inject(node, &numbered_zero(5), 40);
