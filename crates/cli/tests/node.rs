@@ -524,7 +524,7 @@ fn a_file_name_for_an_unknown_node_is_told_of_once() {
     assert!(is_told(&send("ipn:2.7", &[])));
     assert!(!is_told(&send("ipn:2.8", &[])), "it was told of that node");
     assert!(!is_told(&send("dtn://alice/files", &[])), "it is this node");
-    // Who has sent a file with a name is a Longwire node.
+    // A node that has sent a file with a name is a Longwire.
     let _bob = place.start("bob");
     place.asked("bob", &["send", "letter", "--to", "dtn://alice/files"]);
     let mut receiving = place.longwire(&["recv", "got", "--config", "alice.toml"]);

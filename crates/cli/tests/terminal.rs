@@ -57,7 +57,7 @@ fn answers(link: &str) -> String {
             assert!(line.chars().count() <= width.into(), "{width}: {line}");
         }
         assert!(!answer.contains('…'), "a name is cut: {answer}");
-        // What is lost without a guarantee is said once.
+        // The loss of what has no guarantee is said once.
         let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.matches("nothing is acknowledged").count() <= 1, "{answer}");
         all += &format!("-- {width} columns\n{answer}\n");

@@ -107,7 +107,7 @@ pub struct Config {
     /// All links to groups in UI frames of AX.25. What is as by default of `rate-bps`, `frame-bytes`, `access` and
     /// `answer-slot` is taken from the TNC's channel instead; `members` are a link's own.
     pub uicl: uicl::Config,
-    /// What the kernel is told of its TCP, which is the node's.
+    /// Settings of the kernel's TCP, which is the node's.
     pub tcp: Tcp,
 }
 
@@ -246,7 +246,7 @@ pub struct Link {
     pub rate_bps: u64,
     /// Bundles longer than this are fragmented, bytes; zero: only as the peer asks. Default zero. RFC 9171 5.8.
     pub bundle_bytes_max: u64,
-    /// What is accepted from its peer although it is wrong: `primary-without-crc`, `no-time-no-age`,
+    /// Faults that are accepted of its peer: `primary-without-crc`, `no-time-no-age`,
     /// `fragment-blocks-numbered-zero`. Default: nothing. docs/peers.md.
     pub accept: Vec<Accept>,
     /// How bundles are made that go over it: `no-payload-crc`, `two-element-ipn`, `three-element-ipn`. Default: as RFC 9171

@@ -10,7 +10,7 @@ mod peer;
 use besieged::Besieged;
 use bytes::Bytes;
 use common::DEADLINE;
-use longwire_proto::bp::{BlockFlags, Bundle, BundleFlags, DtnTime};
+use longwire_proto::bp::{Bundle, BundleFlags, DtnTime};
 use longwire_proto::tcpcl::v4::wire::START;
 use peer::*;
 use std::net::Ipv4Addr;
@@ -309,23 +309,16 @@ fn readers_of_nothing_take_what_their_queues_may_have() {
     drop(readers);
 }
 
-/// As many bundles as a node keeps, each with a block that nobody reads, as long as a head may be: they are on the disk, and not in
-/// memory; after a restart, too. `LONGWIRE_HEADS=100000 cargo test -p longwire-node --test costs blocks` takes as many as there are
-/// places, and 1.6 GB of disk; without it there are 20,000.
+/// Bundles with a block each that nobody reads, as long as a head may be: the blocks are on the disk, and not in memory; after a
+/// restart, too. `LONGWIRE_HEADS=45000 cargo test -p longwire-node --test costs blocks` takes as many as one neighbour may have; a
+/// hundred thousand take 164 MB.
 #[test]
 fn blocks_that_nobody_reads_fill_no_memory_at_every_place() {
     let count = std::env::var("LONGWIRE_HEADS").map_or(20_000, |count| count.parse().expect("a number"));
     let shares = "own-share-percent = 0\nneighbour-share-percent = 100\nsource-share-percent = 100\n";
     let mut bob = besiege("blocks", &format!("[agent.limits]\nbundles-max = {}\n{shares}", count + 100));
     let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
-    for id in 0..count {
-        let mut head = head("dtn://mallory/", "dtn://nowhere/x", id, 0);
-        let mut block = unknown_block(2, BlockFlags::NONE);
-        block.data = vec![id as u8; 15_900].into();
-        head.blocks.push(block);
-        sender.send(&Bundle::new(head, Bytes::new()).to_bytes());
-    }
-    sender.finish();
+    sender.send_long_heads(count);
     bob.wait_count("/counters/received", count);
     for time in ["as they came", "after a restart"] {
         bob.wait_count("/bundles", count);

@@ -453,14 +453,7 @@ fn long_heads_fill_no_memory() {
     const FLOOD: u64 = 20_000;
     let mut bob = besiege("heads", "");
     let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
-    for id in 0..FLOOD {
-        let mut head = head("dtn://mallory/", "dtn://nowhere/x", id, 0);
-        let mut block = unknown_block(2, BlockFlags::NONE);
-        block.data = vec![id as u8; 15_900].into();
-        head.blocks.push(block);
-        sender.send(&Bundle::new(head, Bytes::new()).to_bytes());
-    }
-    sender.finish();
+    sender.send_long_heads(FLOOD);
     bob.wait_count("/counters/received", FLOOD);
     holds(&mut bob);
     // Names cannot stay on the disk: there is a budget for them.

@@ -37,7 +37,7 @@ pub(crate) struct Certificate {
     replace: bool,
 }
 
-/// Whole days, from one to twenty years of them.
+/// A number of whole days, from one to twenty years of them.
 fn days(text: &str) -> Result<u32, String> {
     const DAY_S: u64 = 86_400;
     let time = flag::time(text)?;

@@ -109,7 +109,7 @@ impl Place {
     }
 }
 
-/// What a command said and how it ended; none: it does not end in time, and is killed.
+/// A command's output and how it ended; none: it does not end in time, and is killed.
 fn ended_within(time: Duration, child: Child) -> Option<Output> {
     let process = child.id().to_string();
     let (done, over) = mpsc::channel();

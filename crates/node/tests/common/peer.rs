@@ -164,6 +164,18 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
+    /// Bundles with a block each that nobody reads, as long as a head may be; and waits for all answers.
+    pub(crate) fn send_long_heads(&mut self, count: u64) {
+        for id in 0..count {
+            let mut head = head("dtn://mallory/", "dtn://nowhere/x", id, 0);
+            let mut block = unknown_block(2, BlockFlags::NONE);
+            block.data = vec![id as u8; 15_900].into();
+            head.blocks.push(block);
+            self.send(&Bundle::new(head, Bytes::new()).to_bytes());
+        }
+        self.finish();
+    }
+
     /// A whole transfer, said soon. Waits for answers where too many are missing.
     #[track_caller]
     pub(crate) fn send(&mut self, data: &[u8]) {
