@@ -52,16 +52,16 @@ impl Pair {
 }
 
 /// How the sender's link is.
-fn state(app: &mut App) -> String {
-    let status = app.status();
+fn state(status: &serde_json::Value) -> String {
     status["links"][0]["radio"]["state"].as_str().unwrap_or_default().to_owned()
 }
 
 fn until(app: &mut App, bound: Duration, wished: impl Fn(&str) -> bool) -> String {
     let began = Instant::now();
     let mut seen: Vec<String> = vec![];
+    let mut status = app.status();
     loop {
-        let state = state(app);
+        let state = state(&status);
         if wished(&state) {
             return state;
         }
@@ -69,8 +69,7 @@ fn until(app: &mut App, bound: Duration, wished: impl Fn(&str) -> bool) -> Strin
             seen.push(state);
         }
         assert!(began.elapsed() < bound, "not in time: {seen:?}");
-        // There is no event for it: it is asked again.
-        std::thread::sleep(Duration::from_millis(10));
+        status = app.next_status();
     }
 }
 
