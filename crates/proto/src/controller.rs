@@ -152,7 +152,7 @@ pub(crate) fn take_piece(out: &mut VecDeque<Bytes>, room: &mut u64) -> Option<By
 /// several times as long.
 pub(crate) const GATHER: Duration = Duration::from_millis(5);
 
-/// Whether its user may speak.
+/// The user's turn to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     /// Nobody has asked, or the controller has what it takes.
@@ -274,7 +274,7 @@ impl Line {
         self.out.clear();
         (self.room, self.to_release) = (0, 0);
         self.turn = Turn::Rests;
-        // Whoever is told that the line is gone asks anew; who has never had it still wants it.
+        // A user that is told of the loss of the line asks anew; one that has never had it still wants it.
         self.seized &= !was_open;
         for held in held.drain(..) {
             self.left(&held);

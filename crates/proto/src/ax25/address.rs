@@ -39,7 +39,7 @@ pub struct Callsign {
 impl Callsign {
     /// To which stations say who they are.
     pub(super) const IDENTIFICATION: Callsign = Callsign { letters: *b"ID    ", ssid: 0 };
-    /// What manuals and examples write where a callsign belongs.
+    /// Placeholders for a callsign in manuals and examples.
     const PLACEHOLDERS: [[u8; LETTERS]; 2] = [*b"N0CALL", *b"NOCALL"];
 
     /// It is no callsign of anybody's, and stands where one belongs.

@@ -1,8 +1,8 @@
 //! XID: what the peer can do (6.3.2, C5).
 //!
-//! Who calls with SABME asks when the link stands, and waits for nothing: the question ends the key-up of the first data, and
-//! until it is answered holds what the peer said the last time, or what version 2.2 says of those that say nothing. It has P, and
-//! only one frame that has may be unanswered (4.2.1): the data before it have none, and are acknowledged beside the answer.
+//! After a call with SABME the question goes when the link stands, and nothing waits for it: it ends the key-up of the first
+//! data. Until its answer, the parameters are those that the peer gave the last time, or the defaults of version 2.2. It has P,
+//! and only one frame that has may be unanswered (4.2.1): the data before it have none, and are acknowledged beside the answer.
 
 use super::agreed::{Identity, Known, defaults};
 use super::frame::{Frame, Modulo, Unnumbered};
@@ -59,7 +59,7 @@ impl Link {
         self.timers.stop(Timer::Identify as usize);
     }
 
-    /// It is to go now. Who is owed another answer asks afterwards.
+    /// It is to go now. A link that is owed another answer asks afterwards.
     pub(super) fn question_wants_air(&self) -> bool {
         self.state == State::Connected
             && matches!(self.question, Question::Due { now: true, .. })
@@ -71,7 +71,7 @@ impl Link {
         self.question.is_outstanding() && !self.radio.full_duplex
     }
 
-    /// What goes now is the last of its data, and the question goes next.
+    /// The data that go now are its last, and the question goes next.
     pub(super) fn question_follows(&mut self) {
         if let Question::Due { now, .. } = &mut self.question {
             *now = true;

@@ -15,7 +15,7 @@ pub(super) struct Leaving {
     /// What of it may have left by `since`, before which the rest had no chance.
     gone: Duration,
     since: Instant,
-    /// What of it may have left in gaps that are long enough for a key-up.
+    /// The part of it that may have left in gaps long enough for a key-up.
     keyed: Duration,
     /// The end of what was heard last, or when there was something to send again.
     quiet_since: Instant,

@@ -693,7 +693,7 @@ impl Link {
         }
     }
 
-    /// What was made last is handed down, and gets its place.
+    /// The frame that was made last is handed down, and gets its place.
     pub(super) fn handed(&mut self, control: Control, place: Duration) {
         if let Control::Supervisory { function: Supervisory::Reject, .. } = control {
             self.receiver.rejects_at(place);

@@ -23,9 +23,9 @@
 //! moment at which the frames have left and is what an answer needs on this channel; tries are counted anew whenever the
 //! peer gets further. How a peer answers to SABME and what it says of itself are remembered for the next call.
 //!
-//! Who is answered to SABME sends XID behind its first data, in the same key-up and instead of P on the last of them, and its user hears at once that the link
-//! stands (6.3.2 negotiates before there is a connection, which costs a turn of the channel). Until the answer the link works by
-//! what the peer said the last time, or by the defaults of version 2.2: 32 frames on their way, 256 octets in each, no segments.
+//! A caller whose SABME is answered sends XID behind its first data, in the same key-up and instead of P on the last of them;
+//! its user hears at once that the link stands (6.3.2 negotiates first, which costs a turn of the channel). Until the answer the
+//! link works by the peer's last XID, or by the defaults of version 2.2: 32 frames on their way, 256 octets in each, no segments.
 //! The answer tells the user how long packets may be ([`Takes`](crate::service::PacketsIndication::Takes)).
 //!
 //! What is missing is asked for at once: a controller keeps REJ and SREJ until the channel is free. A frame that the peer has

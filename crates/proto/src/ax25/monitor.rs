@@ -121,7 +121,7 @@ impl Watcher {
         if self.way(there).burst.is_some_and(|(last, _)| repeats(last)) {
             self.end_burst(there);
         }
-        // Who asks waits for the answer. Where that is not heard, as at the TNC that gives it, nobody knows what it said.
+        // The asker waits for the answer. Where that is not heard, as at the TNC that gives it, nobody knows what it said.
         if self.way(there).asked {
             self.end_burst(there);
             self.way(there).awaited = None;

@@ -66,7 +66,7 @@ pub(super) struct Sender {
     doubtful: Option<(Supervisory, u8, Bytes)>,
     /// The peer is to be asked how it stands.
     probing: bool,
-    /// What was asked was answered without F, which may still come.
+    /// The last question was answered without F, which may still come.
     answered_without_final: bool,
     packets_acknowledged: u64,
 }
@@ -119,7 +119,7 @@ impl Sender {
         (self.probing, self.poll, self.given_up) = (false, None, None);
     }
 
-    /// What was made last is handed down, and gets its place.
+    /// The frame that was made last is handed down, and gets its place.
     pub(super) fn handed(&mut self, control: Control, place: Duration) {
         let serial = self.serial;
         if let Control::Information { .. } = control

@@ -1,10 +1,10 @@
 //! What peers are known to get wrong, and what a node may do about it: what it accepts from one that is not quite right,
 //! and what it spares one that cannot take everything that is right.
 //!
-//! Everything is strict as long as the operator says nothing. What is never accepted, whoever sends it: block numbers other than 0
-//! that occur twice and payloads that are not block number 1 (other blocks would point nowhere), payloads that are text. What
-//! needs no leave: `ipn:0.n` is the null endpoint (RFC 9758 3.4.1), flags that nobody knows are ignored (RFC 9171 4.2.3),
-//! and both forms of an `ipn` identifier are read. Blocks made here have the smallest number that is free, because some
+//! Everything is strict as long as the operator says nothing. Never accepted, whoever sends it: block numbers other than 0 that
+//! occur twice and payloads that are not block number 1 (other blocks would point nowhere), payloads that are text. Accepted in
+//! any case: `ipn:0.n` is the null endpoint (RFC 9758 3.4.1), flags that nobody knows are ignored (RFC 9171 4.2.3), and
+//! both forms of an `ipn` identifier are read. Blocks made here have the smallest number that is free, because some
 //! nodes want them below 255, and none is of type 8, which some nodes take for a block of theirs.
 
 use super::block::{BlockType, Content, CrcType};
@@ -105,7 +105,7 @@ impl Peer {
     }
 }
 
-/// What has to be accepted for the head at the front of `input` to be taken, whatever the policy says of it: without each of
+/// The faults to accept for the head at the front of `input` to be taken, whatever the policy says of them: without each of
 /// them it would be refused. None where nothing is needed, or nothing helps.
 pub fn needed(input: &Bytes, policy: &Policy) -> Vec<Accept> {
     let all = Accept::ALL.into_iter().fold(*policy, |policy, accept| accept.relax(policy));
@@ -245,7 +245,7 @@ mod tests {
             let (read, length) = decode_head(&bytes, &policy).expect("accepted");
             assert_eq!(read.blocks.iter().map(|block| block.number).collect::<Vec<_>>(), [3, 2, 4]);
             assert_eq!((read.age_ms(), read.copies(), length), (Some(7), Some(3), head.to_bytes().len()));
-            // What goes on is in order for everybody, its checksums, too.
+            // The fragment that goes on is in order for everybody, its checksums, too.
             let again = Bundle::from_bytes(&fragment(&read), &Policy::STRICT).expect("in order");
             assert_eq!(again.head, read);
         }

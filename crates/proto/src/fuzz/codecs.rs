@@ -297,7 +297,7 @@ fn check_bundle(bytes: &Bytes) -> bool {
         exercise(&bundle);
         Ok(bundle)
     };
-    // What is numbered anew is encoded otherwise, and that is in order.
+    // A bundle whose blocks are numbered anew is encoded otherwise, and that is in order.
     if let Ok(bundle) = Bundle::decode_with(&mut bytes.clone(), &Policy::STORED) {
         exercise(&bundle);
         assert_eq!(Bundle::from_bytes(&bundle.to_bytes(), &AS_IT_IS), Ok(bundle));

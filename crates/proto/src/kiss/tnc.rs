@@ -22,11 +22,11 @@ enum Timer {
     Poll,
     /// It does not acknowledge, or would have.
     Probe,
-    /// What it got last may begin to leave.
+    /// The burst that it got last may begin to leave.
     Join,
 }
 
-/// What the TNC gives back when a frame has left, if it was asked to.
+/// The token that the TNC gives back when a frame has left, if it was asked to.
 type Asked = Option<u16>;
 
 /// What is known of the TNC's acknowledgements.

@@ -33,7 +33,7 @@ pub(crate) struct Besieged<A> {
     node: String,
     now_dtn_ms: u64,
     seen: VecDeque<Head>,
-    /// What it is about to say, one thing at a time.
+    /// Indications that it is about to give, one at a time.
     says: VecDeque<BundlesIndication>,
     at: Instant,
     now: Instant,

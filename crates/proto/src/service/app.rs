@@ -361,7 +361,7 @@ pub enum AppIndication {
         reason: RefuseReason,
         /// The rule that the bundle breaks; `None`: it breaks none.
         breach: Option<Breach>,
-        /// What would have to be accepted from the peer for such bundles to be taken, by the names of configurations.
+        /// The faults to accept from the peer for such bundles to be taken, by the names of configurations.
         accept: Vec<&'static str>,
     },
     /// A link came up or went down.

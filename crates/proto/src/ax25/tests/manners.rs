@@ -366,8 +366,8 @@ fn unnumbered_information_with_poll_is_answered_where_there_is_no_link_yet_or_an
     }
 }
 
-/// Who hears of the end may take the controller away: it is told when its answer has left, and not before; and where nobody
-/// says when that is, when it has had its time.
+/// A user that hears of the end may take the controller away: the end is told when its answer has left, and not before; where
+/// nobody says when that is, when it has had its time.
 #[test]
 fn the_end_is_told_when_its_answer_has_left() {
     for told in [true, false] {

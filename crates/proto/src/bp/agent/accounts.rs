@@ -1,4 +1,4 @@
-//! Who has how much of the store.
+//! The shares of the store: limits, and the amounts that neighbours, sources and applications have.
 //!
 //! ```text
 //!   |<------------------------- limits.bundles-max, store-bytes-max ------------------------->|
@@ -25,7 +25,7 @@ use super::delivery::ASSEMBLY_BYTES;
 use super::head::Head;
 use super::held::Held;
 
-/// So many bundles, so many bytes of the store, and so many of memory for heads beyond what is usual.
+/// Bundles, bytes of the store, and bytes of memory that are counted: see [`Limits::heads_bytes_max`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amount {
     pub(super) bundles: usize,
@@ -46,7 +46,7 @@ impl core::ops::Add for Amount {
 
 impl core::ops::Sub for Amount {
     type Output = Amount;
-    /// What is left; nothing, where there is less.
+    /// The rest; zero where there is less.
     fn sub(self, other: Amount) -> Amount {
         Amount {
             bundles: self.bundles.saturating_sub(other.bundles),
@@ -86,7 +86,7 @@ impl Amount {
         }
     }
 
-    /// So many percent of it, rounded up: a small store has a place for somebody, too.
+    /// A percentage of it, rounded up: a small store has a place for somebody, too.
     fn percent(self, percent: u32) -> Amount {
         let part = |all: u128| (all * u128::from(percent)).div_ceil(100);
         Amount {
@@ -101,7 +101,7 @@ impl Amount {
     }
 }
 
-/// What stands for a neighbour.
+/// The number that stands for a neighbour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Neighbour(pub(super) u16);
 
@@ -116,7 +116,7 @@ impl Neighbour {
     }
 }
 
-/// Who wants a place.
+/// The party whose share a place is taken from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Payer {
     /// An application of this node.
@@ -126,7 +126,7 @@ pub(super) enum Payer {
 }
 
 impl Payer {
-    /// Who pays for what is made here. A record is made because of this neighbour.
+    /// The payer for a bundle made here; a record is charged to this neighbour.
     pub(super) fn of_own(head: &Head, neighbour: Neighbour) -> Self {
         match head.is_administrative() {
             true => Payer::Source(neighbour, head.source().node_id()),
@@ -135,17 +135,17 @@ impl Payer {
     }
 }
 
-/// What would be exceeded.
+/// A share that would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Share {
-    /// What a neighbour may have.
+    /// The share of a neighbour.
     Neighbour,
-    /// What one source may have over it.
+    /// The share of one source over it.
     Source,
 }
 
 impl Held {
-    /// What it takes.
+    /// The amount that it takes.
     pub(super) fn amount(&self) -> Amount {
         let assembly = if self.begins_assembly { ASSEMBLY_BYTES } else { 0 };
         Amount { bundles: 1, bytes: self.share, memory: self.extra_bytes.saturating_add(assembly).into() }
@@ -158,7 +158,7 @@ impl Held {
     }
 }
 
-/// What everybody has.
+/// The amounts that all have.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     own: Amount,
@@ -209,7 +209,7 @@ impl Accounts {
         }
     }
 
-    /// What somebody has.
+    /// The amount that a neighbour has; `None`: applications here.
     pub(super) fn of(&self, neighbour: Option<Neighbour>) -> Amount {
         match neighbour {
             None => self.own,
@@ -217,22 +217,22 @@ impl Accounts {
         }
     }
 
-    /// What all heads take in memory beyond what is usual, bytes.
+    /// The memory that counts of all bundles, bytes.
     pub(super) fn memory(&self) -> u64 {
         self.own.memory + self.received.memory
     }
 
-    /// What is kept for applications here.
+    /// The amount kept for applications here.
     fn kept(limits: &Limits) -> Amount {
         whole(limits).percent(limits.own_share_percent)
     }
 
-    /// What is kept for applications here and not in use.
+    /// The amount kept for applications here and not in use.
     pub(super) fn unused(&self, limits: &Limits) -> Amount {
         Accounts::kept(limits) - self.own
     }
 
-    /// What applications here have beyond what is kept for them.
+    /// The amount that applications here have beyond the one kept for them.
     pub(super) fn own_beyond(&self, limits: &Limits) -> Amount {
         self.own - Accounts::kept(limits)
     }
@@ -264,13 +264,13 @@ impl Accounts {
     }
 }
 
-/// What there is for everybody together.
+/// The limits of all together.
 pub(super) fn whole(limits: &Limits) -> Amount {
     Amount { bundles: limits.bundles_max, bytes: limits.store_bytes_max, memory: limits.heads_bytes_max }
 }
 
 impl Agent {
-    /// What stands for the neighbour at the other end of a link: callers without a name are one.
+    /// The neighbour at the other end of a link: callers without a name are one.
     pub(super) fn neighbour_over(&mut self, id: LinkId) -> Neighbour {
         let secret = self.secret;
         let Some(link) = self.links.get_mut(id) else { return Neighbour::UNKNOWN };

@@ -25,7 +25,7 @@ use super::delivery::LocalKey;
 /// A step of the wall clock that is no jump yet: clocks are set right by a little now and then.
 pub(super) const STEP_MAX: Duration = Duration::from_secs(60);
 
-/// What the wall clock said, and what the steady ones said then.
+/// A reading of the wall clock, and of the steady ones at that time.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     dtn_ms: u64,
@@ -44,7 +44,7 @@ pub(super) struct Jump {
     pub(super) moved_ms: i64,
 }
 
-/// What is kept of the clock over a restart. Units: milliseconds.
+/// The state of the clock that is kept over a restart. Units: milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     /// The wall clock, DTN time.
@@ -157,7 +157,7 @@ impl Clock {
         }
     }
 
-    /// What a restart has to know.
+    /// The state for the next start; `None` before any time was told.
     pub(super) fn kept(&self, now: Instant) -> Option<Kept> {
         let told = self.told.or(self.before)?;
         let passed_ms = millis(now.saturating_since(told.at));
@@ -447,7 +447,7 @@ mod tests {
         Some(Steady { of, ms })
     }
 
-    /// What a machine leaves that goes off.
+    /// The state that a machine leaves when it goes off.
     fn kept(ahead_ms: i64) -> Kept {
         Kept { dtn_ms: THEN_MS, ahead_ms, steady: steady(1, 1_000) }
     }
@@ -488,7 +488,7 @@ mod tests {
             clock.set(at(9), Some(THEN_MS + 10 * DAY_MS), steady(2, 9_500));
             assert_eq!((clock.ahead_ms(), clock.life_ms(at(9))), (0, Some(THEN_MS + 10 * DAY_MS)));
         }
-        // What was in doubt before stays so.
+        // A clock that was in doubt before stays in doubt.
         let mut clock = Clock::default();
         clock.set(at(0), Some(THEN_MS + DAY_MS), steady(2, 500));
         clock.resume(at(1), kept(2 * DAY_MS as i64));

@@ -201,11 +201,11 @@ pub struct Limits {
     pub bundles_max: usize,
     /// Bytes of all records of bundles. Default 1 TiB: the storage's own limit comes first.
     pub store_bytes_max: u64,
-    /// What is kept of both for bundles of applications here, percent. Default 10.
+    /// Share of these two and of `heads-bytes-max` kept for bundles of applications here, percent. Default 10.
     pub own_share_percent: u32,
-    /// What one neighbour's bundles may take of the place that nobody else's have taken, percent. Default 50.
+    /// Share of the place left by all others that one neighbour's bundles may take, percent. Default 50.
     pub neighbour_share_percent: u32,
-    /// What the bundles of one source may take of that, over one neighbour, percent. Default 75.
+    /// Share of that, less the neighbour's other sources, that the bundles of one source may take, percent. Default 75.
     pub source_share_percent: u32,
     /// Bytes of one bundle. Default 1 TiB.
     pub bundle_bytes_max: u64,
@@ -402,8 +402,8 @@ pub struct Reports {
     /// On deletion. Default no.
     pub deletion: bool,
     /// The most reports in a minute about the bundles of one source over one neighbour; four times as many for a neighbour, and
-    /// sixteen times as many in all. The same again for custody signals about what is refused. What is over is counted and not
-    /// sent. Default 600.
+    /// sixteen times as many in all. The same again for custody signals about what is refused. More are counted and not sent.
+    /// Default 600.
     pub per_minute_max: u32,
     /// How long a report is worth delivering. Default 1 day.
     pub lifetime: Duration,

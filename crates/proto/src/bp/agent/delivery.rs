@@ -88,8 +88,8 @@ impl AduKey {
     }
 }
 
-/// What all parts of a payload for this node have in common. A part that says otherwise, under whatever name, belongs to
-/// another payload and takes nothing from this one.
+/// The properties that all parts of a payload for this node share. A part with others, under whatever name, belongs to another
+/// payload and takes nothing from this one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LocalKey {
     pub(super) adu: AduKey,
@@ -113,7 +113,7 @@ impl LocalKey {
         }
     }
 
-    /// What tells this payload from others under the same name, to whoever knows the secret of this store.
+    /// A number that tells this payload from others under the same name, to whoever knows the secret of this store.
     pub(super) fn mark(&self, secret: u64) -> u64 {
         let LocalKey { endpoint, total, lifetime_ms, is_admin, .. } = self;
         Rng::new(secret).fork(&format!("{endpoint} {total} {lifetime_ms} {is_admin}")).next_u64()
@@ -178,8 +178,8 @@ impl Tombstone {
     }
 }
 
-/// What is kept in memory of a payload for this node beside its parts, bytes: the entry itself, the trees of its parts and of
-/// what they cover, and its keys in three indices. It counts with the first part.
+/// Memory for a payload for this node beside its parts, bytes: the entry itself, the trees of its parts and of the ranges that
+/// they cover, and its keys in three indices. It counts with the first part.
 pub(super) const ASSEMBLY_BYTES: u32 = 512;
 
 impl Agent {
@@ -225,13 +225,13 @@ impl Agent {
         }
     }
 
-    /// What is known of the payload that a bundle for this node is a part of.
+    /// The payload that a bundle for this node is a part of, if it is known.
     pub(super) fn local_of(&self, held: &Held) -> Option<&Local> {
         self.local.get(&LocalKey::of(&held.head, held.adu.clone()))
     }
 
-    /// Whether a part of a payload for this node, or a record, can be put together and read. What cannot is not accepted:
-    /// later nothing is given up for it.
+    /// Checks that a part of a payload for this node, or a record, can be put together and read. One that cannot is not
+    /// accepted: later nothing is given up for it.
     pub(super) fn judge_local(&self, head: &Head) -> Result<(), RefuseReason> {
         let limits = &self.config.limits;
         let is_part = head.fragment().is_some();
@@ -324,8 +324,8 @@ impl Agent {
         self.tell(now, delivery);
     }
 
-    /// The parts of a whole that others make superfluous go: one that expires sooner would take the whole along. What is in
-    /// custody, or owed to an application, is answered for first.
+    /// The parts of a whole that others make superfluous go: one that expires sooner would take the whole along. Those in
+    /// custody, or owed to an application, are answered for first.
     fn drop_spare_parts(&mut self, key: &LocalKey, extents: &[Extent]) {
         let assembly = &self.local[key].assembly;
         if assembly.len() == extents.len() || extents.is_empty() {

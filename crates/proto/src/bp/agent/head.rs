@@ -371,7 +371,7 @@ impl Head {
         }
     }
 
-    /// What of a bundle has another length than its transfer, as a breach of the rule how bundles are built.
+    /// A bundle of another length than its transfer, as a breach of the rule on how bundles are built.
     pub(super) fn other_length(&self) -> Breach {
         Breach::of_all(DecodeError::invalid("a bundle of another length than its transfer", self.structure()))
     }

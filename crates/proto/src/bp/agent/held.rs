@@ -65,9 +65,9 @@ pub(super) struct Held {
     pub(super) stored: u64,
     /// Some of the head is on the disk only.
     pub(super) parked: bool,
-    /// What is kept in memory of the payload for this node counts with it.
+    /// The memory for the payload that it is a part of counts with it.
     pub(super) begins_assembly: bool,
-    /// What the head takes in memory beyond what is usual, bytes.
+    /// Memory of the head beyond the usual, bytes.
     pub(super) extra_bytes: u32,
     /// Bytes counted against the quota.
     pub(super) share: u64,

@@ -621,7 +621,7 @@ impl Agent {
     /// When a bundle expires. One from the future lives as long as its lifetime from its arrival: nobody can tell whose
     /// clock is wrong, so it is neither refused nor kept until then.
     pub(super) fn set_end(&self, now: Instant, record: RecordId, held: &mut Held) {
-        // What is made here lives as long as its sender wants, and is stamped with the later time.
+        // A bundle made here lives as long as its sender wants, and is stamped with the later time.
         let (most, ahead_ms) = match held.own {
             true => (Duration::ZERO, 0),
             false => (self.config.lifetime_max, self.turns.behind_at(record)),

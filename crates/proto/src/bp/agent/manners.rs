@@ -85,7 +85,7 @@ impl Agent {
         }
     }
 
-    /// What would have to be accepted over this link for a head to be taken that is refused: none where nothing helps.
+    /// Counts and names the faults that would have to be accepted for a refused head to be taken: none where nothing helps.
     pub(super) fn would_need(&mut self, link: LinkId, input: &Bytes) -> Vec<&'static str> {
         let needed = needed(input, &self.policy_of(link));
         for accept in &needed {

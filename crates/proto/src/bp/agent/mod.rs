@@ -476,7 +476,7 @@ impl Agent {
 
     fn run_deadlines(&mut self, now: Instant) {
         if !self.is_ready() {
-            // What the clock says is judged by what is stored of it.
+            // The clock is not yet compared with the state of it that is stored.
             return;
         }
         while let Some(due) = self.deadlines.pop(now, &self.clock) {

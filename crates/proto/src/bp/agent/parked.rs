@@ -1,8 +1,8 @@
 //! Heads that stay on the disk.
 //!
-//! What is kept of a bundle in memory has to be little, for there are many. A head is as long as its sender likes, and most
-//! of a long one are blocks that nobody here reads: those are left where they are stored, and read again when the bundle
-//! goes over a link.
+//! The part of a bundle in memory has to be small, for there are many. A head is as long as its sender likes, and most of a
+//! long one are blocks that nobody here reads: those are left where they are stored, and read again when the bundle goes
+//! over a link.
 //!
 //! ```text
 //!   admitted, or found at the start: long ----> parked: what this node reads of it
@@ -12,7 +12,7 @@
 //!                                               whole, with the transfer
 //! ```
 //!
-//! What cannot be left there (names, version 6) counts: see [`super::accounts`].
+//! Parts that cannot be left there (names, version 6) count: see [`super::accounts`].
 
 use crate::bp::{self, Eid};
 use crate::service::{LinkId, RecordId, TransferId};
@@ -52,7 +52,7 @@ impl Head {
         Some(Head::V7(bp::Head { primary, blocks, payload: head.payload }))
     }
 
-    /// What will be kept of it in memory beyond what is usual, bytes.
+    /// Memory that will be kept for it beyond the usual, bytes.
     pub(super) fn kept_bytes(&self, stored: u64) -> u32 {
         match stored > SHORT_BYTES {
             true => self.parked().map_or_else(|| self.extra_bytes(stored), |head| head.extra_bytes(stored)),
@@ -60,7 +60,7 @@ impl Head {
         }
     }
 
-    /// What it takes in memory beyond what is usual, bytes.
+    /// Memory that it takes beyond the usual, bytes.
     pub(super) fn extra_bytes(&self, stored: u64) -> u32 {
         const USUAL: u64 = 256;
         let name = |eid: &Eid| match eid {
@@ -162,7 +162,7 @@ mod tests {
         PrimaryBlock::new(destination, source, CreationTimestamp { time: DtnTime(5), sequence: 6 }, 1000)
     }
 
-    /// What a short head takes in memory is more than it takes on the line.
+    /// A short head takes more in memory than on the line.
     #[test]
     fn a_short_head_of_many_blocks_counts() {
         let mut head = bp::Head::new(primary(["dtn://alice/app", "dtn://bob/inbox"]), 100);

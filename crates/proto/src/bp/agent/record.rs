@@ -50,7 +50,7 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,
-    /// Who brought the bundle; records of earlier versions do not say.
+    /// The neighbour that brought the bundle; records of earlier versions do not say.
     pub(super) neighbour: Neighbour,
     /// Known to this record only; of a boot record, to this store only.
     pub(super) nonce: u64,
@@ -180,7 +180,7 @@ pub(super) struct TombstoneBody {
     pub(super) expires_dtn_ms: u64,
     /// How long the bundle had to live when it was taken.
     pub(super) remaining_ms: u64,
-    /// What tells its payload from others under the same name; records of earlier versions have none.
+    /// See [`LocalKey::mark`](super::delivery::LocalKey::mark); records of earlier versions have none.
     pub(super) mark: Option<u64>,
 }
 

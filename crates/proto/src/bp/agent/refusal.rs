@@ -15,7 +15,7 @@ pub(super) struct Refusal {
     pub(super) reason: RefuseReason,
     /// The rule that the bundle breaks, if it breaks one.
     breach: Option<Breach>,
-    /// What would have to be accepted from the peer.
+    /// The faults that would have to be accepted from the peer, by name.
     accept: Vec<&'static str>,
 }
 
@@ -82,7 +82,7 @@ impl Agent {
     /// The head of a bundle that is none, or that is not taken.
     pub(super) fn refuse_head(&mut self, id: LinkId, transfer: TransferId, input: &Bytes, breach: Breach) {
         let accept = self.would_need(id, input);
-        // What is whole and legal, and what the operator might allow, would come again and again.
+        // A bundle that is whole and legal, or that the operator might allow, would come again and again.
         let mut refusal = match breach.error == NO_PAYLOAD || !accept.is_empty() {
             true => Refusal::for_good(breach),
             false => Refusal::damaged(breach),

@@ -45,7 +45,7 @@ pub(super) struct Allowances {
     of: BTreeMap<Neighbour, OfNeighbour>,
 }
 
-/// What the bundles of one neighbour may still cause.
+/// The allowances of one neighbour and of the sources over it.
 #[derive(Debug)]
 struct OfNeighbour {
     all: Allowance,
@@ -88,7 +88,7 @@ impl Allowances {
 }
 
 impl OfNeighbour {
-    /// What a source has. None: it was not heard of, and there were too many such.
+    /// The allowance of a source. `None`: it was not heard of, and there were too many such.
     fn source(&mut self, now: Instant, per_minute: u32, source: u64) -> Option<&mut Allowance> {
         if !self.of.contains_key(&source) {
             self.newcomers.fill(now, per_minute);
@@ -133,7 +133,7 @@ impl Allowance {
         self.level = (self.level + gained).min(u128::from(per_minute) * ONE);
     }
 
-    /// What it is short of.
+    /// The level that it lacks to be full.
     fn missing(&self, per_minute: u32) -> u128 {
         (u128::from(per_minute) * ONE).saturating_sub(self.level)
     }
@@ -196,7 +196,7 @@ impl Agent {
         }
     }
 
-    /// What stands for the node that a bundle says it is from.
+    /// The number that stands for the node that a bundle says it is from.
     pub(super) fn source_key(&self, subject: &Head) -> u64 {
         Rng::new(self.secret).fork(&subject.source().node_id().to_string()).next_u64()
     }

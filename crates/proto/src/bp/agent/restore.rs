@@ -38,7 +38,7 @@ pub(super) struct Restore {
     boot: Option<u64>,
     /// The last of them, and the secret of the store.
     last_boot: Option<(RecordId, u64, BootBody)>,
-    /// What was taken: how long that was ago is known when the clock is.
+    /// Payloads that were taken: how long that was ago is known when the clock is.
     tombstones: Vec<(RecordId, Header, TombstoneBody, u64)>,
     old_boots: Vec<RecordId>,
 }
@@ -372,7 +372,7 @@ impl Agent {
             let Some(held) = self.bundles.get(&record) else { continue };
             let tombstone = self.tombstones.get(&held.adu);
             if tombstone.is_some_and(|tombstone| tombstone.is_of(self.secret, &held.head, &held.adu)) {
-                // It was taken; only its removal did not come to pass. What else has its name was accepted, and stays.
+                // It was taken; only its removal did not come to pass. Another payload of its name was accepted, and stays.
                 self.drop_bundle(record);
                 continue;
             }

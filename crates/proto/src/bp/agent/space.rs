@@ -11,8 +11,8 @@
 //!   enough. Each is counted (`deleted_evicted`), told as deleted for want of storage, and reported where its sender asked
 //!   for it.
 //!
-//! Who has its share already makes place among its own: of a neighbour (or a source) that is over its share with the newcomer,
-//! less urgent bundles of its own go, though the store may have place.
+//! A neighbour (or a source) that is over its share with the newcomer makes place among its own: less urgent bundles of its
+//! own go, though the store may have place.
 //!
 //! What may go is what waits for a link, own sends included: an application that waits for one hears that it failed. What
 //! never goes: what is in custody, what is on its way to a neighbour or has come in part, what is here for an application,
@@ -36,7 +36,7 @@ use super::routing::is_copy;
 pub(super) struct Claim {
     priority: Priority,
     payer: Payer,
-    /// What its head takes in memory beyond what is usual, bytes.
+    /// Memory of its head beyond the usual, and of a payload that begins with it, bytes.
     memory: u32,
 }
 
@@ -47,7 +47,7 @@ impl Claim {
     }
 }
 
-/// Whose a bundle is: of a neighbour, or of an application here.
+/// The owner of a bundle: a neighbour, or `None` for applications here.
 type Owner = Option<Neighbour>;
 
 /// The bundles of one urgency that may go for something more urgent. Empty where the policy lets nothing go.
@@ -118,14 +118,14 @@ fn take_out<K: Ord>(
 }
 
 impl Evictable {
-    /// What is less urgent than this: of neighbours, and of applications here.
+    /// The amounts that are less urgent than this: of neighbours, and of applications here.
     fn below(&self, priority: Priority) -> (Amount, Amount) {
         let classes = self.classes[..priority as usize].iter();
         classes
             .fold(Default::default(), |(received, own), class| (received + class.received, own + class.own))
     }
 
-    /// What is less urgent than this of one neighbour, and of one source over it.
+    /// The amounts that are less urgent than this: of one neighbour, and of one source over it.
     fn below_of(&self, priority: Priority, neighbour: Neighbour, source: &Eid) -> [Amount; 2] {
         let key = (neighbour, source.clone());
         let classes = self.classes[..priority as usize].iter();
@@ -166,13 +166,13 @@ impl Agent {
         }
     }
 
-    /// What wants a place for a bundle that is made here; for a record, because of this neighbour.
+    /// The claim of a bundle that is made here; a record is charged to this neighbour.
     pub(super) fn own_claim(head: &Head, head_bytes: u64, neighbour: Neighbour) -> Claim {
         let payer = Payer::of_own(head, neighbour);
         Claim { priority: urgency(head), payer, memory: head.kept_bytes(head_bytes) }
     }
 
-    /// What wants a place for a bundle that comes over a link.
+    /// The claim of a bundle that comes over a link.
     pub(super) fn claim_over(&mut self, id: LinkId, head: &Head, head_bytes: u64) -> Claim {
         let payer = Payer::Source(self.neighbour_over(id), head.source().node_id());
         let assembly = if self.begins_assembly(head) { ASSEMBLY_BYTES } else { 0 };
@@ -180,7 +180,7 @@ impl Agent {
         Claim { priority: urgency(head), payer, memory }
     }
 
-    /// What wants more place for a bundle that is arriving.
+    /// The claim to more place of a bundle that is arriving.
     pub(super) fn claim_of(&self, record: RecordId) -> Claim {
         let held = &self.bundles[&record];
         let payer = Payer::Source(held.neighbour, held.head.source().node_id());
@@ -270,7 +270,7 @@ impl Agent {
         self.delete(now, victim, ReasonCode::DepletedStorage, SendFailure::Full);
     }
 
-    /// What may go of whoever is over this share.
+    /// The bundle that may go from this share, which the claim exceeds.
     fn victim_of_its_own(&self, claim: &Claim, share: Share) -> Option<RecordId> {
         let Payer::Source(neighbour, source) = &claim.payer else { return None };
         let source = (share == Share::Source).then_some(source);

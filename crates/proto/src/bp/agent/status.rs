@@ -174,7 +174,7 @@ impl Agent {
         }
     }
 
-    /// What of a bundle is safe with a next hop, or has been handed to the link of one.
+    /// Bytes of a bundle that are safe with a next hop, or have been handed to the link of one.
     fn handed_bytes(&self, held: &Held) -> u64 {
         let flight = |(link, transfer): &(LinkId, TransferId)| self.links.get(*link)?.flights.get(transfer);
         let ends = held.flights.iter().filter_map(flight).map(|flight| flight.from + flight.handed());

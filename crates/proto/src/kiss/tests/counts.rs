@@ -1,4 +1,4 @@
-//! What is counted of a TNC, and what it has.
+//! The counters of a TNC, and the frames that it holds.
 
 use crate::controller::{self, GATHER};
 use crate::engine::{Engine, drain};
@@ -18,7 +18,7 @@ fn tnc(config: Config) -> Tnc {
     tnc
 }
 
-/// Who wants to send has asked for the channel, and is told soon that there is room; when that is.
+/// A user that wants to send asks for the channel, and is told soon that there is room; when that is.
 fn with_room(tnc: &mut Tnc) -> Instant {
     tnc.handle_request(Instant::ZERO, FramesRequest::Seize);
     assert_eq!(all_of(tnc, Instant::ZERO), [], "room comes with the channel alone");

@@ -23,7 +23,7 @@ struct Bench {
 }
 
 const LINE_ROOM: u64 = 100_000;
-/// What nobody misses.
+/// A frame that nobody misses.
 const PROBE: &[u8] = &[5; 16];
 
 impl Bench {
@@ -248,8 +248,8 @@ fn an_answer_says_that_it_has_left() {
     assert_eq!((bench.transmitted(), bench.room()), (vec![1], 64));
 }
 
-/// Whoever writes frames has them written together when everybody has said what there is to say: room comes a moment after it
-/// is wanted, is taken back when nobody uses it, and comes again when it is wanted again.
+/// Frames of all users are written together when everybody has spoken: room comes a moment after it is wanted, is taken back
+/// when nobody uses it, and comes again when it is wanted again.
 #[test]
 fn room_comes_when_it_is_wanted_and_everybody_has_spoken() {
     let mut bench = Bench::open(never());
@@ -263,7 +263,7 @@ fn room_comes_when_it_is_wanted_and_everybody_has_spoken() {
         bench.pass(GATHER);
         assert_eq!(bench.told_room(), 0, "nobody has used it");
     }
-    // Who wants it while the TNC has frames gets it when they have left.
+    // A user that wants it while the TNC has frames gets it when they have left.
     bench.burst([(&[1; 100][..], None)]);
     bench.pass(Duration::from_millis(300));
     bench.tell(FramesRequest::Seize);
@@ -274,7 +274,7 @@ fn room_comes_when_it_is_wanted_and_everybody_has_spoken() {
     assert_eq!(rooms, 5, "{:?}", bench.heard);
 }
 
-/// Who wants the channel before there is a line gets it when there is one, however often it could not be had.
+/// A user that wants the channel before there is a line gets it when there is one, however often it could not be had.
 #[test]
 fn a_wish_outlives_lines_that_could_not_be_had() {
     let mut bench = Bench::apart(never(), controller::Config::default());
@@ -400,8 +400,8 @@ fn a_polled_tnc_is_asked() {
     assert_eq!(bench.writes.len(), 3);
 }
 
-/// What is no frame, too long, or has a wrong checksum is damaged; a frame of another port, or of a command that says nothing
-/// to a host, is foreign. No other line begins to count anew.
+/// A content that is no frame, too long, or has a wrong checksum is damaged; a frame of another port, or of a command that
+/// says nothing to a host, is foreign. No other line begins to count anew.
 #[test]
 fn what_others_say_on_the_line_is_counted() {
     let mut bench = Bench::open(Config { port: 3, checksum: Checksum::ExclusiveOr, ..never() });

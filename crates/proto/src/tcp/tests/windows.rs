@@ -196,7 +196,7 @@ fn a_silent_peer_is_probed_and_given_up() {
 fn a_silent_peer_is_asked_when_it_has_been_silent_for_as_long_as_is_set() {
     let profile = Profile { keep_alive_idle: Some(Duration::from_secs(60)), ..Profile::rfc5681() };
     let mut world = connected(&profile);
-    // What was heard last is the answer to the SYN, at 0.2 s.
+    // The last segment that was heard is the answer to the SYN, at 0.2 s.
     for (millis, probes) in [(60_199, 0), (60_201, 1), (60_300, 1)] {
         world.run_until(Instant::from_millis(millis));
         assert_eq!(world.statistics(0).counters.probes, probes, "at {millis} ms");

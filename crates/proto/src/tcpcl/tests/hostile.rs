@@ -690,7 +690,7 @@ fn again(solo: &mut Solo) -> Vec<u8> {
 fn silence_proves_no_version_for_ever() {
     let lost = StreamIndication::Closed(CloseReason::Reset);
     let hour = Duration::from_secs(3600);
-    // What breaks says nothing of versions; a peer that ends a session at once may want another one.
+    // A stream that breaks says nothing of versions; a peer that ends a session at once may want another one.
     for (shutdown, version) in [(false, 3), (true, 4)] {
         let mut solo = fallen_back();
         if shutdown {

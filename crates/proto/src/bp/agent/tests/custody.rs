@@ -372,7 +372,7 @@ fn a_signal_from_who_is_not_on_the_bundles_way_releases_nothing() {
     assert_eq!(counters(&world, MOON).custody_refused, 0);
     world.run_for(2 * MINUTE);
     assert!(world.cables[0].heads6.len() > before, "the timer has run out, and it is sent again");
-    // Who is on the way there may say so.
+    // A neighbour on the way there may say so.
     leads_to(&mut world, MOON, "dtn://earth/*");
     inject_signal(&mut world, MOON, subject, true, 4);
     world.run_for(Duration::from_secs(1));

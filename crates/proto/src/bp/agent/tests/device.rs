@@ -169,8 +169,8 @@ fn lengths_after(reason: TransferFailure) -> [u64; 2] {
     panic!("it is not sent again");
 }
 
-/// What is refused as damaged is gone at the peer, whatever it has acknowledged: all of it is sent again (RFC 9174 5.2.4). When the
-/// link breaks, the peer keeps what it has acknowledged.
+/// A transfer refused as damaged is gone at the peer, whatever it has acknowledged: all of it is sent again (RFC 9174 5.2.4).
+/// When the link breaks, the peer keeps what it has acknowledged.
 #[test]
 fn what_is_refused_as_damaged_is_sent_again_from_its_first_byte() {
     let [before, again] = lengths_after(TransferFailure::Refused(RefuseReason::Retransmit));

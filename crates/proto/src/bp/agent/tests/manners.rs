@@ -136,7 +136,7 @@ fn what_was_accepted_by_a_policy_survives_a_restart_without_it() {
     world.run_until(MINUTE, "delivery", |world| has_arrived(world, node, 1));
 }
 
-/// What a node says of a bundle that it refuses: the rule and the block, and what would have to be accepted.
+/// The breach of a bundle that a node refuses, and the faults that would have to be accepted.
 fn refused(bytes: &Bytes) -> (Option<Breach>, Vec<&'static str>) {
     let (mut world, node) = world("*", &[]);
     world.inject(node, bytes, 40);
@@ -211,7 +211,7 @@ fn a_refusal_names_the_rule_the_block_and_what_would_help() {
     let (breach, _) = refused(&late);
     let error = DecodeError::invalid("what follows the end of a bundle", "RFC 9171 4.1");
     assert_eq!(breach, Some(Breach::of_all(error)));
-    // What the operator can do is told with it.
+    // The values of `accept` that would help are told with it.
     let bytes = bundle(|head| {
         head.primary.crc = CrcType::None;
         head.primary.timestamp.time = DtnTime::UNKNOWN;
@@ -230,7 +230,7 @@ fn a_refusal_names_the_rule_the_block_and_what_would_help() {
     let breach = breach.expect("a rule is broken");
     assert_eq!(breach.clause(), Some("RFC 5050 5.6"));
     assert_eq!(breach.block.map(|block| block.to_string()).as_deref(), Some("block 2 (type 99)"));
-    // What breaks no rule is told of only to those who ask.
+    // A bundle that breaks no rule is told of only to those who ask.
     let for_nobody = bundle(|head| head.primary.destination = Eid::Null);
     assert_eq!(refused(&for_nobody), (None, vec![]));
 }

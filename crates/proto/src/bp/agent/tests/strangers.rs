@@ -192,7 +192,7 @@ fn what_waits_under_a_forged_name_keeps_nobody_out() {
     assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
 }
 
-/// What is over a limit of reassembly is refused, and its sender still has it.
+/// A part or a record over a limit of reassembly is refused, and its sender still has it.
 #[test]
 fn what_cannot_be_put_together_is_refused_before_it_is_accepted() {
     let mut world = ready(chain_with(5, |config| {
@@ -230,7 +230,7 @@ fn small() -> World {
     }))
 }
 
-/// So many empty bundles for nowhere, for ever, from as many sources.
+/// Injects `count` empty bundles for nowhere, with endless lifetimes, from these sources.
 fn flood(world: &mut World, first: u64, count: u64, source: impl Fn(u64) -> String, priority: Priority) {
     for sequence in first..first + count {
         let mut head = head(world, &source(sequence), "dtn://nowhere/x", sequence);
@@ -511,7 +511,7 @@ fn long_names_have_a_budget() {
     let held = world.agent(ORBITER).holds().0;
     assert!((40..70).contains(&held), "{held}");
     assert_eq!(refused(&world), 100 - held as u64);
-    // What is as usual comes all the same, of this neighbour, too.
+    // Bundles with usual names come all the same, of this neighbour, too.
     flood(&mut world, 1_000, 50, |_| "dtn://mallory/x".into(), Priority::Normal);
     assert_eq!(world.agent(ORBITER).holds().0, held + 50);
 }
