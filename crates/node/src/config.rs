@@ -74,7 +74,7 @@ pub struct Config {
     pub http: Http,
     /// The store.
     pub storage: Storage,
-    /// What may wait between a connection and the engines.
+    /// Limits of what waits between a connection and the engines.
     pub stream: Stream,
     /// TNCs: packet radio.
     pub tnc: Vec<Tnc>,

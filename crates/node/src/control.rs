@@ -135,8 +135,8 @@ async fn serve(stream: UnixStream, mut client: Client, patience: Patience) {
                 }
             }
         }
-        // Who does not read gets no more to read for the asking; but who says something while it could read, in one thread, is
-        // heard, or each side would wait for the other.
+        // An application that does not read gets no more to read for the asking. A request with a small answer is heard all the
+        // same: an application of one thread may write while it could read, and each side would wait for the other.
         if let Some(request) = held.take_if(|request| out.is_empty() || has_small_answer(&request.head)) {
             if !client.request(request).await {
                 return;

@@ -4,8 +4,8 @@
 //! as long as so many bytes are not released, nothing is read, and the system drops what its own buffer
 //! (`stream.udp-receive-buffer-bytes`) cannot hold.
 //!
-//! A peer answers from any port to the one on which this node listens. What comes there from the address of a link is taken for what
-//! came over that link, if one link only leads to that address, or to that very port; the rest came from anybody.
+//! A peer answers from any port to the one on which this node listens. A datagram that comes there from the address of a link is
+//! taken for one of that link, if one link only leads to that address, or to that very port; the rest came from anybody.
 //!
 //! Units: bytes of datagram, without headers.
 
@@ -92,7 +92,7 @@ impl ReceiveBuffer {
 
     /// Asks the kernel for it. Says what to tell, the first time that it gives less.
     fn enlarge(&self, socket: &UdpSocket) -> Option<String> {
-        // What a socket had without it stays where it cannot be had.
+        // A socket keeps the buffer that it had where a larger one cannot be had.
         let _ = set_socket_recv_buffer_size(socket, self.asked as usize);
         // The kernel says twice what it gives: the other half is for its own book-keeping (socket(7)).
         let given = socket_recv_buffer_size(socket).map_or(0, |twice| twice as u64 / 2);
@@ -125,7 +125,7 @@ impl Sockets {
         Sockets { sockets: BTreeMap::new(), made: 0, window, buffer, tell }
     }
 
-    /// What the kernel keeps of what came over a socket and was not read, bytes; zero: there was no socket yet.
+    /// The smallest receive buffer that the kernel gave a socket, bytes; zero: there was no socket yet.
     pub(crate) fn receive_buffer_bytes(&self) -> u64 {
         self.buffer.given.load(Ordering::Relaxed)
     }
@@ -246,7 +246,7 @@ impl Sockets {
         }
     }
 
-    /// The pump ends when nobody can ask it for anything. What its link had of others is theirs again.
+    /// The pump ends when nobody can ask it for anything. Bytes that its link had from other pumps are released to these.
     fn remove(&mut self, link: LinkId) {
         if let Some(gone) = self.sockets.remove(&link) {
             self.tell_released(gone.lent);
@@ -284,7 +284,7 @@ impl Sockets {
 }
 
 impl Task {
-    /// What a pump says, for the engines.
+    /// A pump says something to the engines.
     pub(crate) fn hear_datagrams(&mut self, now: Instant, link: LinkId, number: u64, said: Said) {
         let comes_or_goes = matches!(said, Said::Joined { .. } | Said::Left(_));
         let heard = self.sockets.hear(link, number, said);
@@ -300,7 +300,7 @@ impl Task {
         }
     }
 
-    /// What an engine asks of its socket.
+    /// An engine asks something of its socket.
     pub(crate) fn datagrams_request(&mut self, link: LinkId, request: DatagramsRequest) {
         if matches!(request, DatagramsRequest::Leave) {
             self.engines.lower.second.identities.forget(link);
@@ -471,7 +471,7 @@ mod tests {
         let sums =
             [HERE, BOB].map(|link| released(asked.get_mut(&link).expect("a socket")).iter().sum::<u64>());
         assert_eq!(sums, [150, 7]);
-        // What a link has not released when it goes, nobody has any more.
+        // Bytes that a link has not released when it goes are released with it.
         assert_eq!(comes(&mut all, "192.0.2.7:9", 30), BOB);
         all.hear(BOB, 2, Said::Left(CloseReason::Refused));
         assert_eq!(released(asked.get_mut(&HERE).expect("a socket")), [30]);

@@ -106,7 +106,7 @@ pub(crate) struct Identities {
     /// Where the other end of a connection is, if it is at an address.
     addresses: BTreeMap<LinkId, IpAddr>,
     sessions: BTreeMap<LinkId, Session>,
-    /// Who is where, and who calls, has changed.
+    /// An address was learned, or a session came or went, since the callers beside links were last asked for.
     changed: bool,
 }
 
@@ -228,7 +228,7 @@ impl Identities {
     fn settle(&mut self, node: &Eid) -> Vec<Change> {
         let all = || self.sessions.iter().filter(move |(_, session)| session.node == *node && !session.ends);
         let is_called = all().any(|(link, session)| !link.is_incoming() && session.acknowledges);
-        // Whoever has it keeps it.
+        // The session that has it keeps it.
         let best = |may: &dyn Fn(LinkId, &Session) -> bool| {
             let callers = all().filter(|(link, session)| link.is_incoming() && may(**link, session));
             callers.min_by_key(|(link, session)| (!session.named, **link)).map(|(link, _)| *link)
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(bob.up(LinkId(2), ALICE, false, true), (true, vec![named(datagrams, false)]));
         assert_eq!(bob.up(caller(1), ALICE, false, true), (false, vec![]));
         assert_eq!(bob.down(LinkId(2)), [named(caller(1), true)]);
-        // What comes up later takes nothing from a session at its address.
+        // A link that comes up later takes nothing from a session at its address.
         assert_eq!(bob.down(datagrams), []);
         assert_eq!(bob.up(datagrams, ALICE, false, false), (false, vec![]));
         assert_eq!(bob.name(caller(1)), Some(Some(ALICE)));

@@ -1,7 +1,7 @@
-//! Who wants to hear how the node is once something has happened.
+//! The applications that want to hear how the node is once something has happened.
 //!
-//! Something happens in a turn in which an event is heard, or a time has come; to be asked how one is, is no event. Who
-//! waits is told at a pace that costs little, so that a waiting application takes nothing from the node that it waits for.
+//! Something happens in a turn in which an event is heard, or a time has come; a question about the state is no event. Those
+//! that wait are told at a pace that costs little, so that a waiting application takes nothing from the node.
 //!
 //! Limits: one wait for each application; one answer in [`PACE`].
 
@@ -70,7 +70,7 @@ impl News {
         self.waiting.iter().any(|client| self.has_news(*client)).then_some(self.next)
     }
 
-    /// Who is to be told now.
+    /// The applications that are to be told now.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<ClientId> {
         if now < self.next {
             return Vec::new();

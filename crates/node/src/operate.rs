@@ -268,7 +268,7 @@ impl Task {
         }
     }
 
-    /// That the link which leads to this destination's node is down, and why, for a person: the link that its neighbour was
+    /// A note for a person that the link to this destination's node is down, and why: the link that its neighbour was
     /// connected over, or that is configured for it.
     fn neighbour_that_is_down(&self, destination: &Eid) -> Option<String> {
         let node = destination.node_id().to_string();

@@ -20,8 +20,8 @@ pub(crate) fn file() -> OpenOptions {
     options
 }
 
-/// Makes or opens a file, and never what a link in its place leads to. What the superuser makes in somebody's folder belongs to
-/// them, as far as the file system can: they have to read it when the superuser is done.
+/// Makes or opens a file, and never the target of a link in its place. A file that the superuser makes in somebody's folder
+/// belongs to them, as far as the file system can: they have to read it when the superuser is done.
 pub(crate) fn make(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
     give(path, &file)?;

@@ -1,7 +1,7 @@
 //! Which status reports are believed.
 //!
 //! Bundles are not signed, so anybody can make a report that seems to come from anybody, and who made it cannot be told from what it
-//! says. What can be told is who has handed it in. A report is believed if all of it came over
+//! says. It can be told who has handed it in. A report is believed if all of it came over
 //!
 //! - a link of the configuration, whoever is at its other end;
 //! - a caller at the address of such a link that says that it is the node there: two nodes that call each other, each of which sends
@@ -10,7 +10,7 @@
 //!   need not be the way there;
 //! - a caller to which bundles for the destination go, or for whoever makes the report.
 //!
-//! That leaves out whoever nobody has heard of. Those who are believed can lie, and pass on what others have made up.
+//! That leaves out unknown nodes. Those that are believed can lie, and pass on what others have made up.
 
 use crate::task::Task;
 use longwire_proto::bp::Eid;

@@ -30,7 +30,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// What one attacker has few of: its address without the port, or the link over which anybody may come.
+    /// A key that one attacker has few of: its address without the port, or the link over which anybody may come.
     fn host(&self) -> String {
         self.address.as_deref().map_or_else(|| self.link.clone(), host_of)
     }
@@ -151,7 +151,7 @@ fn names(accept: &[&'static str]) -> Vec<String> {
     accept.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// What the operator can do about it.
+/// Advice for the operator; `None` where nothing helps.
 fn hint(accept: &[&'static str]) -> Option<String> {
     let list: Vec<String> = accept.iter().map(|name| format!("\"{name}\"")).collect();
     (!list.is_empty()).then(|| format!("`accept = [{}]` for this peer takes such bundles", list.join(", ")))
@@ -192,7 +192,7 @@ impl Task {
         }
     }
 
-    /// Whom a link leads to.
+    /// The peer at the other end of a link.
     fn sender_over(&self, link: LinkId) -> Sender {
         let identities = &self.engines.lower.second.identities;
         let seen = self.seen.get(&link).and_then(|seen| seen.peer.clone());

@@ -1,6 +1,6 @@
-//! What a node says on the standard error.
+//! Lines on the standard error.
 //!
-//! Whoever reads it may have gone, as `head` does after its lines: that is no reason for a node to end, as `eprintln!` would have it.
+//! The reader may have gone, as `head` does after its lines: that is no reason for a node to end, as `eprintln!` would have it.
 
 use std::fmt;
 use std::io::Write;

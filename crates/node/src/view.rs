@@ -71,8 +71,8 @@ pub struct Status {
     pub received_bytes: u64,
     /// Bytes handed over to connections and not yet with the kernel.
     pub queued_bytes: u64,
-    /// What the kernel keeps of datagrams that came over a UDP socket and were not read yet, bytes; zero: there is no such
-    /// socket. It may be less than `stream.udp-receive-buffer-bytes` asks for.
+    /// The smallest receive buffer that the kernel gave a UDP socket, bytes; zero: there was no such socket. It may be less
+    /// than `stream.udp-receive-buffer-bytes` asks for.
     #[serde(default)]
     pub udp_receive_buffer_bytes: u64,
     /// The configuration, since it was read last.
@@ -104,7 +104,7 @@ pub struct Refused {
     pub peer: Option<String>,
     /// Where the peer is: host and port.
     pub address: Option<String>,
-    /// What the peer hears, in one word: `retransmit`, for it may be damaged on the way, or `not_acceptable`.
+    /// The reason that the peer hears, in one word: `retransmit`, for it may be damaged on the way, or `not_acceptable`.
     pub reason: String,
     /// The field, the rule and the block, for a person.
     pub what: String,
@@ -112,7 +112,7 @@ pub struct Refused {
     pub clause: Option<String>,
     /// The block of the last of them, for a person; none: what is wrong is in no block.
     pub block: Option<String>,
-    /// What to accept from the peer for such bundles to be taken, by the names of configurations; empty: nothing helps.
+    /// The values of `accept` for this peer with which such bundles are taken; empty: nothing helps.
     pub accept: Vec<String>,
     /// How many.
     pub count: u64,

@@ -134,7 +134,7 @@ fn a_flood_of_report_requests_starves_no_receipt() {
     let status = bob.wait_status("the flood", |status| status["counters"]["received"] == 2 * FLOOD);
     let sent = status["counters"]["reports_sent"].as_u64().expect("a number");
     let minutes = status["uptime_s"].as_f64().expect("a number") / 60.0;
-    // Whatever its names are, four times as many as one source may have, saved up and since: and so many new names, at least.
+    // Under any names, at most four times the allowance of one source, saved up and since; and at least that of new names.
     let most = 4.0 * PER_MINUTE as f64 * (1.0 + minutes) + 4.0;
     assert!((sent as f64) <= most && sent >= PER_MINUTE, "{sent} reports, {most} at most");
     assert_eq!(status["counters"]["reports_suppressed"], 2 * FLOOD - sent);
@@ -231,7 +231,7 @@ fn the_largest_bundle_of_one_source_is_a_third_of_the_store() {
     sender.send(&bundle("dtn://mallory/", "dtn://far/x", 1, &vec![1; SHARE as usize]));
     sender.finish();
     bob.wait_count("/counters/refused_no_resources", 1);
-    // What came of it stays, as a fragment: this source has its share with that.
+    // The part that came stays, as a fragment: this source has its share with that.
     let mut bob = besiege("largest", "agent.limits.store-bytes-max = 2_000_000\n");
     let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
     // But for what is noted of each.
@@ -257,7 +257,7 @@ fn a_peer_that_falls_silent_loses_its_session() {
 #[test]
 fn who_sends_on_after_its_session_has_ended_is_cut_off() {
     const WAITED_OUT: u64 = 4 << 20;
-    // What kernels keep on both sides of a connection.
+    // The most that kernels keep on both sides of a connection.
     const BUFFERS: u64 = 64 << 20;
     let mut bob = besiege("over", "");
     let mut peer = Peer::stranger_4(bob.address).unwrap();
@@ -280,7 +280,7 @@ fn who_sends_on_after_its_session_has_ended_is_cut_off() {
 #[test]
 fn readers_of_nothing_take_what_their_queues_may_have() {
     const QUEUED_MAX: u64 = 64 << 20;
-    // What each may have in any case.
+    // The queue that each may have in any case.
     const SHARE: u64 = 32 * 1024;
     const READERS: u64 = 400;
     const PIECES: u64 = 2 * 65_536;

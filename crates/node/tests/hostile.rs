@@ -302,7 +302,7 @@ fn floods_of_messages_that_do_nothing() {
     holds(&mut bob);
 }
 
-/// What cannot be kept is refused before it is accepted, and what was accepted stays.
+/// A fragment that cannot be kept is refused before it is accepted, and an accepted one stays.
 #[test]
 fn fragments_that_never_become_a_whole() {
     let mut bob = besiege("fragments", "agent.limits.fragments-max = 100\n");
@@ -371,7 +371,7 @@ fn many_connections_together_fill_no_memory() {
     drop(peers);
 }
 
-/// What is announced takes no place before it comes: nobody else is refused for it. Each is within the share of its source
+/// An announced bundle takes no place before it comes: nobody else is refused for it. Each is within the share of its source
 /// (of the last, 26 MB), and all of them together are five times the store.
 #[test]
 fn announced_bundles_take_no_place_in_the_store() {
@@ -611,7 +611,7 @@ fn a_refusal_names_the_clause_the_block_and_the_peer() {
         double["what"].as_str().unwrap()
     );
     assert_eq!(bob.log().matches(&line).count(), 1, "{}", bob.log());
-    // Whoever comes under ever new names has a place each, and no more than there are.
+    // A peer that comes under ever new names has a place for each, and no more than there are.
     for number in 0..100 {
         let mut peer = Peer::up_4(bob.address, &format!("dtn://mallory-{number}/")).unwrap();
         peer.say(&transfer(1, b"no bundle")).unwrap();

@@ -225,7 +225,7 @@ fn a_configuration_says_what_it_means() {
     }
 }
 
-/// What comes while nobody reads is kept, as far as the kernel was asked for it, by who listens and by who sends.
+/// Datagrams that come while nobody reads are kept, as far as the kernel was asked to, by listeners and by senders.
 #[test]
 fn both_ends_have_the_receive_buffer_that_they_ask_for() {
     let bob = bob("[stream]\nudp-receive-buffer-bytes = 65_536\n");

@@ -9,7 +9,7 @@ use longwire_proto::tcpcl::{Tls, Versions};
 use std::fmt::Write;
 
 impl Config {
-    /// What a node with this configuration does, for a person: what an operator wants to see first, and all warnings.
+    /// A summary of what a node with this configuration does, for an operator, and all warnings.
     pub fn explain(&self) -> String {
         self.explained().0
     }

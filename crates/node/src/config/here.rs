@@ -1,4 +1,4 @@
-//! What a configuration needs of the machine that it is on.
+//! Checks of a configuration against the machine that it is on.
 
 use super::{Config, StorageKind};
 use longwire_settings::error::Error;
@@ -7,9 +7,9 @@ use std::net::{TcpListener, ToSocketAddrs};
 use std::path::Path;
 
 impl Config {
-    /// Whether a node with this configuration can start here: its store, its socket and its folders can be made, the addresses
-    /// that it listens on, for HTTP, too, are this machine's, its certificates and its token can be read. Nothing is made, and
-    /// no port taken.
+    /// Checks that a node with this configuration can start here: its store, its socket and its folders can be made, the
+    /// addresses that it listens on, for HTTP, too, are this machine's, its certificates and its token can be read. Nothing is
+    /// made, and no port taken.
     ///
     /// # Errors
     /// The first thing that cannot be had.
@@ -49,7 +49,7 @@ impl Config {
     }
 }
 
-/// Whether a folder is there, or can be, and this user may write to it.
+/// Checks that a folder exists or can be made, and that this user may write to it.
 fn can_be_made(folder: &Path) -> Result<(), String> {
     let there =
         folder.ancestors().find(|path| path.as_os_str().is_empty() || path.symlink_metadata().is_ok());
@@ -60,7 +60,7 @@ fn can_be_made(folder: &Path) -> Result<(), String> {
     access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(|why| format!("{}: {why}", there.display()))
 }
 
-/// Whether one of the host's addresses is one of this machine.
+/// Checks that one of the host's addresses is one of this machine.
 fn is_of_this_machine(text: &str) -> Result<(), std::io::Error> {
     let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "no such address");
     for mut address in text.to_socket_addrs()? {

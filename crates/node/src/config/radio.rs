@@ -143,7 +143,7 @@ impl Tnc {
         let config = self.controller_config();
         Ok(match self.place()? {
             Place::Kiss(_) => {
-                // Who this is may be said at any time, and nobody answers.
+                // An identification may be sent at any time, and nobody answers it.
                 let probe = Frame::identification(self.own()?).to_bytes(Modulo::Eight);
                 Controller::kiss(self.kiss.clone(), config, Some(probe))
             }
@@ -156,7 +156,7 @@ impl Tnc {
         controller::Config { channel: self.channel.clone(), burst_frames_max, reconnect_min, reconnect_max }
     }
 
-    /// Who this is on its channel.
+    /// The callsign of this station on its channel.
     fn own(&self) -> Result<Callsign, Error> {
         let place = format!("TNC `{}`: `callsign`", self.name);
         let own = callsign(&place, &self.callsign)?;

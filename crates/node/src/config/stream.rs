@@ -4,7 +4,7 @@ use longwire_settings::error::Error;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What may wait between a connection and the engines.
+/// Limits of what waits between a connection and the engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Stream {
@@ -28,8 +28,8 @@ pub struct Stream {
     /// A connection whose peer takes nothing of what waits for it for so long is ended; its link then calls again. Default
     /// 5 min.
     pub stall: Duration,
-    /// What the kernel keeps of the datagrams that came over a UDP socket and were not read yet, bytes (SO_RCVBUF); what comes
-    /// beyond is lost. A kernel gives no more than net.core.rmem_max, and the node says so. From 4,096 to 2^30. Default 4 MiB.
+    /// The kernel's receive buffer of a UDP socket, for datagrams that were not read yet, bytes (SO_RCVBUF); what comes beyond
+    /// is lost. A kernel gives no more than net.core.rmem_max, and the node says so. From 4,096 to 2^30. Default 4 MiB.
     pub udp_receive_buffer_bytes: u32,
 }
 

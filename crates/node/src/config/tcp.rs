@@ -5,7 +5,7 @@ use longwire_settings::error::Error;
 use longwire_settings::toml_text;
 use serde::{Deserialize, Serialize};
 
-/// What a kernel is told of its TCP, for each connection.
+/// Settings of the kernel's TCP, for each connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tcp {

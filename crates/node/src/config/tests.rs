@@ -91,7 +91,7 @@ fn a_word_that_reads_as_a_time_is_a_word_where_one_is_wanted() {
     assert_eq!(session.keepalive, Duration::from_secs(15));
 }
 
-/// What a node would find out at its start is found out before.
+/// A fault that a node would find at its start is found before.
 #[test]
 fn what_cannot_be_had_here_is_told_before_the_start() {
     let place = std::env::temp_dir().join(format!("longwire-here-{}", std::process::id()));
@@ -426,7 +426,7 @@ fn what_makes_no_sense_on_the_air_is_refused_with_a_hint() {
     }
 }
 
-/// Whoever copies the manual's configuration would be on the air as nobody.
+/// A user who copies the manual's configuration would be on the air as nobody.
 #[test]
 fn a_placeholder_is_no_callsign() {
     let text = |callsign: &str| {

@@ -1,7 +1,7 @@
 //! A folder that is held open, and what is done in it without following a link.
 //!
-//! Whoever may write to a watched folder may put a link in the place of anything in it between any two steps, to have the node
-//! send, move or remove what only the node may touch. So each step begins at a folder that is open, not at a path.
+//! Any user who may write to a watched folder can put a link in the place of anything in it between any two steps, to have the
+//! node send, move or remove what only the node may touch. So each step begins at a folder that is open, not at a path.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags, fsync, mkdirat, openat, renameat, renameat_with};
@@ -51,8 +51,8 @@ impl Held {
         }
     }
 
-    /// A file in it; `None`: it is a link, or something else that is no regular file. What was opened is looked at, not what has
-    /// its name.
+    /// A file in it; `None`: it is a link, or something else that is no regular file. The opened file is looked at, not the one
+    /// that has its name.
     pub(super) fn file(&self, name: &OsStr) -> io::Result<Option<File>> {
         // A pipe without a writer is not waited for.
         match openat(&self.0, name, STEP | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty()) {

@@ -219,7 +219,7 @@ fn claim(folder: &Path, name: &OsStr, created: (u64, u64)) -> io::Result<Claim> 
     Ok(Claim { own, name: name.to_owned(), created })
 }
 
-/// What has its name already, the oldest first; and why others are left alone.
+/// The files that have their bundle's name already, the oldest first; and why others are left alone.
 fn claims(folder: &Path) -> io::Result<(Vec<Claim>, Vec<io::Error>)> {
     let parts = Held::open(folder)?.some_folder(OsStr::new(PARTS))?;
     let (mut claims, mut others) = (Vec::new(), Vec::new());
@@ -559,7 +559,7 @@ mod tests {
         }
     }
 
-    /// What was sent is not put where a link leads to: that may be a folder that only the node may write to.
+    /// A file that was sent is not put where a link leads to: that may be a folder that only the node may write to.
     #[test]
     fn what_was_sent_is_kept_in_the_folder_itself() {
         let (folder, elsewhere) = (folder("sent-link"), Folder::new("outbox-sent-link-keys"));

@@ -242,7 +242,7 @@ mod tests {
     use crate::event::Event;
     use std::io::{Read, Write};
 
-    /// Whoever waits for what happens in the node hears of connections that never reach the engines.
+    /// Connections that never reach the engines are told to those who wait for what happens in the node.
     #[test]
     fn what_is_counted_is_told_when_it_happens() {
         let (tell, mut events) = tokio::sync::mpsc::unbounded_channel();

@@ -419,7 +419,7 @@ impl<B: Backend> Writer<B> {
                 })
             }
             (Write::Remove { record }, Refusal::Full) => {
-                // What was refused of it came before.
+                // Its refused appends came before this.
                 self.refused.remove(record);
                 Some(StorageIndication::Removed { record: *record })
             }
@@ -507,7 +507,7 @@ mod tests {
         assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 4 }]);
     }
 
-    /// Whoever fills the store and goes away leaves nothing behind, in whatever order that is heard.
+    /// A sender that fills the store and goes away leaves nothing behind, in whatever order that is heard.
     #[test]
     fn what_was_refused_and_removed_is_forgotten() {
         const RECORD: RecordId = RecordId(7);

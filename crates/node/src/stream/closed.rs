@@ -11,11 +11,11 @@ enum End {
     Finished,
     /// This side gives it up.
     Aborted,
-    /// Whoever had it is gone.
+    /// Its owner is gone.
     Forgotten,
 }
 
-/// What counts against all connections after one has ended that had `came` bytes come in and `released` of them released.
+/// Bytes that count against all connections after one has ended: `came` had come in, and `released` of them were released.
 async fn left_behind(end: End, came: usize, released: u64) -> u64 {
     let (here, mut there) = tokio::io::duplex(1 << 20);
     let (orders, ordered) = mpsc::unbounded_channel();

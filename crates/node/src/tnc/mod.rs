@@ -164,7 +164,7 @@ where
     E::Above: Roomy,
 {
     engine: E,
-    /// What its user may spend.
+    /// The room that its user may spend.
     room: <E::Above as Roomy>::Room,
     connection: Connection,
     began: tokio::time::Instant,

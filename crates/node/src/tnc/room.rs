@@ -39,7 +39,7 @@ pub trait Roomy: Service {
     /// There is less.
     fn spend(room: &mut Self::Room, request: &Self::Request) -> Result<(), Refused>;
 
-    /// What the user is told changes it.
+    /// Takes account of what the user is told.
     fn hear(room: &mut Self::Room, indication: &Self::Indication);
 }
 

@@ -1,4 +1,4 @@
-//! What happened, as it is noted and told.
+//! Events, as they are noted and told.
 
 use super::BundleName;
 use schemars::JsonSchema;
@@ -13,12 +13,12 @@ pub struct Noted {
     pub uptime_s: f64,
     /// When: DTN time, milliseconds since 2000-01-01 UTC; none: there is no clock.
     pub dtn_ms: Option<u64>,
-    /// What.
+    /// The event itself.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -101,7 +101,7 @@ pub enum Event {
         /// The block, for a person.
         #[serde(default)]
         block: Option<String>,
-        /// What to accept from the peer for such bundles to be taken, by the names of configurations.
+        /// The values of `accept` for this peer with which such bundles are taken.
         #[serde(default)]
         accept: Vec<String>,
     },
@@ -114,18 +114,18 @@ pub enum Event {
     },
     /// Something in the store is damaged, and set aside.
     StoreDamaged {
-        /// What, where, whose, for a person.
+        /// The damage, its place and its record, for a person.
         what: String,
     },
     /// A status report came about a bundle that was sent here.
     Report {
         /// The bundle's name for commands.
         id: String,
-        /// What happened to it: `received`, `forwarded`, `delivered`, `deleted`.
+        /// The status that is reported: `received`, `forwarded`, `delivered`, `deleted`.
         status: String,
         /// The reason's number (RFC 9171 9.5).
         reason: u64,
-        /// Who says so.
+        /// The node that says so.
         reporter: String,
         /// It came over a link of the configuration, or from a neighbour that this node knows or sends such bundles to; else no
         /// application is told.
@@ -161,9 +161,9 @@ pub enum Event {
         tnc: String,
         /// Why, for a person.
         why: String,
-        /// What was kept, for a person.
+        /// The bundles and links that are kept, for a person.
         kept: String,
-        /// What may help.
+        /// Advice on what may help.
         hint: String,
     },
     /// The wall clock says something else than was to be expected. Lifetimes go by the time that has passed, until it is back
@@ -184,12 +184,12 @@ pub enum Event {
     },
     /// The configuration was to be read again, and makes no sense: the one before stays.
     ConfigurationRefused {
-        /// What is wrong with it, for a person.
+        /// The fault in it, for a person.
         what: String,
-        /// What may help.
+        /// Advice on what may help.
         hint: Option<String>,
     },
-    /// What happens to bundles is noted from here on, or no longer: nobody watches.
+    /// Events of bundles are noted from here on, or no longer: nobody watches.
     BundlesWatched {
         /// From here on.
         on: bool,

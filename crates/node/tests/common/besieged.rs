@@ -213,7 +213,7 @@ impl Besieged {
         status
     }
 
-    /// What it has said on its standard error so far.
+    /// The lines on its standard error so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.place.0.join("log")).expect("it has one")
     }

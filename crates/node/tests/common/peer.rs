@@ -149,7 +149,7 @@ impl Peer {
     }
 }
 
-/// So many transfers of a sender wait for their answers: a node ends a session in which very many do.
+/// The most transfers of a sender that wait for their answers: a node ends a session in which very many do.
 const UNANSWERED_MAX: usize = 256;
 
 /// See [`Peer::sender`].

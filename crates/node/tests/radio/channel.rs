@@ -57,7 +57,7 @@ pub(crate) struct Noted {
     dice: Option<(f64, Rng)>,
 }
 
-/// What a station says is read from its pipe; what it hears is written to the one that is its input. Both outlive its program.
+/// A station's sound is read from its pipe; the sound for it is written to the one that is its input. Both outlive its program.
 struct Ear {
     says: File,
     hears: File,

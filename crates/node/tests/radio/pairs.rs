@@ -91,7 +91,7 @@ impl Pair {
         self.app(0).ask(Request::OpenLink { name: "bob".into() });
     }
 
-    /// What was said since it was last asked.
+    /// Hears the frames that were sent since it last listened.
     fn listen(&mut self) {
         let noted = self.rig.channel.noted();
         self.rig.channel.begin(0.0, 0);
@@ -203,7 +203,7 @@ struct Row {
     misses: Vec<String>,
 }
 
-/// The rows of two nodes beside those of two bare stations. What misses the aim says so.
+/// The rows of two nodes beside those of two bare stations. A row that misses the aim says so.
 pub(crate) async fn measure() {
     let filter = std::env::var("LONGWIRE_RADIO").unwrap_or_default();
     let words: Vec<&str> = filter.split_whitespace().collect();
@@ -316,7 +316,7 @@ async fn one_round(air: Air, round: usize, file: &Bytes, pulse: &Pulse) -> Resul
     Ok((times[0], times[1]))
 }
 
-/// What is done to a pair in the middle of a file.
+/// A disturbance of a pair in the middle of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     /// The node that is called.
@@ -406,7 +406,7 @@ fn a_hundred_kilobytes_each_way_between_two_nodes() {
 #[test]
 #[ignore = "minutes of real time: ./test radio"]
 fn a_called_node_that_is_started_again_costs_little() {
-    /// What the restart of a node may cost, where sound was in time.
+    /// The most that the restart of a node may cost, where sound was in time.
     const COST: Duration = Duration::from_secs(30);
     if is_installed() {
         let plain = story_of("called-plain", 32, 50_000, None);

@@ -109,7 +109,7 @@ impl Pulse {
     }
 }
 
-/// So many rounds, if nothing else is asked for.
+/// The number of rounds: `usual`, if nothing else is asked for.
 pub(crate) fn rounds_or(usual: usize) -> usize {
     std::env::var("LONGWIRE_RADIO_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
 }

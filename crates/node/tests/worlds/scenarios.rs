@@ -155,7 +155,7 @@ pub(crate) fn the_urgent_overtakes<W: Network>(stage: &mut Stage<W>, rng: &mut R
 pub(crate) fn a_small_store(versions: Versions) -> Plan {
     let mut plan = pair(versions);
     let mut agent = plan.agent.clone();
-    // What one neighbour and one source may have of it is 270,000.
+    // The share of one source over one neighbour in it is 270,000 bytes.
     agent.limits.store_bytes_max = 800_000;
     plan.agents.insert("bob".into(), agent);
     plan

@@ -22,7 +22,7 @@ const REMOVED_AT_ONCE: usize = 1000;
 /// Hears how many bytes of how many were looked at.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// What a store holds, and what of it is damaged or missing.
+/// The content of a store, with all that is damaged or missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Checked {
     /// Its format.
@@ -52,10 +52,10 @@ impl Checked {
     }
 }
 
-/// What was mended.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Repaired {
-    /// What was damaged or missing, and where it is kept now.
+    /// All that was damaged or missing, and where it is kept now.
     pub damage: Vec<Damage>,
     /// Places beside these: they were too many to be remembered.
     pub untold: u64,
@@ -77,7 +77,7 @@ pub fn check(folder: &Path, progress: Progress<'_>) -> Result<Checked, OpenError
         looked => looked?,
     };
     let secret = secret.ok_or(OpenError::Missing)?;
-    // Whoever has it open has locked this; where it is missing, nobody can be asked.
+    // A node that has the store open has locked this file; where it is missing, nobody can be asked.
     let lock = match File::open(folder.join("lock")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         lock => Some(lock?),
@@ -106,7 +106,7 @@ pub fn check(folder: &Path, progress: Progress<'_>) -> Result<Checked, OpenError
 
 /// Opens a store as a node would, reads all of it, sets a copy of what is damaged aside, and removes the records of which
 /// nothing is left. What is left of others stays: a node that starts finds out whether their bundle is whole all the same,
-/// or ends it for a reason. What is missing without a name is no longer counted as missing.
+/// or ends it for a reason. Records that are missing without a name are no longer counted as missing.
 ///
 /// # Errors
 /// As [`check`]; or the device fails, and what was done until then stays.

@@ -16,7 +16,7 @@ pub(super) struct Device {
     /// The device is only as large as this, with blocks of 4 KiB.
     #[cfg(test)]
     bytes_max: Option<u64>,
-    /// What a power cut would leave, where a test asks for it.
+    /// The files that a power cut would leave, where a test asks for it.
     #[cfg(test)]
     durable: Option<power::Durable>,
 }

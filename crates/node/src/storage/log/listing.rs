@@ -4,8 +4,8 @@
 //!   00000007.listing   preamble | mark | header | header | mark | ..      36 bytes each
 //! ```
 //!
-//! What a batch brought and removed is listed once it is durable, without a sync of its own: a listing never says more than
-//! was acknowledged. So whatever becomes of a segment, it is known whose data were in it; and a listing that is lost, or
+//! The entries of a batch are listed once they are durable, without a sync of their own: a listing never says more than was
+//! acknowledged. So whatever becomes of a segment, it is known whose data were in it; and a listing that is lost, or
 //! lags behind after a power cut, is made anew from its segment when the store is opened. The length of a mark is here its
 //! place in the segment.
 
@@ -52,7 +52,7 @@ impl Listing {
         let added = device.append(&self.file, self.bytes, &mut [IoSlice::new(headers)]);
         match &added {
             Ok(()) => self.bytes += headers.len() as u64,
-            // What is there of it counts as far as it is whole.
+            // The part of it that cannot be cut off counts as far as it is whole.
             Err(_) => drop(self.file.set_len(self.bytes)),
         }
         added
@@ -64,7 +64,7 @@ pub(super) fn placed(mark: Header, at: u64) -> Header {
     Header { length: at as u32, ..mark }
 }
 
-/// What a listing says.
+/// The content of a listing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listed {
     /// Its entries, each with its place in the segment.

@@ -14,7 +14,7 @@
 //!
 //! Opening reads headers only (see [`scan`]), and changes no byte of what is there; what is not understood is refused (see
 //! [`opening`]). Each entry stands for itself: one that is damaged takes no other with it; it is set aside and told (see
-//! [`quarantine`]). What is missing is known to be: by the listing of its segment, whose; by the count in each mark, how many.
+//! [`quarantine`]). Missing records are known: by the listing of their segment, which; by the count in each mark, how many.
 //!
 //! **A full device.** A reserve file is put aside while there is room. It is more than a segment is long, and is let go
 //! for three things: to move what counts out of the oldest segment, which frees at least as much again; to remove; and for
@@ -89,7 +89,7 @@ pub struct Opened {
     pub records: usize,
     /// Bytes behind the last whole entry: what a crash tore; never acknowledged.
     pub torn_bytes: u64,
-    /// Places that were damaged, and files that have no place. What is behind them was found.
+    /// Places that were damaged, and files that have no place. All that is behind them was found.
     pub damaged: u64,
     /// Records of which something is known to be damaged or missing; each is told.
     pub harmed: u64,
@@ -226,7 +226,7 @@ impl Log {
             segment.into_iter().for_each(|segment| drop(log.remove_segment(number, &segment.path)));
         }
         names.parts.iter().for_each(|part| drop(fs::remove_file(part)));
-        // What is missing was told.
+        // All that is missing has been told.
         log.note_newest();
         log.aside = fs::metadata(log.reserve_path()).map_or(0, |about| about.len());
         if let Err(error) = log.begin_segment() {

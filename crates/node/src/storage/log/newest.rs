@@ -1,4 +1,4 @@
-//! What the newest batch left, in the lock file behind its beginning.
+//! A note on the newest batch, in the lock file behind its beginning.
 //!
 //! ```text
 //!   lock    preamble 20 | segment 4 | batch 8 | records 8 | crc 4
@@ -39,7 +39,7 @@ impl Newest {
         out
     }
 
-    /// What a lock file says; none: it says nothing, or it is damaged.
+    /// The note in a lock file; `None` where there is none, or it is damaged.
     pub(super) fn read(lock: &File, secret: Secret) -> Option<Self> {
         let mut bytes = [0; BYTES];
         lock.read_exact_at(&mut bytes, PREAMBLE_BYTES as u64).ok()?;

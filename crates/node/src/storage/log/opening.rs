@@ -104,7 +104,7 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl OpenError {
-    /// What can be done about it.
+    /// Advice on what can be done about it.
     pub fn hint(&self) -> &'static str {
         match self {
             OpenError::Device(_) => "`storage.path` names a folder that this user may write to",
@@ -271,7 +271,7 @@ pub(super) struct Part {
     is_there: bool,
     /// Where its listing is.
     listing: Option<PathBuf>,
-    /// That is under its name.
+    /// The listing is under its name.
     is_listed_well: bool,
 }
 
@@ -421,7 +421,7 @@ pub(super) struct Found {
 }
 
 /// Reads all segments, oldest first, and tells what is damaged but the records: those are in `met`. `newest` is what is known of
-/// the newest batch beside them. What `mend` is given are the entries of segments whose listing lags behind.
+/// the newest batch beside them. `mend` is given the entries of segments whose listing lags behind.
 pub(super) fn read(
     parts: Parts,
     secret: Secret,

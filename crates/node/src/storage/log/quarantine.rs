@@ -31,7 +31,7 @@ const WHOLE_BYTES_MAX: u64 = 256 << 20;
 const LINES_BYTES_MAX: u64 = 16 << 20;
 /// Damage that is remembered until somebody listens.
 const WAITING_MAX: usize = 4096;
-/// What the names of copies have in them.
+/// Parts of the names of copies.
 const RECORD: &str = "-record-";
 const BYTES: &str = "-bytes-";
 /// Where the lines are.
@@ -219,7 +219,7 @@ impl Quarantine {
         Ok(())
     }
 
-    /// So many records are missing, and nothing says which.
+    /// This number of records is missing, and nothing says which.
     pub(super) fn unnamed(&self, records: u64) {
         let damage = Damage {
             harm: Harm::Unnamed,
@@ -289,7 +289,7 @@ impl Quarantine {
 
     /// A part of a record is damaged. All of the record is set aside, once; or as much as there is space for.
     pub(super) fn record(&self, index: &Mutex<Index>, record: RecordId) {
-        // Whoever comes second waits until it is kept: perhaps only then its segment may go.
+        // A second caller waits until it is kept: perhaps only then its segment may go.
         let _looks = self.looks.lock().expect("no thread panics while it looks at a record");
         if self.lock().told.contains(&record) {
             return;
@@ -356,7 +356,7 @@ impl Quarantine {
         self.state.lock().expect("no thread panics while it has the quarantine")
     }
 
-    /// Keeps a copy, if there is space and it is not there yet. What fills it says how much of that could be read.
+    /// Keeps a copy, if there is space and it is not there yet. `fill` says how much of it could be read.
     fn keep(&self, name: &str, bytes: u64, fill: impl Fn(&mut File) -> io::Result<u64>) -> Kept {
         if self.only_tells {
             return Kept::default();

@@ -31,7 +31,7 @@ pub(super) fn read_exact(file: &File, buffer: &mut [u8], at: u64) -> io::Result<
     Ok(())
 }
 
-/// What was read where some may not be readable.
+/// The result of a read around bytes that are not readable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Around {
     /// Bytes, fewer than asked for at the end of the file.

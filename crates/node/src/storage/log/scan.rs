@@ -49,7 +49,7 @@ pub(super) struct Segment<'a> {
     pub(super) is_there: bool,
 }
 
-/// What a segment and its listing say together.
+/// The entries that a segment and its listing have together.
 #[derive(Debug)]
 pub(super) struct Scanned {
     pub(super) entries: Vec<Placed>,
@@ -161,7 +161,7 @@ impl Union {
             differ: listed.is_none_or(|listed| !listed.is_sound),
         };
         let mut listed = listed_entries.iter().peekable();
-        // What the listed entries take up to here: what looks like an entry within them is none.
+        // The end of the listed entries so far: what looks like an entry within them is none.
         let mut taken = 0;
         for entry in found {
             while let Some(next) = listed.next_if(|next| next.0 < entry.0) {
@@ -207,7 +207,7 @@ impl Reading<'_> {
             return Ok(true);
         }
         let mut data = vec![0; header.length as usize];
-        // What the device cannot read is not whole, and is told as what it is when it is looked at.
+        // Data that the device cannot read are not whole, and are told as unreadable when they are looked at.
         let read = reading::read_exact(self.file, &mut data, at + HEADER_BYTES as u64);
         Ok(read.is_ok() && crc32c(&data) == header.data_crc)
     }

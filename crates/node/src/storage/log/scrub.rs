@@ -24,7 +24,7 @@ pub(crate) struct Pace {
     pub(crate) bytes_per_s: u64,
 }
 
-/// What was read since the start.
+/// Bytes and passes read since the start.
 #[derive(Debug, Default)]
 struct Counted {
     bytes: AtomicU64,

@@ -283,7 +283,7 @@ fn whatever_is_damaged_is_told_and_kept_and_takes_nothing_else_with_it() {
     let header = |entry: usize| move |places: &[u64]| places[entry] + 9;
     let data = |entry: usize| move |places: &[u64]| places[entry] + HEADER_BYTES as u64 + 1;
     type At = Box<dyn Fn(&[u64]) -> u64>;
-    // What is whole with the listing, and without.
+    // The records that are whole with the listing, and without.
     type Case = (&'static str, At, [&'static [u64]; 2], Option<Harm>);
     const ALL: &[u64] = &[1, 2, 3];
     let cases: Vec<Case> = vec![
@@ -393,7 +393,7 @@ fn a_segment_of_which_nothing_is_left_to_keep_goes() {
     assert_eq!(kept, [place.0.join("damaged/list.jsonl")]);
 }
 
-/// What was put away whole, and the list, take no place of copies; and whole segments have a limit of their own.
+/// Segments that were put away whole, and the list, take no place of copies; and whole segments have a limit of their own.
 #[test]
 fn whole_files_and_copies_have_limits_of_their_own() {
     let place = Place::new("limits");

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirEntryExt as _, FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// What a power cut leaves of the segments: what was synced, under the names that were.
+/// The segments as a power cut leaves them: synced contents under synced names.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Durable(Arc<Mutex<Files>>);
 
@@ -17,7 +17,7 @@ pub(in super::super) struct Durable(Arc<Mutex<Files>>);
 struct Files {
     /// The inode that a name leads to.
     names: BTreeMap<OsString, u64>,
-    /// What is in an inode.
+    /// The content of an inode.
     contents: BTreeMap<u64, Vec<u8>>,
 }
 

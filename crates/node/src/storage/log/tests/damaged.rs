@@ -185,7 +185,7 @@ impl Sample {
         assert!(named.iter().all(|record| self.kept.contains_key(record)), "{how}: {told:#?}");
         let all = (whole.len() + named.len()) as u64 + opened.unnamed + gone;
         assert_eq!(all, self.kept.len() as u64, "{how}: {opened:?} {told:#?}");
-        // What is not there at once is told at once.
+        // Harm that is found when the store opens is counted and told.
         assert!(
             opened.harmed as usize <= named.len() && (opened.damaged > 0) >= (opened.harmed > 0),
             "{how}"
@@ -439,7 +439,7 @@ fn one_file_that_says_which_store_it_is_is_enough() {
     }
 }
 
-/// What is damaged when it is to be moved is known to be, also when its segment has gone.
+/// Data that are damaged when they are to be moved are known to be, also when their segment has gone.
 #[test]
 fn what_is_damaged_and_was_to_be_moved_stays_named() {
     let place = Place::new("moved");

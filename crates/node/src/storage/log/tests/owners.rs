@@ -3,7 +3,7 @@
 use super::*;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 
-/// Whoever the service runs as.
+/// The user that the service runs as.
 const SERVICE: u32 = 54_321;
 
 fn owners(folder: &Path) -> BTreeMap<PathBuf, u32> {
@@ -30,7 +30,7 @@ fn what_the_superuser_makes_belongs_to_the_owner_of_the_store() {
     fs::remove_file(place.0.join("reserve")).unwrap();
     flip(&path, places[1] + HEADER_BYTES as u64 + 1);
     flip(&path, places[5] + 9);
-    // What a link leads to is neither given away nor written to.
+    // The target of a link is neither given away nor written to.
     let key = Place::new("owners-key");
     fs::write(&key.0, "of the superuser").unwrap();
     symlink(&key.0, place.0.join("reserve")).unwrap();

@@ -55,14 +55,14 @@ fn a_batch_that_failed_in_the_middle_does_not_come_back() {
     drop(log);
     let (mut log, opened) = open();
     assert_eq!((numbers(&mut log), opened.torn_bytes, opened.damaged), (vec![1], 0, 0));
-    // What comes next takes its place, and all of it is found.
+    // The next batch takes its place, and all of it is found.
     log.write(&[append(5, 0, vec![5; 5000])]).expect("there is room");
     drop(log);
     assert_eq!(numbers(&mut open().0), [1, 5]);
 }
 
-/// What is called durable was asked of the kernel: a pipe has nothing that could be made durable and a folder of the kernel's own
-/// neither, and it says so.
+/// A sync asks the kernel: neither a pipe nor a folder of the kernel's own has anything that could be made durable, and the
+/// kernel says so.
 #[test]
 fn whoever_says_durable_has_asked_the_kernel() {
     let (pipe, _end) = io::pipe().expect("a pipe can be made");

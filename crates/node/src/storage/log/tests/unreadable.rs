@@ -44,7 +44,7 @@ fn a_listing_that_cannot_be_read_is_made_anew() {
 #[test]
 fn a_place_of_a_segment_that_cannot_be_read_costs_what_is_in_it() {
     type Case = (&'static str, fn(&[u64]) -> u64, [&'static [u64]; 2]);
-    // What is whole with the listing, and without.
+    // The records that are whole with the listing, and without.
     let cases: [Case; 3] = [
         ("its beginning", |_| 0, [&[3], &[3]]),
         ("a header in the middle of a record", |places| places[3], [&[1, 3], &[1, 3]]),
@@ -154,7 +154,7 @@ fn what_cannot_be_read_holds_up_no_segment() {
     see(&open_small(&place));
 }
 
-/// What can be read the next time is moved, and not given up.
+/// An entry that can be read the next time is moved, and not given up.
 #[test]
 fn what_can_be_read_another_time_is_not_lost() {
     let (place, log, told) = moved("bad-at-times", u64::from(UNREADABLE_TIMES_MAX));
