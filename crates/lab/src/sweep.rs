@@ -95,7 +95,7 @@ struct Sweep<'a> {
     scenario: &'a Scenario,
     batches: &'a [Batch],
     outcomes: &'a [Vec<Outcome>],
-    /// That it was stopped early, in words.
+    /// A note that it was stopped early.
     early_end: Option<String>,
 }
 

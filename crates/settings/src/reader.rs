@@ -11,7 +11,7 @@ use toml::{Table, Value};
 /// Why a value is not one of its type, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// What serde says of it.
+    /// The message of serde.
     pub(crate) message: String,
     /// The keys that lead to it, the innermost first.
     path: Vec<String>,

@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(sample.all, [90, 1200].map(Duration::from_secs));
         assert_eq!(sample.paths, ["5d", "3 s"].map(std::path::PathBuf::from));
         assert_eq!(sample.free, table("keepalive = '15 s'"), "whoever reads it knows what it is");
-        // What was read is written as people write it, and read again.
+        // Values that were read are written as people write them, and read again.
         let written = durations_written(&to_table(&sample));
         assert_eq!(written["idle"].as_str(), Some("1500 ms"));
         assert_eq!(from_table::<Sample>(written, "test").expect("it makes sense"), sample);

@@ -44,7 +44,7 @@ fn words(status: &Status) -> String {
     }
 }
 
-/// That the clock has jumped, if it has.
+/// A note that the clock has jumped, if it has.
 pub(super) fn jump(status: &Status) -> Option<String> {
     let ahead_s = status.clock_ahead_s;
     let way = match ahead_s {

@@ -229,7 +229,7 @@ impl Send {
         let id = format!("{source}@{}-{}", created.0, created.1);
         let mut whereabouts = Whereabouts { source, created, ..Whereabouts::default() };
         if !self.wait {
-            // Whether it can go on is known once it has been looked at.
+            // The node says where it goes once it has looked at it.
             while !self.quiet && whereabouts.is_open() {
                 whereabouts.ask(talk)?;
                 while whereabouts.asked {

@@ -31,8 +31,9 @@ pub(super) struct Range {
 }
 
 impl Leeway {
-    /// Plays them with a few seeds; those used first, so that stopped early it has those for all. What is kept is the figure of the page, `middle`, times how much more or less the same seeds
-    /// give than with the constants used: so a share is not the wait for a slot.
+    /// Plays them with a few seeds; those used first, so that stopped early it has those for all. The result is the figure of the
+    /// page, `middle`, times how much more or less the same seeds give than with the constants used: so a share is not the wait
+    /// for a slot.
     pub(super) fn play(options: &Options, progress: &Progress, middle: impl Fn(&Case) -> f64) -> Leeway {
         let cases = cases();
         let most = if options.thin { 1 } else { usize::MAX };

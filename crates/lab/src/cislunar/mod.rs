@@ -137,7 +137,7 @@ pub(crate) struct Reproduction {
     pub(crate) outage_starts: Vec<Played>,
     pub(crate) alone: Vec<Played>,
     pub(crate) traced: Vec<Traced>,
-    /// That it was stopped early, in words.
+    /// A note that it was stopped early.
     pub(crate) early_end: Option<String>,
 }
 

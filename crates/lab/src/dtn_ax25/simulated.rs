@@ -63,7 +63,7 @@ pub(super) struct Simulated {
     pub(super) rigs: Vec<rigs::Fit>,
     /// What is beyond the paper.
     pub(super) beyond: Beyond,
-    /// That it was stopped early, in words.
+    /// A note that it was stopped early.
     pub(super) early_end: Option<String>,
 }
 

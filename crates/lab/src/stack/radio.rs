@@ -70,7 +70,7 @@ pub(super) fn link_extended(links: &[LinkProfile]) -> Table {
     toml_text::to_table(&LinkSettings { ax25: extended(links) })
 }
 
-/// Whether the settings of AX.25 are sound, and its frames fit into those of the path.
+/// Checks the settings of AX.25, and that its frames fit into those of the path.
 fn checked_link(ax25: &LinkConfig, links: &[LinkProfile]) -> Result<(), Error> {
     checked(ax25.check(), "ax25")?;
     let longest = links.iter().map(|link| link.mtu_bytes).min().unwrap_or(u32::MAX);
