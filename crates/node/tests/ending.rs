@@ -20,13 +20,7 @@ fn a_part_fails() {
     ending::end_on_panic();
     match part.as_str() {
         "writer" => {
-            let forgetful = Forgetful::default();
-            let node = Node::start(with(&forgetful)).expect("it starts");
-            let mut app = App::new(&node);
-            app.wait_status(|status| status["ready"] == true);
-            forgetful.fail();
-            app.send("dtn://bob/inbox", &payload(100, 1), Options::default());
-            node.wait();
+            failing(&Forgetful::default()).wait();
         }
         "task" => {
             let link = "link = [{ name = 'bob', address = 'nowhere:1' }]";
@@ -42,6 +36,16 @@ fn a_part_fails() {
 
 fn with(forgetful: &Forgetful) -> Setup {
     Setup { forgetful: Some(forgetful.clone()), ..Setup::new(config("node = 'dtn://alice/'")) }
+}
+
+/// A node whose store fails with the bundle that it has just been given.
+fn failing(forgetful: &Forgetful) -> Node {
+    let node = Node::start(with(forgetful)).expect("it starts");
+    let mut app = App::new(&node);
+    app.wait_status(|status| status["ready"] == true);
+    forgetful.fail();
+    app.send("dtn://bob/inbox", &payload(100, 1), Options::default());
+    node
 }
 
 fn fail(part: &str) -> Output {
@@ -64,11 +68,7 @@ fn a_process_with_a_node_of_which_a_thread_or_a_task_fails_ends_with_a_status_of
 #[test]
 fn a_node_whose_store_fails_ends_and_passes_the_panic_on() {
     let forgetful = Forgetful::default();
-    let node = Node::start(with(&forgetful)).expect("it starts");
-    let mut app = App::new(&node);
-    app.wait_status(|status| status["ready"] == true);
-    forgetful.fail();
-    app.send("dtn://bob/inbox", &payload(100, 1), Options::default());
+    let node = failing(&forgetful);
     let ended = catch_unwind(AssertUnwindSafe(|| node.wait()));
     let panic = ended.expect_err("it does not end as if all were well");
     let said = panic.downcast_ref::<&str>().copied().unwrap_or_default();

@@ -8,9 +8,7 @@ use bytes::Bytes;
 use common::{App, Until, config, payload, start};
 use longwire_node::message::{Options, Reply, Request};
 use longwire_node::{Node, Setup};
-use longwire_proto::bp::{
-    AdminRecord, Bundle, BundleFlags, CreationTimestamp, DtnTime, Fragment, ReasonCode, Status, StatusReport,
-};
+use longwire_proto::bp::{Bundle, Fragment};
 use peer::*;
 use serde_json::Value;
 use std::time::Duration;
@@ -183,25 +181,6 @@ fn a_nodes_own_id_is_refused_from_callers() {
     );
 }
 
-/// A report that says of this bundle of `dtn://alice/` that it was delivered.
-fn forged(by: &str, created: (u64, u64), number: u64) -> Vec<u8> {
-    let report = AdminRecord::StatusReport(StatusReport {
-        received: Status::NotAsserted,
-        forwarded: Status::NotAsserted,
-        delivered: Status::Asserted,
-        deleted: Status::NotAsserted,
-        further: Vec::new(),
-        reason: ReasonCode::NoAdditionalInformation,
-        source: eid("dtn://alice/"),
-        timestamp: CreationTimestamp { time: DtnTime(created.0), sequence: created.1 },
-        fragment: None,
-    })
-    .to_bytes();
-    let mut head = head(by, "dtn://alice/", number, report.len() as u64);
-    head.primary.flags = BundleFlags::ADMINISTRATIVE_RECORD;
-    Bundle::new(head, report).to_bytes().to_vec()
-}
-
 #[test]
 fn a_forged_report_delivers_nothing() {
     let bob = bob("agent.reports.delivery = true");
@@ -216,7 +195,7 @@ fn a_forged_report_delivers_nothing() {
     let mut number = 0;
     let mut forge = |peer: &mut Peer, by: &str, created| {
         number += 1;
-        peer.say(&transfer(number, &forged(by, created, number))).unwrap();
+        peer.say(&transfer(number, &receipt(by, created, number))).unwrap();
     };
     // Strangers under their own name and under bob's, in all names, from elsewhere than bob.
     let call = |name: &str| {
@@ -276,18 +255,18 @@ fn a_receipt_that_comes_back_another_way_is_believed_of_neighbours_that_are_know
     let [mut relay, mut dish] = ["dtn://relay/", "dtn://dish/"].map(|name| Peer::up_4(at, name).unwrap());
     let mut stranger = Peer::stranger_4(at).unwrap();
     // A part that a stranger has handed in spoils it.
-    let [first, second] = in_two_parts(&forged("dtn://carol/", parts.1, 1));
+    let [first, second] = in_two_parts(&receipt("dtn://carol/", parts.1, 1));
     relay.say(&transfer(1, &first)).unwrap();
     stranger.say(&transfer(1, &second)).unwrap();
     here.wait_status(|status| status["reports_not_believed"] == 1);
-    let [first, second] = in_two_parts(&forged("dtn://carol/", parts.1, 2));
+    let [first, second] = in_two_parts(&receipt("dtn://carol/", parts.1, 2));
     relay.say(&transfer(2, &first)).unwrap();
     dish.say(&transfer(1, &second)).unwrap();
     delivered(&mut here, parts.0, "dtn://carol/");
-    relay.say(&transfer(3, &forged("dtn://carol/", whole.1, 3))).unwrap();
+    relay.say(&transfer(3, &receipt("dtn://carol/", whole.1, 3))).unwrap();
     delivered(&mut here, whole.0, "dtn://carol/");
     // A node that takes bundles for another endpoint, too, reports under its own name.
-    relay.say(&transfer(4, &forged("dtn://carols-house/", alias.1, 4))).unwrap();
+    relay.say(&transfer(4, &receipt("dtn://carols-house/", alias.1, 4))).unwrap();
     delivered(&mut here, alias.0, "dtn://carols-house/");
     assert_eq!(here.status()["reports_not_believed"], 1);
 }

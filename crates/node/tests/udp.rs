@@ -7,9 +7,6 @@ mod peer;
 use common::{App, DEADLINE, config, payload, reserved, start};
 use longwire_node::Node;
 use longwire_node::message::{Options, Reply};
-use longwire_proto::bp::{
-    AdminRecord, Bundle, BundleFlags, CreationTimestamp, DtnTime, ReasonCode, Status, StatusReport,
-};
 use std::net::UdpSocket;
 
 const MEMORY: &str = "[storage]\nkind = 'memory'\n";
@@ -137,25 +134,6 @@ fn a_link_to_nobody_says_so_and_comes_back() {
     assert_eq!(got, payload(20, 2), "the first was lost: nobody acknowledges anything");
 }
 
-/// A receipt of `dtn://bob/` for this bundle of `dtn://alice/`.
-fn receipt(created: (u64, u64), number: u64) -> Vec<u8> {
-    let report = AdminRecord::StatusReport(StatusReport {
-        received: Status::NotAsserted,
-        forwarded: Status::NotAsserted,
-        delivered: Status::Asserted,
-        deleted: Status::NotAsserted,
-        further: Vec::new(),
-        reason: ReasonCode::NoAdditionalInformation,
-        source: peer::eid("dtn://alice/"),
-        timestamp: CreationTimestamp { time: DtnTime(created.0), sequence: created.1 },
-        fragment: None,
-    })
-    .to_bytes();
-    let mut head = peer::head("dtn://bob/", "dtn://alice/", number, report.len() as u64);
-    head.primary.flags = BundleFlags::ADMINISTRATIVE_RECORD;
-    Bundle::new(head, report).to_bytes().to_vec()
-}
-
 #[test]
 fn a_receipt_over_udp_is_believed_from_the_address_of_a_link() {
     // Bob hears on one port and sends from another, as nodes do.
@@ -174,9 +152,9 @@ fn a_receipt_over_udp_is_believed_from_the_address_of_a_link() {
     let created = here.wait_accepted(send);
     let mut buffer = [0; 2000];
     bob.recv(&mut buffer).expect("a bundle");
-    stranger.send_to(&receipt(created, 1), at).expect("it is sent");
+    stranger.send_to(&peer::receipt("dtn://bob/", created, 1), at).expect("it is sent");
     here.wait_status(|status| status["reports_not_believed"] == 1);
-    bob_sends.send_to(&receipt(created, 2), at).expect("it is sent");
+    bob_sends.send_to(&peer::receipt("dtn://bob/", created, 2), at).expect("it is sent");
     let told = here.wait(|said| match said.head {
         Reply::Report { send, status, .. } => Some((send, status)),
         _ => None,

@@ -6,7 +6,8 @@
 use crate::common::DEADLINE;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::bp::{
-    Block, BlockFlags, BlockType, Bundle, CrcType, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock,
+    AdminRecord, Block, BlockFlags, BlockType, Bundle, BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid,
+    Head, PrimaryBlock, ReasonCode, Status, StatusReport,
 };
 use longwire_proto::codec::{DecodeError, sdnv};
 use longwire_proto::tcpcl::v4::wire::{END, Item, Message, START, SessInit, TRANSFER_LENGTH, XferSegment};
@@ -327,6 +328,25 @@ pub(crate) fn head(source: &str, destination: &str, sequence: u64, length: u64) 
 pub(crate) fn bundle(source: &str, destination: &str, sequence: u64, payload: &[u8]) -> Vec<u8> {
     let head = head(source, destination, sequence, payload.len() as u64);
     Bundle::new(head, Bytes::copy_from_slice(payload)).to_bytes().to_vec()
+}
+
+/// A report of this node that a bundle of `dtn://alice/` was delivered, true or forged.
+pub(crate) fn receipt(by: &str, created: (u64, u64), number: u64) -> Vec<u8> {
+    let report = AdminRecord::StatusReport(StatusReport {
+        received: Status::NotAsserted,
+        forwarded: Status::NotAsserted,
+        delivered: Status::Asserted,
+        deleted: Status::NotAsserted,
+        further: Vec::new(),
+        reason: ReasonCode::NoAdditionalInformation,
+        source: eid("dtn://alice/"),
+        timestamp: CreationTimestamp { time: DtnTime(created.0), sequence: created.1 },
+        fragment: None,
+    })
+    .to_bytes();
+    let mut head = head(by, "dtn://alice/", number, report.len() as u64);
+    head.primary.flags = BundleFlags::ADMINISTRATIVE_RECORD;
+    Bundle::new(head, report).to_bytes().to_vec()
 }
 
 /// A block of a type that nobody knows.

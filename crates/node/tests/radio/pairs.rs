@@ -86,6 +86,15 @@ impl Pair {
         App::new(self.nodes[at].as_ref().expect("it runs"))
     }
 
+    /// The first node's application and the second's: the first node has accepted this file for the second.
+    fn given(&self, file: &Bytes) -> (App, App) {
+        let (mut here, mut there) = (self.app(0), self.app(1));
+        there.register("inbox", 1 << 20);
+        let send = here.send("dtn://bob/inbox", file, Options::default());
+        here.wait_accepted(send);
+        (here, there)
+    }
+
     /// The first node calls the second.
     fn call(&mut self) {
         self.app(0).ask(Request::OpenLink { name: "bob".into() });
@@ -146,10 +155,7 @@ fn begin(rig: &Rig, seed: u64) {
 fn over_nodes(rig: Rig, name: &str, file: &Bytes, seed: u64) -> (Rig, Result<Duration, Failure>) {
     let plain = !rig.air.is_extended();
     let mut pair = Pair::start(name, rig, plain);
-    let (mut here, mut there) = (pair.app(0), pair.app(1));
-    there.register("inbox", 1 << 20);
-    let send = here.send("dtn://bob/inbox", file, Options::default());
-    here.wait_accepted(send);
+    let (mut here, mut there) = pair.given(file);
     std::thread::sleep(RUN);
     begin(&pair.rig, seed);
     pair.call();
@@ -331,10 +337,7 @@ enum Trouble {
 fn story_of(name: &str, window: u8, length: usize, trouble: Option<Trouble>) -> Duration {
     let mut pair = Pair::start(name, Rig::start(name, air(window, 0)), window <= 7);
     let file = payload(length, 9);
-    let (mut here, mut there) = (pair.app(0), pair.app(1));
-    there.register("inbox", 1 << 20);
-    let send = here.send("dtn://bob/inbox", &file, Options::default());
-    here.wait_accepted(send);
+    let (mut here, mut there) = pair.given(&file);
     begin(&pair.rig, 0);
     pair.call();
     let began = Instant::now();
@@ -447,10 +450,7 @@ fn finding_out_what_the_tnc_knows_breaks_no_link() {
     }
     let mut pair = Pair::start("probe", Rig::start("probe", air(7, 0)), true);
     let file = payload(6_000, 5);
-    let (mut here, mut there) = (pair.app(0), pair.app(1));
-    there.register("inbox", 1 << 20);
-    let send = here.send("dtn://bob/inbox", &file, Options::default());
-    here.wait_accepted(send);
+    let (mut here, mut there) = pair.given(&file);
     begin(&pair.rig, 0);
     pair.call();
     until(&mut here, Duration::from_secs(90), |status| status["bundles"] == 0).unwrap();

@@ -72,6 +72,25 @@ fn remove(record: u64) -> Write {
     Write::Remove { record: RecordId(record) }
 }
 
+/// A record of 40,000 bytes, in two pieces.
+fn write_whole(log: &mut Log, record: u64) {
+    let data = Bytes::from(vec![record as u8; 20_000]);
+    log.write(&[append(record, 0, data.clone()), append(record, 20_000, data)]).unwrap();
+}
+
+/// Removes the records 1 to `last` but those kept, and goes on until so much is waste that the first segment goes.
+fn compact_but(log: &mut Log, last: u64, kept: [u64; 2], first: &Path) {
+    for record in (1..=last).filter(|record| !kept.contains(record)) {
+        log.write(&[remove(record)]).unwrap();
+    }
+    for record in 100..160 {
+        write_whole(log, record);
+        log.write(&[remove(record)]).unwrap();
+        while log.tend() {}
+    }
+    assert!(!first.exists(), "the segment has gone");
+}
+
 fn content(log: &mut Log) -> BTreeMap<u64, Bytes> {
     let reader = log.reader();
     let read =

@@ -444,24 +444,11 @@ fn one_file_that_says_which_store_it_is_is_enough() {
 fn what_is_damaged_and_was_to_be_moved_stays_named() {
     let place = Place::new("moved");
     let (mut log, _) = open_small(&place).unwrap();
-    let data = |record: u64| Bytes::from(vec![record as u8; 20_000]);
-    for record in 1..=20 {
-        log.write(&[append(record, 0, data(record)), append(record, 20_000, data(record))]).unwrap();
-    }
+    (1..=20).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
     let at = fs::read(&first).unwrap().windows(8).position(|window| window == [2; 8]).unwrap();
     flip(&first, at as u64);
-    let kept = [2, 5];
-    for record in (1..=20).filter(|record| !kept.contains(record)) {
-        log.write(&[remove(record)]).unwrap();
-    }
-    // Until so much is waste that the oldest segments go.
-    for record in 100..160 {
-        log.write(&[append(record, 0, data(record)), append(record, 20_000, data(record))]).unwrap();
-        log.write(&[remove(record)]).unwrap();
-        while log.tend() {}
-    }
-    assert!(!first.exists(), "its segment has gone");
+    compact_but(&mut log, 20, [2, 5], &first);
     let see = |log: &mut Log| {
         let reader = log.reader();
         let read = |record| reader.read(RecordId(record), 0, 40_000);

@@ -102,10 +102,7 @@ fn open_small(place: &Place) -> Log {
 fn moved(name: &str, times: u64) -> (Place, Log, Arc<Mutex<Vec<Damage>>>) {
     let place = Place::new(name);
     let mut log = open_small(&place);
-    let data = |record: u64| Bytes::from(vec![record as u8; 20_000]);
-    for record in 1..=10 {
-        log.write(&[append(record, 0, data(record)), append(record, 20_000, data(record))]).unwrap();
-    }
+    (1..=10).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
     let at = fs::read(&first).unwrap().windows(8).position(|window| window == [2; 8]).unwrap() as u64;
     let bad = block(at + 8192);
@@ -122,15 +119,7 @@ fn moved(name: &str, times: u64) -> (Place, Log, Arc<Mutex<Vec<Damage>>>) {
         }
     });
     let told = told(&log);
-    for record in (1..=10).filter(|record| ![2, 5].contains(record)) {
-        log.write(&[remove(record)]).unwrap();
-    }
-    for record in 100..160 {
-        log.write(&[append(record, 0, data(record)), append(record, 20_000, data(record))]).unwrap();
-        log.write(&[remove(record)]).unwrap();
-        while log.tend() {}
-    }
-    assert!(!first.exists(), "its segment has gone");
+    compact_but(&mut log, 10, [2, 5], &first);
     (place, log, told)
 }
 
