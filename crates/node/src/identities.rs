@@ -126,6 +126,7 @@ impl Identities {
     pub(crate) fn configure(&mut self, config: &Config) {
         self.peers = config.peers;
         self.known = config.known_nodes();
+        self.changed = true;
     }
 
     /// The other end of a connection is here.
@@ -137,6 +138,7 @@ impl Identities {
     /// A connection is over.
     pub(crate) fn forget(&mut self, link: LinkId) {
         self.addresses.remove(&link);
+        self.changed = true;
     }
 
     /// Whether a caller may come in.
@@ -264,21 +266,36 @@ impl Identities {
         address.is_some() && address == self.addresses.get(&other)
     }
 
-    /// True if a caller is at the address of a link of the configuration that is up, and says that it is the node there.
+    /// True if a caller is beside a link of the configuration.
     pub(crate) fn is_beside_its_link(&self, caller: LinkId) -> bool {
-        let Some(said) = self.sessions.get(&caller).filter(|_| caller.is_incoming()) else { return false };
-        let is_its = |(link, session): (&LinkId, &Session)| {
-            !link.is_incoming() && session.node == said.node && self.is_at_the_same_address(caller, *link)
-        };
-        self.sessions.iter().any(is_its)
+        self.links_beside(caller).next().is_some()
     }
 
-    /// The callers beside links of the configuration, where that may have changed since it was last asked.
-    pub(crate) fn new_beside_links(&mut self) -> Option<BTreeSet<LinkId>> {
+    /// The links of the configuration that are up and lead to the node that a caller says to be: it calls from the address
+    /// there, or the configuration names it, or a certificate proves it.
+    fn links_beside(&self, caller: LinkId) -> impl Iterator<Item = LinkId> {
+        let said = self.sessions.get(&caller).filter(|_| caller.is_incoming());
+        let is_trusted = self.is_proven(caller) || self.says_known(caller);
+        let links = self.sessions.iter().filter(move |(link, session)| {
+            !link.is_incoming()
+                && said.is_some_and(|said| said.node == session.node)
+                && (is_trusted || self.is_at_the_same_address(caller, **link))
+        });
+        links.map(|(link, _)| *link)
+    }
+
+    /// The callers beside links of the configuration, each with such a link, where that may have changed since it was last asked.
+    pub(crate) fn new_beside_links(&mut self) -> Option<BTreeSet<(LinkId, LinkId)>> {
         if !core::mem::take(&mut self.changed) {
             return None;
         }
-        Some(self.sessions.keys().copied().filter(|caller| self.is_beside_its_link(*caller)).collect())
+        let callers = self.sessions.keys().copied();
+        Some(callers.flat_map(|caller| self.links_beside(caller).map(move |link| (caller, link))).collect())
+    }
+
+    /// True if a peer says that it is a node that the configuration names, whether it has that name or a link does.
+    pub(crate) fn says_known(&self, link: LinkId) -> bool {
+        self.sessions.get(&link).is_some_and(|session| self.is_known(&session.node))
     }
 
     /// True if TLS has proved the node id of this session.
@@ -461,5 +478,25 @@ mod tests {
         assert!(bob.is_beside_its_link(caller(1)), "IPv4 in the clothes of IPv6");
         bob.down(LinkId(1));
         assert!(!bob.is_beside_its_link(caller(1)));
+    }
+
+    #[test]
+    fn a_caller_from_elsewhere_is_beside_the_link_to_a_node_that_is_named_or_proven() {
+        for (text, proven, beside) in
+            [("", false, false), ("", true, true), ("[[peer]]\nnode = 'dtn://alice/'", false, true)]
+        {
+            let mut bob = identities(text);
+            bob.set_address(LinkId(1), FAR);
+            bob.set_address(LinkId(2), FAR);
+            bob.set_address(caller(1), FARTHER);
+            bob.up(LinkId(1), ALICE, false, true);
+            bob.up(LinkId(2), "dtn://carol/", false, true);
+            bob.up(caller(1), ALICE, proven, true);
+            let pairs: BTreeSet<_> = beside.then_some((caller(1), LinkId(1))).into_iter().collect();
+            assert_eq!(bob.new_beside_links(), Some(pairs), "{text:?}, proven: {proven}");
+            assert_eq!(bob.new_beside_links(), None, "nothing has changed");
+            bob.forget(caller(1));
+            assert!(bob.new_beside_links().is_some(), "its address is not known any more");
+        }
     }
 }

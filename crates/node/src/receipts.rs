@@ -6,8 +6,8 @@
 //! - a link of the configuration, whoever is at its other end;
 //! - a caller at the address of such a link that says that it is the node there: two nodes that call each other, each of which sends
 //!   over its own link;
-//! - a caller whose node id the configuration names, or a certificate proves: a neighbour like these may be on the way back, which
-//!   need not be the way there;
+//! - a caller whose node id the configuration names, or a certificate proves, whether bundles go to it or over a link of this node's
+//!   own: a neighbour like these may be on the way back, which need not be the way there;
 //! - a caller to which bundles for the destination go, or for whoever makes the report.
 //!
 //! That leaves out unknown nodes. Those that are believed can lie, and pass on what others have made up.
@@ -32,12 +32,14 @@ impl Task {
     /// True if who hands in a report over this link is believed.
     fn trusts(&mut self, link: LinkId, reporter: &Eid, to: Option<&Eid>) -> bool {
         let identities = &self.engines.lower.second.identities;
-        if !link.is_incoming() || identities.is_beside_its_link(link) || identities.is_proven(link) {
+        if !link.is_incoming()
+            || identities.is_beside_its_link(link)
+            || identities.is_proven(link)
+            || identities.says_known(link)
+        {
             return true;
         }
         let agent = &mut self.engines.upper;
-        agent.peer(link).is_some_and(|peer| identities.is_known(peer))
-            || agent.leads_to(link, reporter)
-            || to.is_some_and(|to| agent.leads_to(link, to))
+        agent.leads_to(link, reporter) || to.is_some_and(|to| agent.leads_to(link, to))
     }
 }

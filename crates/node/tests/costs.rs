@@ -170,6 +170,33 @@ fn fill(sender: &mut Sender, count: u64, source: impl Fn(u64) -> String) {
     sender.finish();
 }
 
+/// Bundles of ever new sources with the longest names, which an application takes: that they were is remembered, and not by name;
+/// after a restart neither.
+#[test]
+fn names_of_what_was_taken_fill_no_memory() {
+    // Half of what is remembered.
+    const TAKEN: u64 = 50_000;
+    let mut bob = besiege("taken", "");
+    bob.hears_the_friend(FILE_BYTES);
+    let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
+    for batch in 0..TAKEN / 500 {
+        for number in batch * 500..(batch + 1) * 500 {
+            let source = format!("dtn://{number:0>900}/x");
+            sender.send(&Bundle::new(head(&source, "dtn://bob/inbox", number, 0), Bytes::new()).to_bytes());
+        }
+        sender.finish();
+        bob.takes_strangers(500);
+    }
+    bob.wait_count("/counters/delivered", TAKEN);
+    for time in ["as they went", "after a restart"] {
+        bob.wait_status("nothing is left", |status| status["bundles"] == 0);
+        let peak = bob.peak_bytes();
+        eprintln!("{TAKEN} were taken, {time}: the node has had {} MB", peak >> 20);
+        assert!(peak < MEMORY_MAX / 2, "{peak} bytes, {time}");
+        bob.restart();
+    }
+}
+
 /// However many sources a neighbour makes up, it has its own share.
 #[test]
 fn names_of_sources_share_the_part_of_their_neighbour() {

@@ -161,6 +161,30 @@ fn two_nodes_that_call_each_other_have_both_of_their_sessions() {
     all_arrive(&mut here, &mut there, "dtn://alice/");
 }
 
+/// As behind a translator of addresses, or with two uplinks.
+#[test]
+fn a_neighbour_that_calls_from_elsewhere_is_believed_where_it_is_named() {
+    let elsewhere = start(config(
+        "node = 'dtn://bob/'\nlisten = ['127.0.0.2:0']\nstorage.kind = 'memory'\nagent.reports.delivery = true\n\
+         [[route]]\nto = 'dtn://alice/*'\nvia = 'dtn://alice/'",
+    ));
+    let alice =
+        alice_calls(&elsewhere, "[[route]]\nto = 'dtn://bob/*'\nvia = 'bob'\n[[peer]]\nnode = 'dtn://bob/'");
+    let (mut here, mut there) = (App::new(&alice), App::new(&elsewhere));
+    there.register("inbox", 2000);
+    there.ask(Request::AddLink { name: "alice".into(), address: alice.addresses()[0].to_string() });
+    here.wait_status(|status| {
+        with_peer(status, "dtn://bob/") && link(status, |link| link["claims"] == "dtn://bob/").is_some()
+    });
+    receipt_arrives(&mut here, &mut there, "dtn://bob/");
+    custody_goes(&mut here, &mut there, "dtn://bob/");
+    let status = here.status();
+    assert_eq!(
+        (&status["reports_not_believed"], &status["counters"]["custody_signals_not_believed"]),
+        (&0.into(), &0.into())
+    );
+}
+
 #[test]
 fn a_nodes_own_id_is_refused_from_callers() {
     let bob = bob("");

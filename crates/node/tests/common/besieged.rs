@@ -157,6 +157,17 @@ impl Besieged {
         got
     }
 
+    /// Takes so many bundles of strangers that are delivered, unread.
+    pub(crate) fn takes_strangers(&mut self, count: u64) {
+        for _ in 0..count {
+            let number = self.wait(|said| match said.head {
+                Reply::Delivered { delivery, source, .. } if source != "dtn://friend/" => Some(delivery),
+                _ => None,
+            });
+            self.say(Request::Taken { delivery: number });
+        }
+    }
+
     pub(crate) fn say(&mut self, request: Request) {
         self.connection.say(request).expect("the node is there");
     }

@@ -63,8 +63,6 @@ pub struct Counters {
     pub deleted_refused: u64,
     /// Deleted: the storage lost it.
     pub deleted_storage: u64,
-    /// Deleted: parts that came under the name of what was delivered, and belong to something else.
-    pub deleted_reassembly: u64,
     /// Sends that failed for want of space or a limit.
     pub sends_failed: u64,
     /// Status reports sent.

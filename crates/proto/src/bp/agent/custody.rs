@@ -243,7 +243,7 @@ impl Agent {
             return;
         }
         let key = AduKey::of(head, RecordId(0));
-        if self.tombstones.contains_key(&key) {
+        if self.was_taken(head) {
             // The signal of its delivery was lost.
             let none = v6::CustodyReason::NoAdditionalInformation;
             return self.signal_refusal(now, neighbour, head, true, none);
@@ -395,22 +395,30 @@ impl Agent {
         }
     }
 
-    /// These callers are at the other end of links of this node's own, which they call in turn: they have no name, because the
-    /// links have it, and return their signals over their own sessions.
-    pub fn set_beside_links(&mut self, callers: BTreeSet<LinkId>) {
-        self.beside_links = callers;
+    /// Callers that are at the other end of links of this node's own, each with such a link: they have no name, because the links
+    /// have it, and return their signals over their own sessions.
+    pub fn set_beside_links(&mut self, pairs: BTreeSet<(LinkId, LinkId)>) {
+        self.beside_links = pairs;
     }
 
-    /// True if a bundle in custody has gone over this link, or to the same neighbour, or the link leads to its destination.
+    /// True if a bundle in custody has gone over this link, or beside it, or to the same neighbour, or the link leads to its
+    /// destination.
     fn is_on_its_way(&mut self, over: LinkId, record: RecordId) -> bool {
         let held = &self.bundles[&record];
         let went = held.custody.as_ref().and_then(|custody| custody.over).map(|(link, _)| link);
         let to = held.head.destination().clone();
         let peer = self.links.peer(over);
-        went == Some(over)
-            || peer.is_some() && went.is_some_and(|went| self.links.peer(went) == peer)
-            || self.beside_links.contains(&over)
-            || self.leads_to(over, &to)
+        if went == Some(over) || peer.is_some() && went.is_some_and(|went| self.links.peer(went) == peer) {
+            return true;
+        }
+        let beside = self.beside_links.range((over, LinkId(0))..=(over, LinkId(u32::MAX)));
+        let mut ends: Vec<LinkId> = beside.map(|(_, link)| *link).collect();
+        if ends.iter().any(|link| went == Some(*link)) {
+            return true;
+        }
+        ends.push(over);
+        // What is in custody is not spread: not everybody who is met is a next hop.
+        ends.into_iter().any(|link| self.is_next_hop(link, &to))
     }
 
     /// Another custodian has a part of a bundle (RFC 5050 5.11).

@@ -11,10 +11,10 @@
 //! before the bundle goes, so what was taken is never delivered again, whenever the node crashes; it stays until no copy
 //! of the bundle can be alive.
 
-use crate::bp::{AdminRecord, CreationTimestamp, DtnTime, Eid, ReasonCode, v6};
+use crate::bp::{AdminRecord, CreationTimestamp, DtnTime, Eid, v6};
 use crate::rng::Rng;
 use crate::service::{
-    AppIndication, BundleVersion, DeliveryId, Happened, RecordId, RefuseReason, SendFailure, StorageFailure,
+    AppIndication, BundleVersion, DeliveryId, Happened, RecordId, RefuseReason, StorageFailure,
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
@@ -28,6 +28,7 @@ use super::held::{Held, Stage};
 use super::reassembly::{Assembly, Extent};
 use super::record::TombstoneBody;
 use super::store::Purpose;
+use super::taken::Taken;
 
 /// What a bundle has in common with all of its fragments and copies. Bundles without a source are each their own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,22 +40,11 @@ pub(super) struct AduKey {
 }
 
 impl AduKey {
-    /// The key of the bundle with this head in this record. It shares the head's memory: what outlives the bundle takes
-    /// [`AduKey::detached`].
+    /// The key of the bundle with this head in this record. It shares the head's memory: nothing that outlives the bundle has it.
     pub(super) fn of(head: &Head, record: RecordId) -> Self {
         let source = head.source().clone();
         let anonymous = if source.is_null() { record } else { RecordId(0) };
         AduKey { source, timestamp: head.timestamp(), anonymous, version: head.version() }
-    }
-
-    /// The key that a tombstone has.
-    pub(super) fn of_tombstone(body: &TombstoneBody) -> Self {
-        AduKey {
-            source: body.source.clone(),
-            timestamp: body.timestamp,
-            anonymous: RecordId(0),
-            version: body.version,
-        }
     }
 
     /// The key of the bundle that a custody signal is about.
@@ -76,11 +66,6 @@ impl AduKey {
             AduKey { source, timestamp, anonymous, version }
         };
         key(0, BundleVersion::V6)..=key(u64::MAX, BundleVersion::V7)
-    }
-
-    /// The same key in memory of its own.
-    fn detached(self) -> Self {
-        AduKey { source: self.source.detached(), ..self }
     }
 
     fn is_anonymous(&self) -> bool {
@@ -167,15 +152,6 @@ pub(super) struct Tombstone {
     pub(super) record: RecordId,
     pub(super) end: End,
     pub(super) appended: u64,
-    /// Its payload's [`LocalKey::mark`]; tombstones of earlier versions have none.
-    pub(super) mark: Option<u64>,
-}
-
-impl Tombstone {
-    /// True if it is of the payload that a bundle with this head has, or has a part of.
-    pub(super) fn is_of(&self, secret: u64, head: &Head, adu: &AduKey) -> bool {
-        self.mark.is_none_or(|mark| mark == LocalKey::of(head, adu.clone()).mark(secret))
-    }
 }
 
 /// Memory for a payload for this node beside its parts, bytes: the entry itself, the trees of its parts and of the ranges that
@@ -521,7 +497,8 @@ impl Agent {
     pub(super) fn entomb(&mut self, now: Instant, key: &LocalKey, end: End) -> RecordId {
         let remaining_ms = millis(self.clock.left(end, now));
         let mark = Some(key.mark(self.secret));
-        let key = key.adu.clone().detached();
+        let key = &key.adu;
+        let taken = (self.digest_of(&key.source, key.timestamp, key.version), mark);
         let body = TombstoneBody {
             source: key.source.clone(),
             timestamp: key.timestamp,
@@ -537,21 +514,21 @@ impl Agent {
         let appended = out.len() as u64;
         let end = End { dtn_ms: end.dtn_ms, by_age: now + Duration::from_millis(remaining_ms) };
         self.store.append(record, out.freeze());
-        self.add_tombstone(now, key, Tombstone { record, end, appended, mark });
+        self.add_tombstone(now, taken, Tombstone { record, end, appended });
         record
     }
 
-    /// Remembers a bundle as taken.
-    pub(super) fn add_tombstone(&mut self, now: Instant, key: AduKey, tombstone: Tombstone) {
+    /// Remembers a payload as taken.
+    pub(super) fn add_tombstone(&mut self, now: Instant, taken: Taken, tombstone: Tombstone) {
         self.deadlines.ends(tombstone.end, Due::Forget(tombstone.record));
-        self.tombstone_keys.insert(tombstone.record, key.clone());
-        if let Some(old) = self.tombstones.insert(key, tombstone) {
+        self.tombstone_names.insert(tombstone.record, taken);
+        if let Some(old) = self.tombstones.insert(taken, tombstone) {
             self.deadlines.not_ends(old.end, Due::Forget(old.record));
-            self.tombstone_keys.remove(&old.record);
+            self.tombstone_names.remove(&old.record);
             self.store.remove(old.record);
         }
         while self.tombstones.len() > self.config.limits.tombstones_max {
-            let &oldest = self.tombstone_keys.keys().next().expect("there is one too many");
+            let &oldest = self.tombstone_names.keys().next().expect("there is one too many");
             if self.burials.contains_key(&oldest) {
                 break;
             }
@@ -562,15 +539,14 @@ impl Agent {
 
     /// A tombstone may go.
     pub(super) fn forget(&mut self, now: Instant, record: RecordId) {
-        let Some(key) = self.tombstone_keys.get(&record) else { return };
+        let Some(taken) = self.tombstone_names.get(&record).copied() else { return };
         if self.burials.contains_key(&record) {
             // Not even durable yet.
             self.deadlines.at(now + self.config.backoff_max, Due::Forget(record));
             return;
         }
-        let key = key.clone();
-        self.tombstone_keys.remove(&record);
-        if let Some(tombstone) = self.tombstones.remove(&key) {
+        self.tombstone_names.remove(&record);
+        if let Some(tombstone) = self.tombstones.remove(&taken) {
             self.deadlines.not_ends(tombstone.end, Due::Forget(record));
         }
         self.store.remove(record);
@@ -594,21 +570,6 @@ impl Agent {
             self.drop_bundle(record);
         }
         self.up.push_back(AppIndication::Gone { delivery, taken: true });
-        self.drop_strays(now, &key.adu);
-    }
-
-    /// Parts under the name of what was delivered that belong to something else: the rest of them is not wanted any more.
-    fn drop_strays(&mut self, now: Instant, adu: &AduKey) {
-        let in_parts = |record: &RecordId| {
-            let held = &self.bundles[record];
-            let local = self.local_of(held).filter(|_| held.stage == Stage::Local);
-            local.is_some_and(|local| local.progress == Progress::InParts)
-        };
-        let strays: Vec<RecordId> = self.records_of(adu).filter(in_parts).collect();
-        for record in strays {
-            self.counters.deleted_reassembly += 1;
-            self.delete(now, record, ReasonCode::BlockUnintelligible, SendFailure::Limit);
-        }
     }
 
     /// A tombstone found no space: again later.
@@ -625,6 +586,15 @@ impl Agent {
         for record in records {
             self.drop_bundle(record);
         }
+    }
+
+    /// The part that the memory for a payload counted with has gone: it counts with another from now on.
+    pub(super) fn pass_assembly_on(&mut self, key: &LocalKey) {
+        let heir = self.local.get(key).and_then(|local| local.assembly.records().next());
+        let Some(held) = heir.and_then(|heir| self.bundles.get_mut(&heir)) else { return };
+        self.accounts.leave(held);
+        held.begins_assembly = true;
+        self.accounts.enter(held);
     }
 
     /// A part of a local payload goes; a payload that was whole goes with it, if it needs that part.

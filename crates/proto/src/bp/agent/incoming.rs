@@ -293,7 +293,7 @@ impl Agent {
             return false;
         }
         let key = AduKey::of(head, RecordId(0));
-        if self.tombstones.contains_key(&key) || self.passed.contains(&head.id()) {
+        if self.was_taken(head) || self.was_passed(head) {
             return true;
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);

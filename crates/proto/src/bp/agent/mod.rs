@@ -75,6 +75,7 @@ mod sending;
 mod space;
 mod status;
 mod store;
+mod taken;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -108,6 +109,7 @@ use restore::{Restore, Verifying};
 use routing::{Passed, Queues, Router, Table};
 use sending::{Composing, Sending};
 use store::{Purpose, Store};
+use taken::Taken;
 
 /// How far the start has come.
 #[derive(Debug)]
@@ -173,8 +175,8 @@ pub struct Agent {
     verifying: BTreeMap<RecordId, Verifying>,
 
     links: Links,
-    /// Callers that are where links of this node's own lead.
-    beside_links: BTreeSet<LinkId>,
+    /// Callers, each with a link of this node's own to the same node.
+    beside_links: BTreeSet<(LinkId, LinkId)>,
     table: Table,
     queues: Queues,
     router: Box<dyn Router>,
@@ -194,8 +196,11 @@ pub struct Agent {
     deliveries: BTreeMap<DeliveryId, LocalKey>,
     /// Deliveries by endpoint.
     waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
-    tombstones: BTreeMap<AduKey, Tombstone>,
-    tombstone_keys: BTreeMap<RecordId, AduKey>,
+    tombstones: BTreeMap<Taken, Tombstone>,
+    /// The payloads of which these records are tombstones.
+    tombstone_names: BTreeMap<RecordId, Taken>,
+    /// New with every start, and known to nobody else.
+    digest_key: u64,
     /// Tombstones (or removals) that are not durable, and whose delivery ends with them.
     burials: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
 
@@ -241,6 +246,7 @@ impl Agent {
         let [allowances, signal_allowances] =
             [(); 2].map(|()| Allowances::new(config.reports.per_minute_max));
         let router = routing::router(&config.routing);
+        let digest_key = rng.fork("digests").next_u64();
         let mut store = Store::default();
         store.list();
         Ok(Agent {
@@ -290,7 +296,8 @@ impl Agent {
             deliveries: BTreeMap::new(),
             waiting: BTreeMap::new(),
             tombstones: BTreeMap::new(),
-            tombstone_keys: BTreeMap::new(),
+            tombstone_names: BTreeMap::new(),
+            digest_key,
             burials: BTreeMap::new(),
             sends: BTreeMap::new(),
             composing: BTreeMap::new(),
@@ -367,7 +374,11 @@ impl Agent {
             return self.copy_gone(record, &copy);
         }
         if held.stage == Stage::Local {
-            self.part_gone(record, &LocalKey::of(&held.head, held.adu));
+            let key = LocalKey::of(&held.head, held.adu);
+            self.part_gone(record, &key);
+            if held.begins_assembly {
+                self.pass_assembly_on(&key);
+            }
         }
         self.store.remove(record);
     }
@@ -524,7 +535,7 @@ impl Agent {
                 None => self.counters.ignored += 1,
             },
             StorageIndication::Removed { record } => {
-                if self.tombstone_keys.contains_key(&record) {
+                if self.tombstone_names.contains_key(&record) {
                     return;
                 }
                 self.buried(now, record);
@@ -546,8 +557,8 @@ impl Agent {
             core::mem::take(&mut self.old_boots).into_iter().for_each(|old| self.store.remove(old));
             return;
         }
-        if let Some(key) = self.tombstone_keys.get(&record) {
-            if self.tombstones.get(key).is_some_and(|tombstone| up_to >= tombstone.appended) {
+        if let Some(taken) = self.tombstone_names.get(&record) {
+            if self.tombstones.get(taken).is_some_and(|tombstone| up_to >= tombstone.appended) {
                 self.buried(now, record);
             }
             return;

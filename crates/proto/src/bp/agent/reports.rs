@@ -408,16 +408,18 @@ impl Agent {
     /// True if this link leads to a node: it is the node's own, or the next hop of a route to it. A report by the node, or
     /// about a bundle for it, comes over such a link; anybody else has no business with it.
     pub fn leads_to(&mut self, link: LinkId, node: &Eid) -> bool {
+        // Where bundles are spread, everybody who is met is a next hop.
+        let is_met = self.links.peer(link).is_some() || !link.is_incoming();
+        is_met && self.router.spreads() || self.is_next_hop(link, node)
+    }
+
+    /// True if the node is at the other end of a link, or a route to it leads there.
+    pub(super) fn is_next_hop(&mut self, link: LinkId, node: &Eid) -> bool {
         if self.links.peer(link) == Some(&node.node_id()) {
             return true;
         }
         let known = self.links.peer(link).is_some() || !link.is_incoming();
-        if !known {
-            return false;
-        }
-        // Where bundles are spread, everybody who is met is a next hop.
-        self.router.spreads()
-            || self.table.hops(node).iter().any(|(_, hop)| self.links.of(hop).contains(&link))
+        known && self.table.hops(node).iter().any(|(_, hop)| self.links.of(hop).contains(&link))
     }
 
     /// Makes a bundle of its own, all of it at once. False: there is no space.

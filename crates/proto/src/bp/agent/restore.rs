@@ -16,11 +16,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::{Due, End, millis};
 use super::custody::Custody;
-use super::delivery::{AduKey, Tombstone};
+use super::delivery::Tombstone;
 use super::head::{Closing, Head, decode_head};
 use super::held::{Held, Stage};
 use super::record::{BootBody, Header, Kind, NOTE_BYTES, Note, TombstoneBody};
 use super::store::Purpose;
+use super::taken::Taken;
 use super::{Agent, BOOT_SHIFT, Phase};
 
 /// How many records are read at a time.
@@ -39,8 +40,18 @@ pub(super) struct Restore {
     /// The last of them, and the secret of the store.
     last_boot: Option<(RecordId, u64, BootBody)>,
     /// Payloads that were taken: how long that was ago is known when the clock is.
-    tombstones: Vec<(RecordId, Header, TombstoneBody, u64)>,
+    tombstones: Vec<(Taken, Found)>,
     old_boots: Vec<RecordId>,
+}
+
+/// A tombstone, but for its name. Times in milliseconds.
+#[derive(Debug)]
+struct Found {
+    record: RecordId,
+    length: u64,
+    taken_dtn_ms: u64,
+    expires_dtn_ms: u64,
+    remaining_ms: u64,
 }
 
 /// A record that is being read.
@@ -155,7 +166,14 @@ impl Agent {
                 let v6 = header.kind == Kind::TombstoneV6;
                 let version = if v6 { BundleVersion::V6 } else { BundleVersion::V7 };
                 match TombstoneBody::decode(&mut input, version) {
-                    Ok(body) => self.restore().tombstones.push((record, header, body, length)),
+                    Ok(body) => {
+                        let TombstoneBody { source, timestamp, version, mark, .. } = &body;
+                        let taken = (self.digest_of(source, *timestamp, *version), *mark);
+                        let (expires_dtn_ms, remaining_ms) = (body.expires_dtn_ms, body.remaining_ms);
+                        let taken_dtn_ms = header.arrival_dtn_ms;
+                        let found = Found { record, length, taken_dtn_ms, expires_dtn_ms, remaining_ms };
+                        self.restore().tombstones.push((taken, found));
+                    }
                     // Not durable when the node went down: the application was not told that it is gone.
                     Err(_) => self.too_short(record),
                 }
@@ -303,25 +321,18 @@ impl Agent {
         }
     }
 
-    fn restore_tombstone(
-        &mut self,
-        now: Instant,
-        record: RecordId,
-        header: Header,
-        body: &TombstoneBody,
-        length: u64,
-    ) {
-        let gone_by = match (self.clock.life_ms(now), header.arrival_dtn_ms) {
+    fn restore_tombstone(&mut self, now: Instant, taken: Taken, found: &Found) {
+        let record = found.record;
+        let gone_by = match (self.clock.life_ms(now), found.taken_dtn_ms) {
             (Some(life_ms), taken) if taken > 0 => {
                 life_ms.saturating_sub(taken.saturating_add_signed(self.turns.moved_since(record)))
             }
             _ => 0,
         };
-        let left = Duration::from_millis(body.remaining_ms.saturating_sub(gone_by));
-        let dtn_ms = Some(body.expires_dtn_ms).filter(|end| *end > 0);
+        let left = Duration::from_millis(found.remaining_ms.saturating_sub(gone_by));
+        let dtn_ms = Some(found.expires_dtn_ms).filter(|end| *end > 0);
         let end = End { dtn_ms, by_age: now + left };
-        let tombstone = Tombstone { record, end, appended: length, mark: body.mark };
-        self.add_tombstone(now, AduKey::of_tombstone(body), tombstone);
+        self.add_tombstone(now, taken, Tombstone { record, end, appended: found.length });
     }
 
     /// Everything is found: this start gets its number.
@@ -338,8 +349,8 @@ impl Agent {
             self.up.push_back(AppIndication::ClockJumped { by_ms: jump.by_ms });
         }
         self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
-        for (record, header, body, length) in restore.tombstones {
-            self.restore_tombstone(now, record, header, &body, length);
+        for (taken, found) in restore.tombstones {
+            self.restore_tombstone(now, taken, &found);
         }
         let record = self.write_boot(now);
         self.phase = Phase::Booting { record, old: restore.old_boots };
@@ -370,8 +381,7 @@ impl Agent {
         self.age_found(now);
         for record in found {
             let Some(held) = self.bundles.get(&record) else { continue };
-            let tombstone = self.tombstones.get(&held.adu);
-            if tombstone.is_some_and(|tombstone| tombstone.is_of(self.secret, &held.head, &held.adu)) {
+            if self.was_taken(&held.head) {
                 // It was taken; only its removal did not come to pass. Another payload of its name was accepted, and stays.
                 self.drop_bundle(record);
                 continue;

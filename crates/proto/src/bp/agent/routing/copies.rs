@@ -15,15 +15,17 @@
 //! that an application took: what comes again is refused for as long as any copy may live. Of a *part* that was handed
 //! over this is kept in memory only.
 
-use crate::bp::{BundleId, Eid};
+use crate::bp::Eid;
 use crate::service::{LinkId, RecordId};
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::Agent;
 use super::super::delivery::LocalKey;
+use super::super::head::Head;
 use super::super::held::{Held, Stage};
 use super::super::record::Note;
+use super::super::taken::Digest;
 use super::{COPY_BIT, is_copy, peer_key};
 
 /// Parts that were handed to their destination and are remembered.
@@ -76,18 +78,14 @@ pub(in super::super) struct CopyOf {
 /// Parts that were handed to their destination, the oldest first.
 #[derive(Debug, Default)]
 pub(in super::super) struct Passed {
-    known: BTreeSet<BundleId>,
-    order: VecDeque<BundleId>,
+    known: BTreeSet<Digest>,
+    order: VecDeque<Digest>,
 }
 
 impl Passed {
-    pub(in super::super) fn contains(&self, id: &BundleId) -> bool {
-        self.known.contains(id)
-    }
-
-    fn insert(&mut self, id: BundleId) {
-        if self.known.insert(id.clone()) {
-            self.order.push_back(id);
+    fn insert(&mut self, part: Digest) {
+        if self.known.insert(part) {
+            self.order.push_back(part);
         }
         if self.order.len() > PASSED_MAX {
             let oldest = self.order.pop_front().expect("there is one too many");
@@ -247,6 +245,11 @@ impl Agent {
         self.append(record, note);
     }
 
+    /// True if a part with this head is with its destination.
+    pub(in super::super) fn was_passed(&self, head: &Head) -> bool {
+        !self.passed.known.is_empty() && self.passed.known.contains(&self.part_digest(head))
+    }
+
     /// A bundle is with its destination: what comes of it again is not wanted.
     pub(in super::super) fn remember_passed(&mut self, now: Instant, record: RecordId) {
         let held = &self.bundles[&record];
@@ -254,8 +257,8 @@ impl Agent {
             return;
         }
         if held.head.fragment().is_some() {
-            let id = held.head.id();
-            self.passed.insert(id);
+            let part = self.part_digest(&held.head);
+            self.passed.insert(part);
         } else {
             let (key, end) = (LocalKey::of(&held.head, held.adu.clone()), held.end);
             self.entomb(now, &key, end);

@@ -1,6 +1,6 @@
 //! Custody transfer: who is responsible for a bundle, and until when.
 
-use super::super::{Config, Counters, Why};
+use super::super::{Config, Counters, RouterChoice, Why};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain_with, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
 use crate::bp::{Eid, v6};
@@ -348,7 +348,14 @@ fn leads_to(world: &mut World, node: usize, pattern: &str) {
 
 #[test]
 fn a_signal_from_who_is_not_on_the_bundles_way_releases_nothing() {
-    let mut world = chain_with(14, nobody);
+    // What is in custody is not spread, with any router.
+    for router in [RouterChoice::Static, RouterChoice::Epidemic] {
+        strangers_release_nothing(router);
+    }
+}
+
+fn strangers_release_nothing(router: RouterChoice) {
+    let mut world = chain_with(14, |config| config.routing.router = router);
     world.nodes[EARTH].user.takes = false;
     world.start_all();
     world.run_for(Duration::from_secs(1));
@@ -362,6 +369,9 @@ fn a_signal_from_who_is_not_on_the_bundles_way_releases_nothing() {
         fragment: None,
     };
     let before = world.cables[0].heads6.len();
+    // It calls from where another link leads, over which the bundle did not go.
+    let agent = world.nodes[MOON].agent.as_mut().expect("the node is up");
+    agent.engine.set_beside_links([(INJECTED, LinkId(9))].into());
     // A stranger says that the bundle is elsewhere; a link of its own is not on the way to earth.
     for (number, succeeded) in [(1, true), (2, true), (3, false)] {
         inject_signal(&mut world, MOON, subject.clone(), succeeded, number);
@@ -398,7 +408,7 @@ fn a_signal_counts_only_for_what_was_handed_out() {
     };
     // The neighbour that says so calls from where this node's link leads, and nothing goes over its own session.
     let agent = world.nodes[MOON].agent.as_mut().expect("the node is up");
-    agent.engine.set_beside_links([INJECTED].into());
+    agent.engine.set_beside_links([(INJECTED, LinkId(1))].into());
     inject_signal(&mut world, MOON, subject(None), true, 1);
     world.run_for(MINUTE);
     let counted = counters(&world, MOON);

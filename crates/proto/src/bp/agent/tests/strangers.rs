@@ -8,7 +8,7 @@ use crate::bp::{
     Block, BlockFlags, BlockType, Bundle, BundleFlags, Content, CrcType, CreationTimestamp, DtnTime, Eid,
     Fragment, Head, HopCount, PrimaryBlock, QualityOfService, v6,
 };
-use crate::service::{Priority, RefuseReason, SendOptions};
+use crate::service::{AppRequest, Priority, RefuseReason, SendOptions};
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -64,7 +64,6 @@ fn beginnings_that_never_become_a_whole_cost_nobody_a_file() {
         }
         world.run_until(HOUR, "the file", |world| has_arrived(world, EARTH, 1));
         assert_eq!(world.nodes[EARTH].user.inbox[0].2, file);
-        assert_eq!(world.agent(EARTH).counters().deleted_reassembly, 0);
         assert_eq!(world.refusals().len(), refused, "what was accepted stays");
     }
 }
@@ -103,6 +102,92 @@ fn a_forged_part_costs_neither_the_parts_nor_the_whole() {
         let inbox: Vec<&[u8]> = world.nodes[EARTH].user.inbox.iter().map(|taken| &taken.2[..]).collect();
         assert_eq!(inbox, [&payload[..]], "{what}");
     }
+}
+
+/// A forged bundle under the name of a true one is taken: by an application that is registered for another endpoint, and with
+/// another length, or the true endpoint and another lifetime.
+#[test]
+fn what_is_taken_under_a_name_takes_nothing_along() {
+    let payload = random(3, 100);
+    for (restart, in_parts, elsewhere) in [false, true].into_iter().flat_map(|restart| {
+        [(true, true), (true, false), (false, true), (false, false)]
+            .map(|(parts, other)| (restart, parts, other))
+    }) {
+        let what = format!("restart: {restart}, in parts: {in_parts}, another endpoint: {elsewhere}");
+        let mut world = ready(chain(3));
+        world.tell(EARTH, AppRequest::Register { endpoint: "dtn://earth/other".into() });
+        let true_head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+        world.inject(EARTH, &part(&true_head, 0, 100, &payload[..50]), 500);
+        world.run_for(MINUTE);
+        let mut forged = true_head.clone();
+        match elsewhere {
+            true => forged.primary.destination = "dtn://earth/other".parse().unwrap(),
+            false => forged.primary.lifetime_ms = LONG_MS - 1,
+        }
+        world.inject(EARTH, &whole(&forged, &Bytes::from_static(b"!")), 500);
+        world.run_for(MINUTE);
+        assert_eq!(world.nodes[EARTH].user.inbox.len(), 1, "{what}");
+        if restart {
+            world.crash(EARTH);
+            world.start(EARTH);
+            world.run_for(MINUTE);
+        }
+        // What was accepted is here, and the rest is wanted.
+        let rest = match in_parts {
+            true => part(&true_head, 50, 100, &payload[50..]),
+            false => whole(&true_head, &payload),
+        };
+        world.inject(EARTH, &rest, 500);
+        world.run_for(MINUTE);
+        assert_eq!(world.refusals(), [], "{what}");
+        assert!(world.nodes[EARTH].user.inbox.iter().any(|taken| taken.2 == payload), "{what}");
+        // Both were taken, and neither comes again.
+        for message in [whole(&forged, &Bytes::from_static(b"!")), whole(&true_head, &payload)] {
+            world.inject(EARTH, &message, 500);
+            world.run_for(MINUTE);
+        }
+        assert_eq!(world.refusals(), [RefuseReason::Completed; 2], "{what}");
+    }
+}
+
+/// A forged bundle of version 6 is taken: the true one comes nevertheless, and its custodian hears nothing before.
+#[test]
+fn what_is_taken_under_a_name_releases_no_custody() {
+    let mut world = ready(chain(4));
+    let mut forged = foreign("dtn://earth/in", b"!");
+    forged.head.primary.lifetime_s += 1;
+    let mut asked = foreign("dtn://earth/in", b"hello");
+    asked.head.primary.flags |= v6::BundleFlags::CUSTODY;
+    asked.head.set_custodian("dtn://neighbour/".parse().unwrap());
+    for bundle in [forged, asked] {
+        world.inject(EARTH, &bundle.to_bytes(), 500);
+        world.run_for(MINUTE);
+    }
+    assert_eq!(world.refusals(), []);
+    assert!(world.nodes[EARTH].user.inbox.iter().any(|taken| taken.2[..] == *b"hello"));
+    let counters = world.agent(EARTH).counters();
+    assert_eq!((counters.delivered, counters.custody_signals_sent), (2, 1));
+}
+
+/// The memory for a payload counts as long as any part of it is here, whichever came first.
+#[test]
+fn the_memory_for_a_payload_counts_with_whatever_part_is_left() {
+    let mut world = ready(chain(5));
+    let memory = |world: &World| world.agent(EARTH).accounts.memory();
+    let before = memory(&world);
+    let nobodys = head(&world, "dtn://mallory/x", "dtn://earth/nobody", 1);
+    world.inject(EARTH, &part(&nobodys, 0, 2, b"x"), 500);
+    world.run_for(MINUTE);
+    let with_a_part = memory(&world);
+    assert!(with_a_part >= before + 512, "{before} and {with_a_part}");
+    world.inject(EARTH, &whole(&nobodys, &Bytes::from_static(b"xy")), 500);
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(EARTH).bundles(world.now).count(), 1, "the part is superfluous");
+    assert_eq!(memory(&world), with_a_part);
+    world.crash(EARTH);
+    world.start(EARTH);
+    world.run_for(MINUTE);
+    assert_eq!(memory(&world), with_a_part, "the same as a start finds");
 }
 
 /// A part that expires before the others, and that they do not need, takes nothing along.
