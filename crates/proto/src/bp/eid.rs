@@ -467,7 +467,11 @@ impl TryFrom<String> for Eid {
 
 impl PartialEq for Eid {
     fn eq(&self, other: &Self) -> bool {
-        self.identity() == other.identity()
+        match (self, other) {
+            // Most are.
+            (Eid::Dtn(one), Eid::Dtn(other)) => one.ssp == other.ssp,
+            _ => self.identity() == other.identity(),
+        }
     }
 }
 
@@ -481,7 +485,10 @@ impl PartialOrd for Eid {
 
 impl Ord for Eid {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.identity().cmp(&other.identity())
+        match (self, other) {
+            (Eid::Dtn(one), Eid::Dtn(other)) => one.ssp.cmp(&other.ssp),
+            _ => self.identity().cmp(&other.identity()),
+        }
     }
 }
 

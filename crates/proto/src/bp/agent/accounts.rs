@@ -88,12 +88,12 @@ impl Amount {
 
     /// A percentage of it, rounded up: a small store has a place for somebody, too.
     fn percent(self, percent: u32) -> Amount {
-        let part = |all: u128| (all * u128::from(percent)).div_ceil(100);
-        Amount {
-            bundles: part(self.bundles as u128) as usize,
-            bytes: part(u128::from(self.bytes)) as u64,
-            memory: part(u128::from(self.memory)) as u64,
-        }
+        let part = |all: u64| match all.checked_mul(u64::from(percent)) {
+            Some(hundredths) => hundredths.div_ceil(100),
+            None => (u128::from(all) * u128::from(percent)).div_ceil(100) as u64,
+        };
+        let (bundles, bytes, memory) = (self.bundles as u64, self.bytes, self.memory);
+        Amount { bundles: part(bundles) as usize, bytes: part(bytes), memory: part(memory) }
     }
 
     pub(super) fn is_zero(self) -> bool {

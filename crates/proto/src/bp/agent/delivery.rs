@@ -30,11 +30,12 @@ use super::record::TombstoneBody;
 use super::store::Purpose;
 use super::taken::Taken;
 
-/// What a bundle has in common with all of its fragments and copies. Bundles without a source are each their own.
+/// What a bundle has in common with all of its fragments and copies. Bundles without a source are each their own. The time is
+/// compared first: it tells most bundles apart, and costs less than their sources.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AduKey {
-    pub(super) source: Eid,
     pub(super) timestamp: CreationTimestamp,
+    pub(super) source: Eid,
     anonymous: RecordId,
     pub(super) version: BundleVersion,
 }
@@ -498,7 +499,7 @@ impl Agent {
         let remaining_ms = millis(self.clock.left(end, now));
         let mark = Some(key.mark(self.secret));
         let key = &key.adu;
-        let taken = (self.digest_of(&key.source, key.timestamp, key.version), mark);
+        let taken = self.taken_as(&key.source, key.timestamp, key.version, mark);
         let body = TombstoneBody {
             source: key.source.clone(),
             timestamp: key.timestamp,

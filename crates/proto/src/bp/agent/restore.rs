@@ -168,7 +168,7 @@ impl Agent {
                 match TombstoneBody::decode(&mut input, version) {
                     Ok(body) => {
                         let TombstoneBody { source, timestamp, version, mark, .. } = &body;
-                        let taken = (self.digest_of(source, *timestamp, *version), *mark);
+                        let taken = self.taken_as(source, *timestamp, *version, *mark);
                         let (expires_dtn_ms, remaining_ms) = (body.expires_dtn_ms, body.remaining_ms);
                         let taken_dtn_ms = header.arrival_dtn_ms;
                         let found = Found { record, length, taken_dtn_ms, expires_dtn_ms, remaining_ms };

@@ -17,6 +17,9 @@ use super::head::Head;
 pub(super) struct Digest(u64, u64);
 
 impl Digest {
+    const FIRST: Digest = Digest(0, 0);
+    const LAST: Digest = Digest(u64::MAX, u64::MAX);
+
     fn of(key: u64, name: impl Hash) -> Self {
         let mut hasher = DefaultHasher::new();
         (key, name).hash(&mut hasher);
@@ -26,30 +29,41 @@ impl Digest {
     }
 }
 
-/// A payload that was taken: its name, and its [`LocalKey::mark`]. Tombstones of earlier versions have no mark, and stand for
-/// every payload of the name.
-pub(super) type Taken = (Digest, Option<u64>);
+/// A payload that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Taken {
+    timestamp: CreationTimestamp,
+    version: BundleVersion,
+    source: Digest,
+    /// Its [`LocalKey::mark`]. Tombstones of earlier versions have none, and stand for every payload of the name.
+    mark: Option<u64>,
+}
 
 impl Agent {
-    pub(super) fn digest_of(
+    pub(super) fn taken_as(
         &self,
         source: &Eid,
         timestamp: CreationTimestamp,
         version: BundleVersion,
-    ) -> Digest {
-        Digest::of(self.digest_key, (source, timestamp, version))
+        mark: Option<u64>,
+    ) -> Taken {
+        Taken { timestamp, version, source: Digest::of(self.digest_key, source), mark }
     }
 
     /// True if the payload that a bundle with this head has, or has a part of, was taken here. Another one under its name was
     /// not.
     pub(super) fn was_taken(&self, head: &Head) -> bool {
-        if self.tombstones.is_empty() || head.source().is_null() {
+        let (timestamp, version) = (head.timestamp(), head.version());
+        let between = |first, last| {
+            let end = |source, mark| Taken { timestamp, version, source, mark };
+            self.tombstones.range(end(first, None)..=end(last, Some(u64::MAX))).map(|(taken, _)| taken.mark)
+        };
+        // Most have a time of their own: then there is no need of a digest.
+        if head.source().is_null() || between(Digest::FIRST, Digest::LAST).next().is_none() {
             return false;
         }
-        let digest = self.digest_of(head.source(), head.timestamp(), head.version());
-        let mut marks =
-            self.tombstones.range((digest, None)..=(digest, Some(u64::MAX))).map(|(taken, _)| taken.1);
-        marks.any(|mark| mark.is_none_or(|mark| mark == self.mark_of(head)))
+        let source = Digest::of(self.digest_key, head.source());
+        between(source, source).any(|mark| mark.is_none_or(|mark| mark == self.mark_of(head)))
     }
 
     /// The digest of a part of a bundle that was passed on.
