@@ -6,7 +6,7 @@ use longwire_proto::agwpe::{Frame, Kind, Name, Queued, Registered, Via};
 use longwire_proto::codec::DecodeError;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -48,11 +48,28 @@ impl Air {
 struct Station {
     program: Child,
     home: PathBuf,
-    kiss: u16,
-    agw: u16,
+    kiss: Port,
+    agw: Port,
 }
 
 impl Station {
+    /// Starts one at the first of these ports that nobody else has by then.
+    fn start(
+        home: &Path,
+        mut ports: impl Iterator<Item = Port>,
+        configuration: impl Fn(u16, u16) -> String,
+    ) -> Station {
+        loop {
+            let [kiss, agw] = [(); 2].map(|()| ports.next().expect("a free port"));
+            std::fs::write(home.join("direwolf.conf"), configuration(kiss.number, agw.number)).unwrap();
+            let program = Station::run(home);
+            let mut station = Station { program, home: home.to_owned(), kiss, agw };
+            if station.is_ready() {
+                return station;
+            }
+        }
+    }
+
     /// Starts the program in its folder, where its configuration is.
     fn run(home: &Path) -> Child {
         Command::new("direwolf")
@@ -66,21 +83,32 @@ impl Station {
             .unwrap()
     }
 
-    /// Waits until it takes programs, over KISS and over AGW.
-    fn is_ready(&mut self) {
+    /// Waits until it takes programs, over KISS and over AGW. False: somebody else has one of its ports.
+    fn is_ready(&mut self) -> bool {
         let out = BufReader::new(self.program.stdout.take().unwrap());
-        let (ready, wait) = std::sync::mpsc::channel();
+        let (tell, told) = std::sync::mpsc::channel();
         // Whatever it says later is read, too, or it would stand still.
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                if line.starts_with("Ready to accept") {
-                    let _ = ready.send(());
+                let is_ready = line.starts_with("Ready to accept");
+                if is_ready || line.starts_with("Bind failed") {
+                    let _ = tell.send(is_ready);
                 }
             }
         });
-        for _ in 0..2 {
-            wait.recv_timeout(std::time::Duration::from_secs(30)).expect("Dire Wolf starts");
-        }
+        (0..2).all(|_| told.recv_timeout(std::time::Duration::from_secs(30)).expect("Dire Wolf starts"))
+    }
+
+    /// Ends it, whatever it is doing.
+    fn end(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+impl Drop for Station {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -102,12 +130,28 @@ pub(crate) fn is_installed() -> bool {
     found
 }
 
-/// A port that nobody has and nobody is given by chance: below those that the system gives.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 16_000 + (std::process::id() % 64) as u16 * 200;
-    let mut ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed) % 3000).take(3000);
-    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
+/// A port for a program that knows it by its number. It is below those that the system gives by chance, and other tests leave it alone
+/// as long as its twin of UDP is held; whoever else comes in between is met when the program starts.
+struct Port {
+    number: u16,
+    _twin: UdpSocket,
+}
+
+impl Port {
+    /// This one, if nobody has it.
+    fn hold(number: u16) -> Option<Port> {
+        let twin = UdpSocket::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
+        TcpListener::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
+        Some(Port { number, _twin: twin })
+    }
+
+    /// Those that nobody has, each time others.
+    fn free() -> impl Iterator<Item = Port> {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let first = 16_000 + (std::process::id() % 64) as u16 * 200;
+        let numbers = std::iter::repeat_with(move || first + NEXT.fetch_add(1, Ordering::Relaxed) % 3000);
+        numbers.take(3000).filter_map(Port::hold)
+    }
 }
 
 impl Rig {
@@ -118,21 +162,10 @@ impl Rig {
         let mut ends = vec![];
         for own in [OURS, THEIRS, BETWEEN].iter().take(if air.digipeater { 3 } else { 2 }) {
             let home = place.join(own);
-            std::fs::create_dir_all(&home).unwrap();
-            let sound = home.join("sound");
-            let (says, hears) = (pipe(&sound), pipe(&home.join("heard")));
-            let asound = format!(
-                "pcm.radio {{ type file slave.pcm \"null\" file \"{}\" format \"raw\" }}\n",
-                sound.display()
-            );
-            std::fs::write(home.join(".asoundrc"), asound).unwrap();
-            let (kiss, agw) = (free_port(), free_port());
-            std::fs::write(home.join("direwolf.conf"), configuration(air, own, kiss, agw)).unwrap();
-            let program = Station::run(&home);
-            ends.push((says, hears));
-            stations.push(Station { program, home, kiss, agw });
+            ends.push(furnish(&home));
+            stations
+                .push(Station::start(&home, Port::free(), |kiss, agw| configuration(air, own, kiss, agw)));
         }
-        stations.iter_mut().for_each(Station::is_ready);
         let channel = Channel::start(ends, air.rate_bps, air.digipeater.then_some([0, 1]));
         let heard = channel.all_listen();
         assert!(heard, "Dire Wolf hears");
@@ -142,25 +175,24 @@ impl Rig {
     /// Ends the program of a station, whatever it is doing, and starts it again at the same place.
     pub(crate) fn restart(&mut self, at: usize) {
         let station = &mut self.stations[at];
-        let _ = station.program.kill();
-        let _ = station.program.wait();
+        station.end();
         station.program = Station::run(&station.home);
-        station.is_ready();
+        assert!(station.is_ready(), "its ports are its own");
     }
 
     /// Where the KISS interface of a station is.
     pub(crate) fn kiss(&self, at: usize) -> String {
-        format!("127.0.0.1:{}", self.stations[at].kiss)
+        format!("127.0.0.1:{}", self.stations[at].kiss.number)
     }
 
     /// Where its AGWPE server is, as a node's configuration has it.
     pub(crate) fn agwpe(&self, at: usize) -> String {
-        format!("agwpe:127.0.0.1:{}", self.stations[at].agw)
+        format!("agwpe:127.0.0.1:{}", self.stations[at].agw.number)
     }
 
     /// A user of a station, with this callsign.
     pub(crate) async fn user(&self, at: usize, own: &str) -> User {
-        let stream = TcpStream::connect(("127.0.0.1", self.stations[at].agw)).await.unwrap();
+        let stream = TcpStream::connect(("127.0.0.1", self.stations[at].agw.number)).await.unwrap();
         let own: Name = own.parse().unwrap();
         let mut user = User { stream, input: BytesMut::new(), own, peer: Name::NONE };
         user.say(Frame::new(Kind::Register).between(own, Name::NONE)).await;
@@ -172,14 +204,20 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        for station in &mut self.stations {
-            let _ = station.program.kill();
-        }
-        for station in &mut self.stations {
-            let _ = station.program.wait();
-        }
+        self.stations.clear();
         let _ = std::fs::remove_dir_all(&self.place);
     }
+}
+
+/// Makes the folder of a station, with the ends of its sound: where it speaks, and where it hears.
+fn furnish(home: &Path) -> (File, File) {
+    std::fs::create_dir_all(home).unwrap();
+    let sound = home.join("sound");
+    let ends = (pipe(&sound), pipe(&home.join("heard")));
+    let asound =
+        format!("pcm.radio {{ type file slave.pcm \"null\" file \"{}\" format \"raw\" }}\n", sound.display());
+    std::fs::write(home.join(".asoundrc"), asound).unwrap();
+    ends
 }
 
 fn configuration(air: Air, own: &str, kiss: u16, agw: u16) -> String {
@@ -308,4 +346,27 @@ impl User {
         while self.hear().await.is_ok_and(|frame| frame.kind != Kind::Version) {}
         let _ = self.stream.shutdown().await;
     }
+}
+
+/// Somebody else takes a port after it was found free, and before the program has it.
+#[test]
+fn a_port_that_somebody_takes_in_between_costs_another_start() {
+    if !is_installed() {
+        return;
+    }
+    let place = std::env::temp_dir().join(format!("longwire-radio-ports-{}", std::process::id()));
+    let air = Air { rate_bps: 9600, window: 4, destroyed_percent: 0, digipeater: false };
+    let ends = furnish(&place);
+    for taken in 0..2 {
+        let mut ports: Vec<Port> = Port::free().take(4).collect();
+        let numbers: Vec<u16> = ports.iter().map(|port| port.number).collect();
+        assert!(Port::hold(numbers[taken]).is_none(), "no other test has it meanwhile");
+        let _somebody = TcpListener::bind((Ipv4Addr::LOCALHOST, numbers[taken])).unwrap();
+        let station =
+            Station::start(&place, ports.drain(..), |kiss, agw| configuration(air, OURS, kiss, agw));
+        assert_eq!([station.kiss.number, station.agw.number], numbers[2..], "the next two");
+        std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, station.kiss.number)).unwrap();
+    }
+    drop(ends);
+    std::fs::remove_dir_all(&place).unwrap();
 }
