@@ -6,7 +6,7 @@ use super::apps::{Applications, Ways, node_name};
 use super::disks::{Disks, Floor};
 use super::flawed::Flawed;
 use super::frames::{Damage, HostileFrames, Weather};
-use super::stranger::Besieged;
+use super::stranger::{Besieged, Manner};
 use super::toy::{Flaw, toys};
 use super::{Crash, Draw, Idle, Plan, Replay, Trace, World, catches, catches_also, sweep};
 use crate::bp::agent::{Agent, Config};
@@ -66,29 +66,55 @@ where
     Stack::starting(now, Lawful::new("agent", agent), Beside { first: Through::new(), second: links })
 }
 
+/// A stranger's world: how much place there is, and what it does with it.
+#[derive(Clone, Copy)]
+struct Siege {
+    manner: Manner,
+    /// A payload has so few places that its parts can be kept out for ever: then only what was accepted is asked for.
+    shut: bool,
+}
+
+impl Siege {
+    fn draw(seed: u64) -> Self {
+        let mut draw = Rng::new(seed).fork("siege");
+        let manners = [Manner::Slow, Manner::Slow, Manner::Fills, Manner::Interrupts, Manner::Interrupts];
+        let manner = manners[draw.below(5) as usize];
+        Siege { manner, shut: manner == Manner::Interrupts && draw.chance(0.5) }
+    }
+
+    fn tighten(self, draw: &mut Rng, config: &mut Config) {
+        let mut draw = draw.fork("tight");
+        let limits = &mut config.limits;
+        let (least, most) = if self.manner == Manner::Slow { (300, 600) } else { (60, 120) };
+        limits.bundles_max = draw.between(least, most) as usize;
+        limits.fragments_max = draw.between(8, 20) as usize;
+        if self.manner != Manner::Slow && !self.shut {
+            // One stranger may have less.
+            limits.fragments_max = limits.bundles_max;
+        }
+    }
+}
+
 fn world<N>(replay: &Replay, lies: bool, dress: impl Fn(Lawful<Agent>) -> N) -> Trace
 where
     N: Engine<Above = App, Below = Both<Storage, Many<LinkId, Bundles>>>,
 {
-    world_with(replay, lies, |_, _| {}, |_, _, agent| dress(agent))
+    world_with(replay, lies, None, |_, _, agent| dress(agent))
 }
 
-/// A stranger at each node, and little place for anybody.
+/// A stranger at each node.
 fn besieged_world(replay: &Replay) -> Trace {
-    let tighten = |draw: &mut Rng, config: &mut Config| {
-        let mut draw = draw.fork("tight");
-        config.limits.bundles_max = draw.between(300, 600) as usize;
-        config.limits.fragments_max = draw.between(8, 20) as usize;
-    };
-    world_with(replay, false, tighten, |node, rng, agent| {
-        Besieged::new(agent, rng.fork("stranger"), node_name(node), Applications::BEGAN_DTN_MS)
+    let siege = Siege::draw(replay.seed);
+    world_with(replay, false, Some(siege), |node, rng, agent| {
+        let began = Applications::BEGAN_DTN_MS;
+        Besieged::new(agent, rng.fork("stranger"), node_name(node), began, siege.manner)
     })
 }
 
 fn world_with<N>(
     replay: &Replay,
     lies: bool,
-    tighten: impl Fn(&mut Rng, &mut Config),
+    siege: Option<Siege>,
     dress: impl Fn(usize, &Rng, Lawful<Agent>) -> N,
 ) -> Trace
 where
@@ -97,16 +123,18 @@ where
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
     let calm_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(120));
+    let shut = siege.is_some_and(|siege| siege.shut);
     let plan = Plan {
         calm_at,
         crashes: Crash::draw(&mut draw, 3, calm_at),
-        patience: Duration::from_secs(4 * 3_600),
+        patience: Duration::from_secs(if shut { 600 } else { 4 * 3_600 }),
         lateness: Plan::draw_lateness(&mut draw),
+        // Parts that a stranger forged may wait for a place, and are tried again now and then.
         idle: Idle {
             after: Duration::from_secs(600),
             window: Duration::from_secs(3_600),
-            wake_ups: 0,
-            carried: 0,
+            wake_ups: if siege.is_some() { 2_000 } else { 0 },
+            carried: if siege.is_some() { 4_000 } else { 0 },
         },
     };
     let weather = Weather::draw(&mut draw, Damage::Slight);
@@ -114,15 +142,20 @@ where
     let honest = Disks::new(rng.fork("disks"), 3);
     let disks = if lies { honest.lying() } else { honest };
     let users = Applications::new(rng.fork("users"), ways(), calm_at);
+    let users = if shut { users.without_end() } else { users };
     let mut configs: Vec<_> = (0..3).map(|node| draw_config(&mut draw, node)).collect();
-    configs.iter_mut().for_each(|config| tighten(&mut draw, config));
+    if let Some(siege) = siege {
+        configs.iter_mut().for_each(|config| siege.tighten(&mut draw, config));
+    }
     let factory = |node: usize, boot, now| {
         let rng = rng.fork(&format!("node {node} boot {boot}"));
         let Stack { upper, lower, .. } =
             self::node(configs[node].clone(), &rng, now, toys(Flaw::None, rng.clone()));
         Stack::starting(now, dress(node, &rng, upper), lower)
     };
-    World::new(replay, plan, 3, Box::new(factory), Floor { disks, links }, users).run()
+    let world = World::new(replay, plan, 3, Box::new(factory), Floor { disks, links }, users);
+    // Of a disk that lies other laws tell.
+    if lies { world.run() } else { world.audited(|floor, users| users.audit(&floor.disks)).run() }
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Applications: they send messages to each other's endpoints, read what is delivered, take it, and know what was
-//! accepted, what was delivered and what was taken, through every crash.
+//! accepted, what was delivered and what was taken, through every crash. Every byte of what was accepted and is not taken
+//! is on some disk.
 
+use super::disks::Disks;
 use super::{Draw, Users};
+use crate::bp::agent::{Part, part_in};
 use crate::rng::Rng;
 use crate::service::{
     App, AppIndication, AppRequest, BundleVersion, DeliveryId, LinkId, NextHop, SendFailure, SendId,
@@ -17,7 +20,7 @@ pub(crate) fn node_name(node: usize) -> String {
 }
 
 /// One attempt at a message: its number, and which attempt.
-type Attempt = (usize, u8);
+type Attempt = (usize, u16);
 
 /// What an application wants to tell another.
 #[derive(Debug)]
@@ -27,7 +30,7 @@ struct Message {
     /// Without the four bytes in front.
     content: Bytes,
     options: SendOptions,
-    attempts: u8,
+    attempts: u16,
     /// Given up by its sender: it may arrive, or not.
     cancelled: bool,
     /// An attempt that the agent has accepted, or is about to.
@@ -37,7 +40,9 @@ struct Message {
 impl Message {
     /// The payload: which message, which attempt, and the content.
     fn payload(&self, (number, attempt): Attempt) -> Bytes {
-        [&[self.from as u8, self.to as u8, number as u8, attempt], &self.content[..]].concat().into()
+        let way = (self.from << 4 | self.to) as u8;
+        let [high, low] = attempt.to_be_bytes();
+        [&[way, number as u8, high, low], &self.content[..]].concat().into()
     }
 }
 
@@ -98,8 +103,8 @@ pub(crate) struct Applications {
     nodes: Vec<Application>,
     starts: Vec<u32>,
     messages: Vec<Message>,
-    /// Attempts that an agent has said to be durable.
-    accepted: BTreeSet<Attempt>,
+    /// Attempts that an agent has said to be durable, and when their bundles were made, as it says.
+    accepted: BTreeMap<Attempt, (u64, u64)>,
     /// Attempts that an application has said to have. A crash leaves it open whether the agent still knows.
     received: BTreeSet<Attempt>,
     /// Attempts of which the taking is durable.
@@ -112,6 +117,7 @@ pub(crate) struct Applications {
     read_max: u32,
     slow: Duration,
     cancels: f64,
+    ends: bool,
 }
 
 impl Applications {
@@ -129,7 +135,7 @@ impl Applications {
             nodes: (0..count).map(|_| Application::default()).collect(),
             starts: vec![0; count],
             messages,
-            accepted: BTreeSet::new(),
+            accepted: BTreeMap::new(),
             received: BTreeSet::new(),
             taken: BTreeSet::new(),
             sends: 0,
@@ -144,6 +150,7 @@ impl Applications {
                 rng.span(Duration::ZERO, Duration::from_secs(5))
             },
             cancels: rng.share(0.05),
+            ends: true,
             ways,
             rng,
         };
@@ -161,6 +168,39 @@ impl Applications {
             }
         }
         applications
+    }
+
+    /// Applications that do not ask for an end: somebody may take for ever what their messages need.
+    pub(crate) fn without_end(self) -> Self {
+        Applications { ends: false, ..self }
+    }
+
+    /// Looks whether every byte of what was accepted and is not taken is on one of the disks.
+    pub(crate) fn audit(&self, disks: &Disks) {
+        let parts: Vec<Part> = disks.durable().filter_map(part_in).collect();
+        for (&attempt, created) in &self.accepted {
+            let message = &self.messages[attempt.0];
+            if message.cancelled || self.received.contains(&attempt) {
+                continue;
+            }
+            let payload = message.payload(attempt);
+            let source = node_name(message.from);
+            let of_it = |part: &&Part| part.created == *created && part.source.starts_with(&source);
+            let mut stretches: Vec<(usize, usize)> =
+                parts.iter().filter(of_it).filter_map(|part| stretch_of(part, &payload)).collect();
+            stretches.sort_unstable();
+            let there = stretches.iter().fold(
+                0,
+                |there, &(from, to)| {
+                    if from <= there { there.max(to) } else { there }
+                },
+            );
+            let all = payload.len();
+            assert!(
+                there == all,
+                "{attempt:?} was accepted, and of its {all} bytes those from {there} on are on no disk"
+            );
+        }
     }
 
     fn at(&mut self, at: Instant, action: Action) {
@@ -241,18 +281,18 @@ impl Applications {
             return;
         }
         // What was accepted is the agent's: it may not come back.
-        let accepted = self.accepted.contains(&sending.attempt);
+        let accepted = self.accepted.contains_key(&sending.attempt);
         assert!(!accepted, "{:?} was accepted, and failed: {reason:?}", sending.attempt);
         self.again(now, sending.attempt.0);
     }
 
     /// Which attempt a payload is of; its bytes have to be those that were sent.
     fn recognise(&self, node: usize, payload: &[u8]) -> Attempt {
-        let &[from, to, number, attempt, ..] = payload else {
-            panic!("a payload of {} bytes", payload.len())
-        };
+        let &[way, number, high, low, ..] = payload else { panic!("a payload of {} bytes", payload.len()) };
         let message = self.messages.get(usize::from(number)).expect("a message that was sent");
-        assert_eq!((message.from, message.to), (usize::from(from), usize::from(to)), "a message goes astray");
+        let (from, to) = (usize::from(way >> 4), usize::from(way & 15));
+        assert_eq!((message.from, message.to), (from, to), "a message goes astray");
+        let attempt = u16::from_be_bytes([high, low]);
         assert_eq!(message.to, node, "a message for another node");
         let sent = message.payload((number.into(), attempt));
         assert!(sent == payload, "message {number}, attempt {attempt}, is not what was sent");
@@ -337,6 +377,13 @@ impl Applications {
     }
 }
 
+/// Where a part lies in this payload; none where its bytes are others.
+fn stretch_of(part: &Part, payload: &[u8]) -> Option<(usize, usize)> {
+    let from = usize::try_from(part.offset).ok()?;
+    let to = from.checked_add(part.bytes.len())?;
+    (payload.get(from..to)? == part.bytes).then_some((from, to))
+}
+
 fn draw_message(rng: &mut Rng, nodes: usize) -> Message {
     let most = if rng.chance(0.2) { 20_000 } else { 2_000 };
     let mut content = vec![0; rng.below(most) as usize];
@@ -393,7 +440,7 @@ impl Users<App> for Applications {
     fn crashed(&mut self, _now: Instant, node: usize) {
         self.requests.retain(|&(at, _)| at != node);
         for sending in core::mem::take(&mut self.nodes[node]).sends.into_values() {
-            if !self.accepted.contains(&sending.attempt) {
+            if !self.accepted.contains_key(&sending.attempt) {
                 self.messages[sending.attempt.0].under_way = false;
             }
         }
@@ -409,8 +456,8 @@ impl Users<App> for Applications {
     fn handle_indication(&mut self, now: Instant, node: usize, said: AppIndication) {
         match said {
             AppIndication::Room(room) => self.nodes[node].room = room,
-            AppIndication::Accepted { send, .. } => {
-                self.accepted.insert(self.nodes[node].sends[&send].attempt);
+            AppIndication::Accepted { send, created } => {
+                self.accepted.insert(self.nodes[node].sends[&send].attempt, created);
             }
             AppIndication::Sent { send } => {
                 self.nodes[node].sends.remove(&send).expect("the account knows it");
@@ -453,10 +500,14 @@ impl Users<App> for Applications {
         self.actions.first_key_value().map(|(&(at, _), _)| at)
     }
 
+    fn want_ends(&self) -> bool {
+        self.ends
+    }
+
     fn unsettled(&self) -> Option<String> {
         for (number, message) in self.messages.iter().enumerate().filter(|(_, message)| !message.cancelled) {
             let (from, to) = (message.from, message.to);
-            let accepted = self.accepted.iter().filter(|attempt| attempt.0 == number);
+            let accepted = self.accepted.keys().filter(|attempt| attempt.0 == number);
             let mut open = accepted.filter(|attempt| !self.received.contains(attempt));
             if let Some((_, attempt)) = open.next() {
                 return Some(format!(

@@ -77,6 +77,11 @@ impl Disks {
         Disks { lies: true, ..self }
     }
 
+    /// What is durable of every record of all nodes.
+    pub(crate) fn durable(&self) -> impl Iterator<Item = &[u8]> {
+        self.disks.iter().flat_map(|disk| disk.records.values()).map(|record| &record.durable[..])
+    }
+
     /// How long work takes.
     fn delay(&self, work: &Work) -> Duration {
         match work {

@@ -15,7 +15,7 @@
 //! | quiet after draining; early and doubled timeouts are harmless; time is not chased | [`Lawful`], [`World`] |
 //! | room is not overspent; each send ends in exactly one terminal indication | [`Lawful`] |
 //! | delivered is what was sent: whole, in order, once | the users |
-//! | nothing accepted is lost; nothing is acknowledged that is not safe | the users |
+//! | nothing accepted is lost; nothing is acknowledged that is not safe | the users; [`World::audited`] |
 //! | nothing is delivered again after the application took it | the users |
 //! | everything ends once the faults stop | [`World::run`] |
 //! | an idle session costs nothing | [`World::run`] |
@@ -192,6 +192,7 @@ where
     crossings: u64,
     hash: Fnv,
     teller: Option<Teller>,
+    audit: Option<fn(&G, &U)>,
 }
 
 impl<'a, N, G, U> World<'a, N, G, U>
@@ -236,6 +237,19 @@ where
             crossings: 0,
             hash: Fnv::default(),
             teller: replay.teller(),
+            audit: None,
+        }
+    }
+
+    /// Holds what the ground keeps against what the users were promised: after each crash, when the faults stop, and in the
+    /// end.
+    pub(crate) fn audited(self, audit: fn(&G, &U)) -> Self {
+        World { audit: Some(audit), ..self }
+    }
+
+    fn audit(&self) {
+        if let Some(audit) = self.audit {
+            audit(&self.ground, &self.users);
         }
     }
 
@@ -246,12 +260,14 @@ where
         }
         self.settle();
         self.run_until(self.plan.calm_at);
+        self.audit();
         self.remark("the faults stop");
         self.ground.calm(self.now);
         self.users.calm(self.now);
         self.settle();
         if !self.users.want_ends() {
             self.run_until(self.now + self.plan.patience);
+            self.audit();
             return Trace { hash: self.hash.0, crossings: self.crossings, settled_at: self.now };
         }
         self.end();
@@ -376,6 +392,7 @@ where
             self.awake[node] = false;
             self.ground.crash(self.now, node);
             self.users.crashed(self.now, node);
+            self.audit();
         }
     }
 

@@ -125,7 +125,10 @@ fn world(replay: &Replay) -> Trace {
         });
         self::node(agent, &rng, now, Stack::starting(now, sessions, host))
     };
-    World::new(replay, plan, 3, Box::new(factory), Floor { disks, links }, users).run()
+    let floor = Floor { disks, links };
+    World::new(replay, plan, 3, Box::new(factory), floor, users)
+        .audited(|floor, users| users.audit(&floor.disks))
+        .run()
 }
 
 #[test]

@@ -22,8 +22,33 @@ const LINK: LinkId = LinkId(LinkId::FIRST_INCOMING + 1_000);
 const LIFETIME_MS: u64 = 30 * 86_400_000;
 /// How many of the bundles that pass it remembers.
 const SEEN_MAX: usize = 8;
+/// How many bytes of each.
+const SEEN_BYTES: usize = 30;
+/// So many bundles it interrupts.
+const INTERRUPTED_MAX: u64 = 20;
+/// Between two things that it says at once.
+const BREATH: Duration = Duration::from_millis(1);
 
 type Below = Both<Storage, Many<LinkId, Bundles>>;
+
+/// How it goes about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Now and then, and about anything that has passed.
+    Slow,
+    /// It takes up all that it can get of a node at once, and then interrupts.
+    Fills,
+    /// It forges parts of bundles for a node while they come.
+    Interrupts,
+}
+
+/// A bundle that has passed.
+#[derive(Clone)]
+struct Seen {
+    head: Head,
+    /// The first bytes of its payload.
+    begins: Bytes,
+}
 
 /// A node with a stranger beside it.
 pub(crate) struct Besieged<A> {
@@ -32,7 +57,7 @@ pub(crate) struct Besieged<A> {
     /// The node that it is at.
     node: String,
     now_dtn_ms: u64,
-    seen: VecDeque<Head>,
+    seen: VecDeque<Seen>,
     /// Indications that it is about to give, one at a time.
     says: VecDeque<BundlesIndication>,
     at: Instant,
@@ -40,20 +65,31 @@ pub(crate) struct Besieged<A> {
     up: VecDeque<AppIndication>,
     transfers: u64,
     left: u64,
-    busy: bool,
+    manner: Manner,
+    /// So many bundles more.
+    interrupts: u64,
+    /// The longest that it is silent.
+    pause: Duration,
 }
 
 impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
-    pub(crate) fn new(agent: A, mut rng: Rng, node: String, now_dtn_ms: u64) -> Self {
+    pub(crate) fn new(agent: A, mut rng: Rng, node: String, now_dtn_ms: u64, manner: Manner) -> Self {
         let up = BundlesIndication::Up {
             peer: Some("dtn://mallory/".into()),
             interleave: true,
             transfer_bytes_max: u64::MAX,
         };
+        let (left, pause_ms) = match manner {
+            Manner::Slow => (rng.between(20, 150), if rng.chance(0.5) { 200 } else { 4_000 }),
+            Manner::Fills => (rng.between(100, 300), 20),
+            Manner::Interrupts => (0, 20),
+        };
         Besieged {
             agent,
-            left: rng.between(20, 150),
-            busy: rng.chance(0.5),
+            left,
+            manner,
+            interrupts: if manner == Manner::Slow { 0 } else { INTERRUPTED_MAX },
+            pause: Duration::from_millis(pause_ms),
             rng,
             node,
             now_dtn_ms,
@@ -67,12 +103,34 @@ impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
     }
 
     /// Remembers whose bundle it is that begins here.
-    fn watch(&mut self, data: &Bytes) {
-        if let Ok((head, _)) = decode_head(data, &Policy::STRICT) {
+    fn watch(&mut self, now: Instant, data: &Bytes) {
+        if let Ok((head, length)) = decode_head(data, &Policy::STRICT) {
+            let begins = data.slice(length..data.len().min(length + SEEN_BYTES));
+            let seen = Seen { head, begins };
+            let is_for_here = seen.head.primary.destination.to_string().starts_with(&self.node);
+            if self.manner != Manner::Slow && !is_for_here {
+                // What goes on counts against this node where it comes to.
+                return;
+            }
+            if self.interrupts > 0 {
+                self.interrupts -= 1;
+                self.at = self.at.min(now + BREATH);
+                self.interrupt(seen.clone());
+            }
             if self.seen.len() >= SEEN_MAX {
                 self.seen.pop_front();
             }
-            self.seen.push_back(head);
+            self.seen.push_back(seen);
+        }
+    }
+
+    /// Says things about a bundle that has just begun to come.
+    fn interrupt(&mut self, seen: Seen) {
+        if self.rng.chance(0.6) {
+            self.crumble(seen.clone());
+        }
+        for _ in 0..self.rng.below(3) {
+            self.contradict(seen.head.clone());
         }
     }
 
@@ -83,17 +141,15 @@ impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
             self.forge(now);
         }
         let Some(said) = self.says.pop_front() else { return };
-        if self.says.is_empty() {
-            let longest = if self.busy { Duration::from_millis(200) } else { Duration::from_secs(4) };
-            self.at = now + self.rng.span(Duration::ZERO, longest);
-        }
+        let longest = if self.says.is_empty() { self.pause } else { BREATH };
+        self.at = now + self.rng.span(Duration::ZERO, longest);
         self.agent.handle_indication(now, Port::Second((LINK, said)));
     }
 
     fn forge(&mut self, now: Instant) {
         let known = self.rng.below(SEEN_MAX as u64) as usize;
         match self.seen.get(known).cloned() {
-            Some(head) if self.rng.chance(0.7) => self.contradict(head),
+            Some(seen) if self.rng.chance(0.7) => self.contradict(seen.head),
             _ => self.take_a_place(now),
         }
     }
@@ -121,7 +177,20 @@ impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
         }
         head.primary.fragment = Some(Fragment { offset, total_length: claimed });
         head.primary.lifetime_ms = LIFETIME_MS;
-        self.transfer(head, length, false);
+        self.transfer(head, forged(length), false);
+    }
+
+    /// True parts of a bundle that somebody else has sent, of one byte each: every place that its payload has.
+    fn crumble(&mut self, Seen { mut head, begins }: Seen) {
+        let (from, total_length) =
+            head.primary.fragment.map_or((0, head.payload.length), |part| (part.offset, part.total_length));
+        let is_record = head.primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
+        head.primary.flags = if is_record { BundleFlags::ADMINISTRATIVE_RECORD } else { BundleFlags::NONE };
+        for at in 0..begins.len().min(head.payload.length as usize) {
+            let mut head = head.clone();
+            head.primary.fragment = Some(Fragment { offset: from + at as u64, total_length });
+            self.transfer(head, begins.slice(at..=at), false);
+        }
     }
 
     /// The beginning of a payload that never comes, or a bundle for nowhere.
@@ -140,14 +209,15 @@ impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
             head.primary.fragment = Some(Fragment { offset: self.rng.below(50), total_length: 5_000 });
         }
         let length = if breaks { self.rng.between(2, 3_000) } else { 1 };
-        self.transfer(head, length, breaks);
+        self.transfer(head, forged(length), breaks);
     }
 
-    fn transfer(&mut self, mut head: Head, length: u64, breaks: bool) {
+    fn transfer(&mut self, mut head: Head, payload: Bytes, breaks: bool) {
         self.transfers += 1;
         let transfer = TransferId(self.transfers);
+        let length = payload.len() as u64;
         head.payload.length = length;
-        let mut data = Bundle::new(head, vec![0x5a; length as usize].into()).to_bytes();
+        let mut data = Bundle::new(head, payload).to_bytes();
         self.says.push_back(BundlesIndication::Begin { transfer, length: None });
         if breaks {
             // Behind the payload stand its checksum and the end.
@@ -159,6 +229,10 @@ impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
             self.says.push_back(BundlesIndication::Piece { transfer, data, last: true });
         }
     }
+}
+
+fn forged(length: u64) -> Bytes {
+    vec![0x5a; length as usize].into()
 }
 
 /// True if this is said of that transfer.
@@ -181,7 +255,7 @@ impl<A: Engine<Above = App, Below = Below>> Engine for Besieged<A> {
 
     fn handle_indication(&mut self, now: Instant, indication: Indication<Below>) {
         if let Port::Second((_, BundlesIndication::Piece { data, .. })) = &indication {
-            self.watch(data);
+            self.watch(now, data);
         }
         self.agent.handle_indication(now, indication);
     }

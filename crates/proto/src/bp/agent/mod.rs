@@ -51,6 +51,8 @@
 //! Bytes; DTN times in milliseconds since 2000-01-01 UTC, zero for not known; engine time in nanoseconds.
 
 mod accounts;
+#[cfg(test)]
+mod audit;
 mod clock;
 mod config;
 mod counters;
@@ -80,6 +82,8 @@ mod taken;
 mod tests;
 mod watch;
 
+#[cfg(test)]
+pub(crate) use audit::{Part, part_in};
 pub use config::{
     Config, Custody, Evict, Limits, LinkConfig, Reports, Router as RouterChoice, Routing, Version6,
 };
