@@ -1,12 +1,14 @@
 //! Peers that break the protocol, on purpose or not.
 
+mod versions;
+
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DownReason, Priority, StreamIndication, StreamRequest,
     TransferFailure, TransferId,
 };
-use crate::tcpcl::{Config, Session, Tls, Verdict};
+use crate::tcpcl::{Config, Session, Verdict};
 use crate::time::{Duration, Instant};
 use crate::wrap::Lawful;
 use bytes::Bytes;
@@ -564,6 +566,44 @@ fn what_a_caller_says_before_it_is_let_in_is_heard_afterwards() {
     assert_eq!(session.counters().keepalives_received, 1);
 }
 
+/// Nothing of it takes a place in the window of its stream any more, however it ends.
+#[test]
+fn what_a_caller_says_that_is_not_let_in_is_not_kept() {
+    for end in ["a verdict", "a close", "a time-out", "the owner"] {
+        let mut session = Session::passive(Solo::config(), Rng::new(1)).judged();
+        let now = Instant::from_secs(1);
+        let released = |session: &mut Session, now| {
+            let (mut released, mut closed) = (0, false);
+            loop {
+                while session.poll_indication().is_some() {}
+                match session.poll_request(now) {
+                    Some(StreamRequest::Release(bytes)) => released += bytes,
+                    Some(request) => closed |= request == StreamRequest::Close,
+                    None => return (released, closed),
+                }
+            }
+        };
+        let hello = [&b"dtn!\x04\0"[..], INIT].concat();
+        let more = [&segment(3, 9, 3)[..], &[7; 3]].concat();
+        session.handle_indication(now, StreamIndication::Connected);
+        session.handle_indication(now, StreamIndication::Room(1 << 20));
+        session.handle_indication(now, StreamIndication::Data(hello.clone().into()));
+        session.handle_indication(now, StreamIndication::Data(more.clone().into()));
+        assert_eq!(released(&mut session, now), (hello.len() as u64, false), "it waits");
+        let mut later = now;
+        match end {
+            "a verdict" => session.judge(now, Verdict::Busy),
+            "a close" => session.handle_indication(now, StreamIndication::PeerClosed),
+            "a time-out" => {
+                later = session.poll_timeout().expect("it does not wait for ever");
+                session.handle_timeout(later);
+            }
+            _ => session.handle_request(now, BundlesRequest::Close),
+        }
+        assert_eq!(released(&mut session, later), (more.len() as u64, true), "{end}");
+    }
+}
+
 #[test]
 fn nobody_is_this_node_itself() {
     let mut solo = Solo::called(Solo::config());
@@ -623,118 +663,4 @@ fn signs_of_life_on_demand_cost_the_peer_little() {
     solo.says(INIT);
     solo.waits(10 * second);
     assert_eq!(asked(&mut solo), NOTHING);
-}
-
-/// A peer of version 3 that ignores a contact header of version 4, as ION does, is called in version 3 soon; that is remembered.
-#[test]
-fn silence_in_version_4_is_answered_in_version_3() {
-    let second = Duration::from_secs(1);
-    let config = || Config { reconnect_jitter: 0.0, ..Solo::config() };
-    for (set_up, silence) in [(0, 5), (1, 5), (3, 9), (30, 60)] {
-        let mut solo = Solo::new(Session::active(config(), Rng::new(1)));
-        solo.asks(BundlesRequest::Connect);
-        solo.waits(set_up * second);
-        solo.below(StreamIndication::Connected);
-        solo.below(StreamIndication::Room(1 << 20));
-        solo.waits(silence as u32 * second - Duration::from_millis(1));
-        assert_eq!(solo.down(), None, "set up in {set_up} s");
-        solo.waits(Duration::from_millis(1));
-        assert_eq!(solo.down(), Some(DownReason::KeepAlive), "set up in {set_up} s");
-        // Its stream is given up, and it is called in version 3.
-        solo.waits(second);
-        solo.below(StreamIndication::Closed(CloseReason::Aborted));
-        solo.written.clear();
-        solo.below(StreamIndication::Connected);
-        solo.below(StreamIndication::Room(1 << 20));
-        assert_eq!(solo.written[..5], *b"dtn!\x03");
-        solo.says(b"dtn!\x03\x0f\0\x1e\x05dtn:a");
-        assert!(matches!(solo.told.last(), Some(BundlesIndication::Up { .. })), "{:?}", solo.told);
-        // The next time at once.
-        solo.waits(10 * second);
-        solo.below(StreamIndication::Closed(CloseReason::Finished));
-        solo.waits(10 * second);
-        solo.written.clear();
-        solo.told.clear();
-        solo.below(StreamIndication::Connected);
-        solo.below(StreamIndication::Room(1 << 20));
-        assert_eq!(solo.written[..5], *b"dtn!\x03");
-        solo.waits(59 * second);
-        assert_eq!(solo.down(), None);
-    }
-}
-
-/// A caller of both versions whose peer was too busy to answer in version 4, and is up in version 3.
-fn fallen_back() -> Solo {
-    let config = Config { reconnect_jitter: 0.0, ..Solo::config() };
-    let mut solo = Solo::calling(config);
-    solo.waits(Duration::from_secs(5));
-    assert_eq!(solo.down(), Some(DownReason::KeepAlive));
-    solo.waits(Duration::from_secs(1));
-    solo.below(StreamIndication::Closed(CloseReason::Aborted));
-    assert_eq!(again(&mut solo)[..5], *b"dtn!\x03");
-    solo.says(b"dtn!\x03\x0f\0\x1e\x05dtn:a");
-    assert!(matches!(solo.told.last(), Some(BundlesIndication::Up { .. })), "{:?}", solo.told);
-    solo.told.clear();
-    solo
-}
-
-/// The stream stands again; the first bytes over it.
-fn again(solo: &mut Solo) -> Vec<u8> {
-    solo.written.clear();
-    solo.below(StreamIndication::Connected);
-    solo.below(StreamIndication::Room(1 << 20));
-    core::mem::take(&mut solo.written)
-}
-
-#[test]
-fn silence_proves_no_version_for_ever() {
-    let lost = StreamIndication::Closed(CloseReason::Reset);
-    let hour = Duration::from_secs(3600);
-    // A stream that breaks says nothing of versions; a peer that ends a session at once may want another one.
-    for (shutdown, version) in [(false, 3), (true, 4)] {
-        let mut solo = fallen_back();
-        if shutdown {
-            solo.says(&[0x50]);
-        }
-        solo.below(lost.clone());
-        solo.waits(Duration::from_secs(60));
-        assert_eq!(again(&mut solo)[4], version, "after a SHUTDOWN: {shutdown}");
-    }
-    // After an hour it is called in version 4 again, and no earlier.
-    for (after, version) in [(hour - Duration::from_secs(10), 3), (hour, 4)] {
-        let mut solo = fallen_back();
-        let until = solo.now + (after - Duration::from_secs(1));
-        while solo.now < until {
-            solo.says(&[0x40]);
-            solo.waits(Duration::from_secs(20).min(until.saturating_since(solo.now)));
-        }
-        assert_eq!(solo.down(), None);
-        solo.below(lost.clone());
-        solo.waits(Duration::from_secs(1));
-        assert_eq!(again(&mut solo)[4], version, "{after:?}");
-    }
-    // One that answers in version 4 then is of version 4.
-    let mut solo = fallen_back();
-    solo.says(&[0x50]);
-    solo.below(lost.clone());
-    solo.waits(Duration::from_secs(60));
-    assert_eq!(again(&mut solo)[4], 4);
-    solo.says(b"dtn!\x04\0");
-    solo.below(lost);
-    solo.waits(Duration::from_secs(60));
-    assert_eq!(again(&mut solo)[4], 4);
-    solo.told.clear();
-    solo.waits(Duration::from_secs(59));
-    assert_eq!(solo.down(), None, "it has all the time that a contact header has");
-}
-
-#[test]
-fn who_wants_tls_is_not_hurried_into_a_version_without_it() {
-    for (tls, limit) in [(Tls::Off, 5), (Tls::Prefer, 60)] {
-        let mut solo = Solo::calling(Config { tls, ..Solo::config() });
-        solo.waits(Duration::from_secs(limit) - Duration::from_millis(1));
-        assert_eq!(solo.down(), None, "{tls:?}");
-        solo.waits(Duration::from_millis(1));
-        assert_eq!(solo.down(), Some(DownReason::KeepAlive), "{tls:?}");
-    }
 }
