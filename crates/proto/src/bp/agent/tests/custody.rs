@@ -6,7 +6,7 @@ use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
 use crate::bp::{Eid, v6};
 use crate::service::{
     AppIndication, AppRequest, BundleVersion, BundlesIndication, DownReason, LinkId, NextHop, RefuseReason,
-    ReportedStatus, SendFailure, SendId, SendOptions,
+    ReportedStatus, SendFailure, SendId, SendOptions, TransferId,
 };
 use crate::time::Duration;
 use bytes::Bytes;
@@ -321,6 +321,17 @@ fn custody_whose_seal_found_no_place_is_not_signalled() {
 
 /// A signal of an old node, for the agent of `node`.
 fn inject_signal(world: &mut World, node: usize, subject: v6::admin::Subject, succeeded: bool, number: u64) {
+    let bundle = signal(world, node, subject, succeeded, number);
+    world.inject(node, &bundle.to_bytes(), 1000);
+}
+
+fn signal(
+    world: &World,
+    node: usize,
+    subject: v6::admin::Subject,
+    succeeded: bool,
+    number: u64,
+) -> v6::Bundle {
     let name = world.agent(node).node().clone();
     let reason = match succeeded {
         true => v6::CustodyReason::NoAdditionalInformation,
@@ -335,8 +346,25 @@ fn inject_signal(world: &mut World, node: usize, subject: v6::admin::Subject, su
     primary.created_s = EPOCH_DTN_MS / 1000;
     primary.sequence = number;
     primary.lifetime_s = 36_000;
-    let bundle = v6::Bundle::new(v6::Head::new(primary, 0), payload);
-    world.inject(node, &bundle.to_bytes(), 1000);
+    v6::Bundle::new(v6::Head::new(primary, payload.len() as u64), payload)
+}
+
+/// A bundle of the moon's in custody, which has gone as far as earth, where nobody takes it; how signals name it.
+fn handed_over(seed: u64) -> (World, v6::admin::Subject) {
+    let mut world = chain_with(seed, nobody);
+    world.nodes[EARTH].user.takes = false;
+    world.start_all();
+    world.run_for(Duration::from_secs(1));
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(seed, 3000)), in_custody());
+    world.run_for(Duration::from_secs(10));
+    let id = world.agent(MOON).bundles(world.now).next().expect("the bundle").id;
+    let subject = v6::admin::Subject {
+        source: id.source.clone(),
+        created_s: id.timestamp.time.0 / 1000,
+        sequence: id.timestamp.sequence,
+        fragment: None,
+    };
+    (world, subject)
 }
 
 /// The injected neighbour is on the way there, the last of all.
@@ -388,6 +416,60 @@ fn strangers_release_nothing(router: RouterChoice) {
     world.run_for(Duration::from_secs(1));
     assert_eq!(reasons(&world, MOON), []);
     assert!(sent(&world, 1));
+}
+
+/// The other part was handed in by somebody else, or before the last start, of which nobody knows any more who it was.
+#[test]
+fn a_signal_is_believed_only_if_all_of_it_came_on_the_bundles_way() {
+    for starts_anew in [false, true] {
+        let (mut world, subject) = handed_over(16);
+        let whole = signal(&world, MOON, subject, true, 1);
+        let length = whole.payload.len() as u64;
+        let [first, second] = [(0, 5), (5, length - 5)].map(|(from, bytes)| {
+            let payload = whole.payload.slice(from as usize..(from + bytes) as usize);
+            v6::Bundle::new(whole.head.fragment(from, bytes), payload).to_bytes()
+        });
+        let stranger = LinkId(INJECTED.0 + 1);
+        let transfer = TransferId(1);
+        for said in [
+            BundlesIndication::Up {
+                peer: Some("dtn://stranger/".into()),
+                interleave: true,
+                transfer_bytes_max: u64::MAX,
+            },
+            BundlesIndication::Begin { transfer, length: None },
+            BundlesIndication::Piece { transfer, data: first, last: true },
+        ] {
+            world.say_from(MOON, stranger, said);
+        }
+        world.run_for(Duration::from_secs(1));
+        if starts_anew {
+            world.crash(MOON);
+            world.start(MOON);
+            world.heal(0);
+        }
+        leads_to(&mut world, MOON, "dtn://earth/*");
+        world.inject(MOON, &second, 1000);
+        world.run_for(Duration::from_secs(1));
+        let counted = counters(&world, MOON);
+        assert_eq!((counted.custody_signals_heard, counted.custody_signals_not_believed), (1, 1));
+        assert_eq!(reasons(&world, MOON).len(), 1, "starts anew: {starts_anew}");
+    }
+}
+
+/// A link that is down has no neighbour, and neither has a caller that says no name: that makes them no neighbours of each other.
+#[test]
+fn a_caller_without_a_name_is_not_who_the_bundle_went_to() {
+    let (mut world, subject) = handed_over(17);
+    world.cut(0);
+    let (peer, interleave) = (None, true);
+    world.say_injected(MOON, BundlesIndication::Up { peer, interleave, transfer_bytes_max: u64::MAX });
+    world.injected = 1;
+    inject_signal(&mut world, MOON, subject, true, 2);
+    world.run_for(Duration::from_secs(1));
+    let counted = counters(&world, MOON);
+    assert_eq!((counted.custody_signals_heard, counted.custody_signals_not_believed), (1, 1));
+    assert_eq!(reasons(&world, MOON).len(), 1);
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use super::super::{RouterChoice, Routing, Why};
 use super::forwarding::{HOUR, MINUTE, has_arrived, random};
-use super::world::{EPOCH_DTN_MS, Payload, World};
+use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
 use crate::bp::BlockType;
-use crate::service::{AppIndication, AppRequest, Contact, LinkId, NextHop, SendId, SendOptions};
+use crate::service::{
+    AppIndication, AppRequest, BundlesIndication, Contact, DownReason, LinkId, NextHop, SendId, SendOptions,
+};
 use crate::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -306,4 +308,24 @@ fn links_open_and_close_with_their_contacts() {
         seen.push(world.cables[0].has_session());
     }
     assert_eq!(seen, [false, true, true, false, false, true, false]);
+}
+
+/// A neighbour without a name may be anybody: one that says a name which another one has.
+#[test]
+fn everybody_who_is_met_under_a_name_is_on_the_way_and_nobody_else() {
+    for (routing, met) in [(epidemic(), true), (Routing::default(), false)] {
+        let mut world = world(30, routing, &["a"], &[]);
+        let somewhere = "dtn://somewhere/in".parse().expect("an endpoint");
+        for (name, is_on_the_way) in
+            [(None, false), (Some("dtn://b/"), met), (Some("dtn://somewhere/"), true)]
+        {
+            let peer = name.map(str::to_owned);
+            let up = BundlesIndication::Up { peer, interleave: true, transfer_bytes_max: u64::MAX };
+            world.say_injected(0, up);
+            let agent = &mut world.nodes[0].agent.as_mut().expect("it is up").engine;
+            assert_eq!(agent.leads_to(INJECTED, &somewhere), is_on_the_way, "{name:?}, epidemic: {met}");
+            let down = BundlesIndication::Down { reason: DownReason::Closed, retry: false };
+            world.say_injected(0, down);
+        }
+    }
 }

@@ -201,9 +201,14 @@ impl World {
     }
 
     pub(super) fn say_injected(&mut self, node: usize, indication: BundlesIndication) {
+        self.say_from(node, INJECTED, indication);
+    }
+
+    /// A neighbour that is the test itself says something over a link of its own.
+    pub(super) fn say_from(&mut self, node: usize, link: LinkId, indication: BundlesIndication) {
         let now = self.now;
         let agent = self.nodes[node].agent.as_mut().expect("the node is up");
-        agent.handle_indication(now, Port::Second((INJECTED, indication)));
+        agent.handle_indication(now, Port::Second((link, indication)));
         self.settle(node);
     }
 
@@ -439,7 +444,7 @@ impl World {
                 let (boot, latency) = (self.nodes[node].boots, self.nodes[node].disk.latency);
                 self.at(self.now + latency, Event::Storage(node, boot, request, up_to));
             }
-            Port::Second((INJECTED, request)) => self.answers.push(request),
+            Port::Second((link, request)) if link.is_incoming() => self.answers.push(request),
             Port::Second((link, request)) => {
                 let cable = link.0 as usize - 1;
                 let end = usize::from(self.cables[cable].ends[1].0 == node);
