@@ -173,6 +173,8 @@ mod tests {
                 let at = if rng.chance(0.2) { NEVER } else { Instant::from_secs(rng.below(20)) };
                 plain[node] = at;
                 wakes.set(node, at);
+                let looked_at = rng.below(plain.len() as u64) as usize;
+                assert_eq!(wakes.get(looked_at), Some(plain[looked_at]).filter(|at| *at != NEVER));
                 let earliest = plain.iter().min().copied().filter(|at| *at != NEVER);
                 assert_eq!(wakes.next_at(), earliest);
                 if let Some(earliest) = earliest {

@@ -39,6 +39,15 @@ struct Pair {
 
 impl Pair {
     fn new(seed: u64, controllers: [ControllerConfig; 2], window: u8, polls: bool) -> Pair {
+        let mut pair = Pair::apart(seed, controllers, window, polls);
+        pair.world.request(pair.nodes[0], (OWN, PacketsRequest::Connect));
+        pair.world.run_until(Instant::from_secs(100));
+        pair.listen();
+        pair
+    }
+
+    /// Nobody has called.
+    fn apart(seed: u64, controllers: [ControllerConfig; 2], window: u8, polls: bool) -> Pair {
         let station = StationConfig {
             tx_delay: MS(100),
             tx_tail: Duration::ZERO,
@@ -76,11 +85,7 @@ impl Pair {
         world.set_trace(Box::new(move |record| {
             hears.lock().expect("nobody panics").hear(record.bytes).expect("stations send frames");
         }));
-        let mut pair = Pair { world, nodes, watcher, room: 0, heard: Vec::new(), acknowledged: 0 };
-        pair.world.request(pair.nodes[0], (OWN, PacketsRequest::Connect));
-        pair.world.run_until(Instant::from_secs(100));
-        pair.listen();
-        pair
+        Pair { world, nodes, watcher, room: 0, heard: Vec::new(), acknowledged: 0 }
     }
 
     fn listen(&mut self) {
@@ -122,6 +127,29 @@ impl Pair {
         let windows = self.watcher.lock().expect("nobody panics").windows();
         (took, windows[&call("A")].clone())
     }
+}
+
+#[test]
+fn there_is_room_for_the_packets_that_there_is_memory_for() {
+    let config = ControllerConfig { memory_bytes: 6 * FRAME_BYTES - 1, ..config() };
+    let mut pair = Pair::new(6, [config; 2], 7, true);
+    assert_eq!(pair.room, 5);
+    pair.send(20);
+    assert_eq!(pair.room, 5, "all of it is acknowledged");
+}
+
+#[test]
+fn a_call_can_be_given_up_before_it_is_answered() {
+    let mut pair = Pair::apart(7, [config(); 2], 7, true);
+    for request in [PacketsRequest::Connect, PacketsRequest::Close] {
+        pair.world.request(pair.nodes[0], (OWN, request));
+    }
+    pair.world.run_until(Instant::from_secs(100));
+    let said: Vec<PacketsIndication> = core::iter::from_fn(|| pair.world.pop_indication())
+        .filter_map(|(_, node, (_, said))| (node == pair.nodes[0]).then_some(said))
+        .collect();
+    assert!(said.iter().any(|said| matches!(said, PacketsIndication::Closed(_))), "{said:?}");
+    assert!(!said.iter().any(|said| matches!(said, PacketsIndication::Connected { .. })), "{said:?}");
 }
 
 #[test]
