@@ -507,6 +507,136 @@ mod tests {
         assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 4 }]);
     }
 
+    /// A store over this disk, which keeps so much of what is durable in memory.
+    fn start(
+        disk: &Forgetful,
+        cache_bytes: usize,
+    ) -> (Drive, impl FnMut(&mut Drive, StorageRequest) -> Vec<StorageIndication>) {
+        let (sender, said) = mpsc::channel();
+        let tell: Tell = Box::new(move |answers| drop(sender.send(answers)));
+        let drive = Drive::start(disk.open(), cache_bytes, tell).expect("threads");
+        let ask = move |drive: &mut Drive, request| {
+            drive.request(Instant::ZERO, request);
+            drive.flush();
+            let heard = said.recv().expect("the threads are there");
+            heard.iter().for_each(|said| drive.heard(said));
+            drive.flush();
+            heard
+        };
+        (drive, ask)
+    }
+
+    #[test]
+    fn what_is_appended_after_a_restart_stands_behind_what_was_there() {
+        const RECORD: RecordId = RecordId(7);
+        let disk = Forgetful::default();
+        for (data, up_to) in [(&b"before, "[..], 8), (b"and after", 17)] {
+            let (mut drive, mut ask) = start(&disk, 1 << 20);
+            let data = Bytes::from_static(data);
+            let stored = ask(&mut drive, StorageRequest::Append { record: RECORD, data });
+            assert_eq!(stored, [StorageIndication::Stored { record: RECORD, up_to }]);
+        }
+        let (mut drive, mut ask) = start(&disk, 1 << 20);
+        let data = Bytes::from_static(b"before, and after");
+        let read = StorageRequest::Read { record: RECORD, offset: 0, length: 100 };
+        assert_eq!(ask(&mut drive, read), [StorageIndication::Data { record: RECORD, offset: 0, data }]);
+    }
+
+    /// One read is behind what is written, or beside it; the next may go another way.
+    #[test]
+    fn what_is_not_yet_on_the_disk_can_be_read_after_what_is() {
+        const RECORD: RecordId = RecordId(7);
+        let disk = Forgetful::default();
+        let (mut drive, mut ask) = start(&disk, 0);
+        let append = |data| StorageRequest::Append { record: RECORD, data: Bytes::from_static(data) };
+        let read = |offset| StorageRequest::Read { record: RECORD, offset, length: 5 };
+        ask(&mut drive, append(b"there"));
+        for _ in 0..2 {
+            let data = Bytes::from_static(b"there");
+            let answer = ask(&mut drive, read(0));
+            assert_eq!(
+                answer,
+                [StorageIndication::Data { record: RECORD, offset: 0, data }],
+                "from the disk"
+            );
+        }
+        disk.hold(true);
+        drive.request(Instant::ZERO, append(b" and here"));
+        drive.flush();
+        drive.request(Instant::ZERO, read(5));
+        let data = Bytes::from_static(b" and ");
+        let answer = drive.answer(Instant::ZERO);
+        assert_eq!(answer, Some(StorageIndication::Data { record: RECORD, offset: 5, data }), "from memory");
+        disk.hold(false);
+    }
+
+    /// A disk of which one batch takes ten bytes.
+    struct Narrow(Forgetful);
+
+    impl Backend for Narrow {
+        fn list(&mut self) -> Vec<(RecordId, u64)> {
+            self.0.list()
+        }
+
+        fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
+            self.0.write(batch)
+        }
+
+        fn batch_bytes_max(&self) -> usize {
+            10
+        }
+
+        fn reader(&self) -> Box<dyn Reader> {
+            self.0.reader()
+        }
+    }
+
+    #[test]
+    fn an_append_is_split_only_where_it_is_longer_than_a_batch() {
+        const RECORD: RecordId = RecordId(7);
+        for (length, steps) in [(9, &[9][..]), (10, &[10]), (11, &[10, 11]), (30, &[10, 20, 30])] {
+            let disk = Forgetful::default();
+            let mut writer =
+                Writer::new(Narrow(disk.open()), Arc::new(AtomicU64::new(length)), Arc::default());
+            let data = Bytes::from((1..=length as u8).collect::<Vec<u8>>());
+            writer.waiting.push_back(Job::Write(Write::Append {
+                record: RECORD,
+                offset: 0,
+                data: data.clone(),
+            }));
+            let stored = |up_to: &u64| vec![StorageIndication::Stored { record: RECORD, up_to: *up_to }];
+            for up_to in steps {
+                assert_eq!(writer.step(), stored(up_to), "{length} bytes");
+            }
+            assert_eq!(writer.step(), [], "{length} bytes: that was all");
+            assert_eq!(disk.syncs(), steps.len() as u64);
+            assert_eq!(writer.unwritten.load(Ordering::Relaxed), 0);
+            assert_eq!(disk.open().reader().read(RECORD, 0, 100), Ok(data));
+        }
+    }
+
+    #[test]
+    fn short_appends_to_one_record_become_one() {
+        let append = |record, offset: u64, length: usize| Write::Append {
+            record: RecordId(record),
+            offset,
+            data: Bytes::from(vec![length as u8; length]),
+        };
+        let mut batch = Vec::new();
+        put(&mut batch, append(1, 0, 6000));
+        put(&mut batch, append(1, 6000, 10_384));
+        let [Write::Append { record: RecordId(1), offset: 0, data }] = &batch[..] else {
+            panic!("{batch:?}")
+        };
+        assert!(data[..6000] == [6000_usize as u8; 6000] && data[6000..] == [10_384_usize as u8; 10_384]);
+        // 16 KiB are enough, and what belongs to another record stays apart.
+        put(&mut batch, append(1, 16_384, 1));
+        put(&mut batch, append(2, 0, 1));
+        put(&mut batch, Write::Remove { record: RecordId(2) });
+        put(&mut batch, append(2, 0, 1));
+        assert_eq!(batch.len(), 5);
+    }
+
     /// A sender that fills the store and goes away leaves nothing behind, in whatever order that is heard.
     #[test]
     fn what_was_refused_and_removed_is_forgotten() {

@@ -137,6 +137,21 @@ mod tests {
 
     const RECORD: RecordId = RecordId(1);
 
+    /// Records in several pieces, as bundles are that come in several transfers.
+    #[test]
+    fn nothing_goes_while_there_is_place_for_it() {
+        let mut recent = Recent::new(10_000);
+        for record in 0..1000 {
+            for offset in 0..4 {
+                recent.append(RecordId(record), offset, Bytes::from_static(b"x"));
+            }
+            recent.durable(RecordId(record), 4);
+        }
+        recent.trim();
+        let there = (0..1000).filter(|record| recent.read(RecordId(*record), 0, 4).is_some()).count();
+        assert_eq!((there, recent.bytes), (1000, 4000));
+    }
+
     #[test]
     fn what_is_not_durable_stays_and_the_oldest_goes_first() {
         let mut recent = Recent::new(8);

@@ -173,3 +173,33 @@ pub(super) fn chunk_of(header: &Header, segment: u32, at: u32) -> Chunk {
         _ => Chunk { offset: header.offset, length: header.length, data_crc: header.data_crc, segment, at },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By what still counts in it a segment goes, or stays.
+    #[test]
+    fn a_chunk_counts_where_it_is_now() {
+        let mut index = Index::default();
+        for number in [1, 2] {
+            let file = File::open("/dev/null").expect("it is there");
+            index.add_segment(number, PathBuf::new(), Arc::new(file));
+        }
+        let live = |index: &Index| [1, 2].map(|number| index.segments[&number].live);
+        let chunk = |offset, segment| Chunk { offset, length: 10, data_crc: 0, segment, at: 100 };
+        let (record, other) = (RecordId(1), RecordId(2));
+        for (record, offset) in [(record, 0), (record, 10), (other, 0)] {
+            index.add(record, chunk(offset, 1));
+        }
+        // Each with its header, there and in the listing.
+        let one = 10 + 2 * HEADER_BYTES as u64;
+        assert_eq!(live(&index), [3 * one, 0]);
+        index.add(record, chunk(0, 2));
+        assert_eq!(live(&index), [2 * one, one], "it was moved");
+        assert_eq!(index.records[&record].chunks, [chunk(0, 2), chunk(10, 1)]);
+        assert!(index.has(record, &chunk(0, 2)) && !index.has(record, &chunk(0, 1)));
+        assert!(index.remove(record));
+        assert_eq!(live(&index), [one, 0]);
+    }
+}

@@ -133,3 +133,32 @@ impl Pass {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Log;
+    use super::*;
+    use crate::storage::backend::{Backend as _, Write};
+    use std::fs;
+
+    #[test]
+    fn what_a_scrub_says_is_what_it_has_read() {
+        let folder = std::env::temp_dir().join(format!("longwire-scrub-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        let (mut log, _) = Log::open(&folder).expect("it opens");
+        let counted = Arc::new(Counted::default());
+        let pace = Pace { every: Duration::ZERO, bytes_per_s: u64::MAX };
+        // One that is to end makes one step.
+        let ended = mpsc::channel().1;
+        let step = |log: &Log| run(Pass::new(log.log_reader()), pace, &counted, &ended);
+        step(&log);
+        let (record, data) = (RecordId(1), bytes::Bytes::from_static(b"hello"));
+        log.write(&[Write::Append { record, offset: 0, data }]).expect("there is space");
+        step(&log);
+        step(&log);
+        let scrub = Scrub { counted, ends: None, thread: None };
+        assert_eq!(scrub.counted(), (10, 1), "five bytes twice, and the end of a pass over nothing");
+        drop(log);
+        fs::remove_dir_all(&folder).expect("it was there");
+    }
+}

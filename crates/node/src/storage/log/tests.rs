@@ -168,10 +168,42 @@ fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
         // Nothing of what a crash tore is cut off or comes back, whatever follows it.
         let (mut log, opened) = place.open();
         assert!(!content(&mut log).contains_key(&3), "zeros from {at}");
-        assert_eq!((opened.damaged, fs::read(&path).unwrap() == torn), (0, true));
+        assert_eq!((opened.damaged, opened.torn_bytes), (0, 0), "zeros from {at}: it was told before");
+        assert!(fs::read(&path).unwrap() == torn, "zeros from {at}");
         drop(log);
         place.remove_last_segment();
     }
+}
+
+/// The crash came between the removal and the mark behind it.
+#[test]
+fn a_removal_that_nothing_vouches_for_is_no_record_that_is_missing() {
+    let place = Place::new("vouched");
+    let (mut log, _) = place.open();
+    log.write(&[append(1, 0, "goes"), append(2, 0, "stays")]).unwrap();
+    let path = place.last_segment();
+    let others = [path.with_extension("listing"), place.0.join("lock")];
+    let before = others.each_ref().map(|path| fs::read(path).unwrap());
+    let whole = fs::metadata(&path).unwrap().len();
+    log.write(&[remove(1)]).unwrap();
+    drop(log);
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(whole + HEADER_BYTES as u64).unwrap();
+    others.iter().zip(before).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    let (mut log, opened) = place.open();
+    assert_eq!(opened, Opened { records: 1, ..Opened::default() });
+    assert_eq!(content(&mut log).into_keys().collect::<Vec<_>>(), [2]);
+}
+
+/// A listing is missing where the device was full when it was begun, or where somebody has removed it.
+#[test]
+fn a_segment_without_a_listing_goes_as_others_do() {
+    let place = Place::new("unlisted");
+    let (path, _) = sample(&place);
+    let (mut log, _) = place.open();
+    fs::remove_file(path.with_extension("listing")).unwrap();
+    log.write(&[remove(1), remove(2), remove(3)]).unwrap();
+    assert!(!path.exists(), "nothing in it counts");
+    assert_eq!(lock_index(&log.index).segments.len(), 1, "it takes no space any more");
 }
 
 #[test]
