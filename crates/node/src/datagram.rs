@@ -455,6 +455,10 @@ mod tests {
         }
         all.request(BOB, DatagramsRequest::Leave, String::new);
         assert_eq!(comes(&mut all, "192.0.2.7:9", 10), CAROL);
+        // The socket of a link brings what is that link's.
+        let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "192.0.2.7:4556")]);
+        let said = Said::Datagram(vec![0; 10].into(), "192.0.2.7:4556".parse().expect("an address"));
+        assert_eq!(all.hear(CAROL, 3, said)[0].0, CAROL);
     }
 
     #[test]

@@ -458,6 +458,42 @@ mod tests {
         assert_eq!(bob.name(caller(1)), Some(Some(ALICE)));
     }
 
+    /// A caller from elsewhere claims the node id of a link over UDP, in vain, and the link ends.
+    #[test]
+    fn whoever_has_a_node_id_keeps_it_though_another_one_came_first() {
+        let mut bob = identities("");
+        for (link, address) in [(LinkId(1), FAR), (caller(1), FARTHER), (caller(2), FAR)] {
+            bob.set_address(link, address);
+        }
+        bob.up(LinkId(1), ALICE, false, false);
+        assert_eq!(bob.up(caller(1), ALICE, false, true), (false, vec![]));
+        assert_eq!(bob.up(caller(2), ALICE, false, true), (true, vec![Change::Named(LinkId(1), None)]));
+        assert_eq!(bob.down(LinkId(1)), []);
+        assert_eq!((bob.claims(caller(1)), bob.name(caller(2))), (Some(ALICE), Some(Some(ALICE))));
+    }
+
+    #[test]
+    fn who_is_beside_a_link_is_said_anew_whenever_it_may_have_changed() {
+        let mut bob = identities("");
+        assert_eq!(bob.new_beside_links(), None);
+        bob.set_address(LinkId(1), FAR);
+        bob.set_address(caller(1), FAR);
+        bob.up(LinkId(1), ALICE, false, true);
+        bob.up(caller(1), ALICE, false, true);
+        let (somebody, nobody) = (Some(BTreeSet::from([(caller(1), LinkId(1))])), Some(BTreeSet::new()));
+        assert_eq!((bob.new_beside_links(), bob.new_beside_links()), (somebody.clone(), None));
+        bob.down(LinkId(1));
+        assert_eq!((bob.new_beside_links(), bob.new_beside_links()), (nobody.clone(), None));
+        bob.up(LinkId(1), ALICE, false, true);
+        assert_eq!((bob.new_beside_links(), bob.new_beside_links()), (somebody.clone(), None));
+        bob.set_address(caller(1), FARTHER);
+        assert_eq!((bob.new_beside_links(), bob.new_beside_links()), (nobody.clone(), None));
+        bob.set_address(caller(1), FAR);
+        assert_eq!((bob.new_beside_links(), bob.new_beside_links()), (somebody, None));
+        bob.forget(LinkId(1));
+        assert_eq!((bob.new_beside_links(), bob.new_beside_links()), (nobody, None));
+    }
+
     #[test]
     fn a_caller_is_beside_its_link_at_one_address_only() {
         let mut bob = identities("");

@@ -5,8 +5,9 @@ mod common;
 mod peer;
 
 use bytes::Bytes;
-use common::{App, Until, config, payload, start};
+use common::{App, Place, Until, config, payload, start};
 use longwire_node::message::{Options, Reply, Request};
+use longwire_node::tls::mint::{Authority, Wish};
 use longwire_node::{Node, Setup};
 use longwire_proto::bp::{Bundle, Fragment};
 use peer::*;
@@ -293,6 +294,123 @@ fn a_receipt_that_comes_back_another_way_is_believed_of_neighbours_that_are_know
     relay.say(&transfer(4, &receipt("dtn://carols-house/", alias.1, 4))).unwrap();
     delivered(&mut here, alias.0, "dtn://carols-house/");
     assert_eq!(here.status()["reports_not_believed"], 1);
+}
+
+/// A part that came before the last start may be anybody's: who has handed it in is not written down.
+#[test]
+fn a_receipt_of_which_a_part_came_before_the_last_start_is_not_believed() {
+    let place = Place::new("impostors-parts");
+    let alice = || {
+        start(config(&format!(
+            "node = 'dtn://alice/'\nlisten = ['127.0.0.1:0']\nstorage.path = '{}'\n[[peer]]\nnode = 'dtn://relay/'\n",
+            place.0.display()
+        )))
+    };
+    let [first, second] = in_two_parts(&receipt("dtn://carol/", (now_dtn_ms(), 1), 1));
+    let before = alice();
+    let mut stranger = Peer::stranger_4(before.addresses()[0]).unwrap().sender();
+    stranger.send(&first);
+    stranger.finish();
+    before.stop();
+    let after = alice();
+    let mut relay = Peer::up_4(after.addresses()[0], "dtn://relay/").unwrap();
+    relay.say(&transfer(0, &second)).unwrap();
+    App::new(&after).wait_status(|status| status["reports_not_believed"] == 1);
+}
+
+#[test]
+fn callers_whom_nobody_knows_are_believed_about_themselves_and_what_goes_to_them() {
+    let alice = start(config("node = 'dtn://alice/'\nlisten = ['127.0.0.1:0']\nstorage.kind = 'memory'"));
+    let mut here = App::new(&alice);
+    let [mut carol, mut dora] =
+        ["dtn://carol/", "dtn://dora/"].map(|name| Peer::up_4(alice.addresses()[0], name).unwrap());
+    let mut send = || {
+        let send = here.send("dtn://carol/inbox", &payload(100, 1), reported());
+        (send, here.wait_accepted(send))
+    };
+    let [alias, relayed, forgery] = [send(), send(), send()];
+    carol.say(&transfer(0, &receipt("dtn://carols-house/", alias.1, 1))).unwrap();
+    delivered(&mut here, alias.0, "dtn://carols-house/");
+    dora.say(&transfer(0, &receipt("dtn://dora/", relayed.1, 2))).unwrap();
+    delivered(&mut here, relayed.0, "dtn://dora/");
+    dora.say(&transfer(1, &receipt("dtn://carol/", forgery.1, 3))).unwrap();
+    here.wait_status(|status| status["reports_not_believed"] == 1);
+}
+
+/// A relay that nobody has named brings a receipt from where the bundle did not go: over a link that this node calls, or under a name
+/// that a certificate proves. Without either it is nobody.
+#[test]
+fn a_receipt_of_a_relay_is_believed_over_a_link_of_this_node_or_with_a_certificate() {
+    let place = Place::new("impostors-proven");
+    let now = (now_dtn_ms() / 1000) as i64 + 946_684_800;
+    let (authority, _) = Authority::new("impostors", now).unwrap();
+    std::fs::write(place.0.join("ca.pem"), authority.certificate()).unwrap();
+    let certified = |name: &str| {
+        let minted = authority.sign(&Wish::for_node(&format!("dtn://{name}/"), now, 10)).unwrap();
+        std::fs::write(place.0.join(format!("{name}.pem")), &minted.certificate).unwrap();
+        std::fs::write(place.0.join(format!("{name}.key")), &minted.key).unwrap();
+        let at = place.0.display();
+        format!("[tls]\ncertificate = '{at}/{name}.pem'\nkey = '{at}/{name}.key'\ntrust = ['{at}/ca.pem']\n")
+    };
+    let tls = "tcpcl.tls = 'prefer'\n";
+    let bob = bob("");
+    for (calls, proven) in [(true, false), (false, true), (false, false)] {
+        let (here_tls, there_tls) = match proven {
+            true => (certified("alice"), certified("relay")),
+            false => (String::new(), String::new()),
+        };
+        let link = |at: std::net::SocketAddr, name: &str| {
+            format!("[[link]]\nname = '{name}'\naddress = 'localhost:{}'\n", at.port())
+        };
+        let node = |name: &str, links: &str, more: &str| {
+            let tls = if proven { tls } else { "" };
+            let head =
+                format!("node = 'dtn://{name}/'\nlisten = ['127.0.0.1:0']\nstorage.kind = 'memory'\n{tls}");
+            start(config(&format!("{head}{links}{more}")))
+        };
+        let to_bob =
+            format!("{}[[route]]\nto = 'dtn://carol/*'\nvia = 'bob'\n", link(bob.addresses()[0], "bob"));
+        let (alice, relay) = if calls {
+            let relay = node("relay", "", &there_tls);
+            (node("alice", &format!("{to_bob}{}", link(relay.addresses()[0], "relay")), &here_tls), relay)
+        } else {
+            let alice = node("alice", &to_bob, &here_tls);
+            let at = alice.addresses()[0];
+            (alice, node("relay", &link(at, "alice"), &there_tls))
+        };
+        let mut here = App::new(&alice);
+        App::new(&relay).wait_status(|status| with_peer(status, "dtn://alice/"));
+        let send = here.send("dtn://carol/inbox", &payload(100, 1), reported());
+        let created = here.wait_accepted(send);
+        let mut stranger = Peer::stranger_4(relay.addresses()[0]).unwrap();
+        stranger.say(&transfer(0, &receipt("dtn://carol/", created, 1))).unwrap();
+        match calls || proven {
+            true => delivered(&mut here, send, "dtn://carol/"),
+            false => drop(here.wait_status(|status| status["reports_not_believed"] == 1)),
+        }
+    }
+}
+
+/// The caller that has a node id may be gone without a word; when another one claims it, that is found out.
+#[test]
+fn who_has_a_node_id_is_asked_whether_it_is_there_when_another_one_claims_it() {
+    let bob = bob("tcpcl.keepalive = '1 h'");
+    let at = bob.addresses()[0];
+    let mut first = Peer::up_4_alive(at, "dtn://alice/", 3600).unwrap();
+    first.0.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let until = Until::new();
+    loop {
+        let mut second = Peer::call(at).unwrap();
+        second.say(&[CONTACT_4, &sess_init("dtn://alice/")].concat()).unwrap();
+        assert_eq!(second.hear_all(PATIENCE), [CONTACT_4, &[5, 0, 3]].concat());
+        let mut said = [0];
+        if std::io::Read::read_exact(&mut first.0, &mut said).is_ok() {
+            // A KEEPALIVE; the next in good order would be due in an hour.
+            assert_eq!(said, [4]);
+            return;
+        }
+        until.check(|| "the session that has the node id is not asked for a sign of life".into());
+    }
 }
 
 #[test]
