@@ -8,7 +8,10 @@ use common::{DEADLINE, Place, Running, noise, reserved};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -121,6 +124,22 @@ fn a_node_lives_on_when_nobody_reads_what_it_says() {
     }
     drop(said);
     let pid = Pid::from_child(&alice);
+    // A stranger's session, and a bundle that is none: the node says which rule it breaks.
+    let address = line.split_once("peers call at ").and_then(|(_, rest)| rest.split_once(',')).unwrap().0;
+    let mut stranger = session(address.parse().unwrap());
+    stranger
+        .write_all(&[&[1, 3][..], &[0; 8], &[0; 4], &3_u64.to_be_bytes(), b"\x9f\x89\x07"].concat())
+        .unwrap();
+    let began = Instant::now();
+    loop {
+        assert_eq!(alice.try_wait().unwrap(), None, "a bad bundle");
+        let status: serde_json::Value =
+            serde_json::from_str(&place.asked("alice", &["status", "--json"])).unwrap();
+        if status["refused"][0]["count"] == 1 {
+            break;
+        }
+        assert!(began.elapsed() < DEADLINE, "a bad bundle is refused: {status:#}");
+    }
     let mut reads = |what: &str, wished: fn(&serde_json::Value) -> bool| {
         kill_process(pid, Signal::HUP).unwrap();
         let began = Instant::now();
@@ -142,6 +161,100 @@ fn a_node_lives_on_when_nobody_reads_what_it_says() {
     reads("one that makes no sense", |read| !read["refused"].is_null());
     kill_process(pid, Signal::TERM).unwrap();
     assert!(alice.wait().unwrap().success());
+}
+
+/// A session of TCPCL version 4 without keep-alives (RFC 9174 4.2, 4.6): it stands when this returns.
+fn session(at: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let name = b"dtn://stranger/";
+    let lengths = [1_u64 << 20, 1 << 30].map(u64::to_be_bytes).concat();
+    let init = [&[7, 0, 0][..], &lengths, &[0, name.len() as u8], name, &[0; 4]].concat();
+    stream.write_all(&[b"dtn!\x04\x00", &init[..]].concat()).unwrap();
+    // Its contact header, and all but the names of its SESS_INIT.
+    stream.read_exact(&mut [0; 6 + 1 + 2 + 8 + 8]).unwrap();
+    stream
+}
+
+/// As with a terminal that is held, or a logger that hangs: the pipe is full, and stays so.
+#[test]
+fn a_node_neither_waits_for_who_does_not_read_what_it_says_nor_forgets_to_say_it() {
+    let place = Place::new("held");
+    place.configure("alice", "");
+    let (mut read, write) = std::io::pipe().unwrap();
+    let mut full = FullPipe::of(&read);
+    let mut command = place.longwire(&["node", "--config", "alice.toml"]);
+    let alice = command.stderr(write).spawn().unwrap();
+    drop(command);
+    let pid = Pid::from_child(&alice);
+    let began = Instant::now();
+    let status = || loop {
+        // Its configuration makes no sense later on.
+        let mut ask = place.longwire(&["status", "--json", "--control", "alice/longwire.sock"]);
+        let child = ask.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let asked = place.ended(child, "the node says how it is");
+        if asked.status.success() {
+            break serde_json::from_slice::<serde_json::Value>(&asked.stdout).unwrap();
+        }
+        assert!(began.elapsed() < DEADLINE, "it does not answer: {asked:?}");
+    };
+    while status()["ready"] != true {
+        assert!(began.elapsed() < DEADLINE, "it is not ready: {:#}", status());
+    }
+    // It has said that it is up, and nobody has heard it. It hears, does and answers all the same.
+    place.configure("alice", "peers = 'nobody'");
+    for times in 0.. {
+        kill_process(pid, Signal::HUP).unwrap();
+        let status = status();
+        if !status["configuration"]["refused"].is_null() && times > 2 {
+            break;
+        }
+        assert!(began.elapsed() < DEADLINE, "it does not read its configuration: {status:#}");
+    }
+    // Read at last, it has all that it said.
+    let (sender, heard) = mpsc::channel();
+    thread::spawn(move || {
+        let mut lines = BufReader::new(&mut read).lines().map_while(Result::ok);
+        for wanted in ["dtn://alice/ is up: ", "the configuration before stays in force: "] {
+            while !lines.next()?.contains(wanted) {}
+            let _ = sender.send((wanted, None));
+        }
+        drop(lines);
+        sender.send(("the pipe", Some(read))).ok()
+    });
+    let next = |wanted| heard.recv_timeout(DEADLINE).unwrap_or_else(|_| panic!("it does not say {wanted}")).1;
+    assert!(next("that it is up").is_none());
+    assert!(next("what is wrong").is_none());
+    let _unread = next("more");
+    // An end does not wait for ever, either.
+    full.fill();
+    kill_process(pid, Signal::HUP).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    assert!(place.ended(alice, "the node ends").status.success());
+}
+
+/// A pipe that has no room.
+struct FullPipe(fs::File);
+
+impl FullPipe {
+    /// Fills it, with empty lines.
+    fn of(read: &std::io::PipeReader) -> FullPipe {
+        // Opened anew: the others that write to it are to wait for room.
+        let path = format!("/proc/self/fd/{}", read.as_raw_fd());
+        let open = fs::File::options()
+            .write(true)
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+            .open(path);
+        let mut full = FullPipe(open.unwrap());
+        full.fill();
+        full
+    }
+
+    fn fill(&mut self) {
+        for size in [4096, 1] {
+            while self.0.write(&[b'\n'; 4096][..size]).is_ok() {}
+        }
+    }
 }
 
 #[test]
@@ -167,7 +280,7 @@ fn every_verb_says_what_it_did_and_what_was_meant() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    std::io::Write::write_all(&mut sending.stdin.take().unwrap(), b"a line\n").unwrap();
+    sending.stdin.take().unwrap().write_all(b"a line\n").unwrap();
     place.asked("bob", &["recv", "got"]);
     let sent = place.ended(sending, "send has its receipt");
     let sent: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();

@@ -113,7 +113,7 @@ impl ReceiveBuffer {
     /// Asks the kernel for it, and says on the standard error when it gives less.
     fn set(&self, socket: &UdpSocket) {
         if let Some(words) = self.enlarge(socket) {
-            eprintln!("longwire: {words}");
+            crate::standard_error::say(format_args!("longwire: {words}"));
         }
     }
 }

@@ -15,6 +15,8 @@
 //! room that the engines are told, what comes in by the window of its connection, what applications send by their budget.
 
 #![cfg(unix)]
+// A reader that has gone would make these panic, and one that stands still would hold the node: see `standard_error`.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod callers;
 mod client;
@@ -58,7 +60,7 @@ mod restless;
 #[cfg(test)]
 mod scratch;
 mod setup;
-mod standard_error;
+pub mod standard_error;
 pub mod storage;
 pub mod stream;
 mod task;

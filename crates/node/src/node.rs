@@ -16,6 +16,7 @@ use crate::neighbours::Neighbours;
 use crate::quick_ack::QuickAck;
 use crate::radio::Radios;
 use crate::setup::{Setup, prepare_caller, set_buffers};
+use crate::standard_error;
 use crate::storage::{Drive, Log, OpenError, Opened, Pace, Scrub, random_u64};
 use crate::stream::Wire;
 use crate::task::{Parts, Task};
@@ -212,8 +213,10 @@ impl Node {
     }
 
     fn join(&mut self) {
-        if let Some(thread) = self.thread.take()
-            && let Err(panic) = thread.join()
+        let Some(thread) = self.thread.take() else { return };
+        let ended = thread.join();
+        standard_error::finish();
+        if let Err(panic) = ended
             && !std::thread::panicking()
         {
             std::panic::resume_unwind(panic);

@@ -170,10 +170,8 @@ impl Task {
         let from = self.sender_over(link);
         let line = breach.and_then(|breach| self.refusals.add(now, from.clone(), reason, breach, accept));
         if let Some(line) = &line {
-            eprintln!("longwire: {line}");
-            if let Some(hint) = hint(accept) {
-                eprintln!("hint: {hint}");
-            }
+            let hint = hint(accept).map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+            crate::standard_error::say(format_args!("longwire: {line}{hint}"));
         }
         if line.is_some() || self.watching.has_bundles() {
             self.note(

@@ -762,12 +762,10 @@ impl Task {
                 Reply::Done
             }
             Err((what, hint)) => {
+                let more = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 crate::standard_error::say(format_args!(
-                    "longwire: the configuration before stays in force: {what}"
+                    "longwire: the configuration before stays in force: {what}{more}"
                 ));
-                if let Some(hint) = &hint {
-                    crate::standard_error::say(format_args!("hint: {hint}"));
-                }
                 self.configuration.refused = Some(what.clone());
                 let event =
                     crate::view::Event::ConfigurationRefused { what: what.clone(), hint: hint.clone() };

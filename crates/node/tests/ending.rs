@@ -2,13 +2,16 @@
 
 mod common;
 
-use common::{App, config, payload};
+use common::{App, DEADLINE, config, payload};
 use longwire_node::message::Options;
 use longwire_node::storage::Forgetful;
 use longwire_node::{Node, Setup, ending};
+use rustix::fs::{Mode, OFlags, open};
+use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Tells a process of this test program which of its node's parts fails.
 const PART: &str = "LONGWIRE_FAILING_PART";
@@ -49,9 +52,13 @@ fn failing(forgetful: &Forgetful) -> Node {
 }
 
 fn fail(part: &str) -> Output {
+    failing_process(part).output().expect("it runs")
+}
+
+fn failing_process(part: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "a_part_fails", "--nocapture", "--test-threads=1"]).env(PART, part);
-    command.output().expect("it runs")
+    command
 }
 
 #[test]
@@ -63,6 +70,32 @@ fn a_process_with_a_node_of_which_a_thread_or_a_task_fails_ends_with_a_status_of
         assert!(said.contains("as a test has asked for"), "why: {said}");
         assert!(said.contains(&format!("a part of the node ({thread}) has failed")), "{said}");
     }
+}
+
+/// As with a terminal that is held: why it ends cannot be said, and it ends.
+#[test]
+fn a_process_whose_node_fails_ends_though_nobody_reads_why() {
+    let (read, write) = std::io::pipe().expect("a pipe");
+    // Opened anew: the process waits for room in it, and this test does not.
+    let options = OFlags::NONBLOCK | OFlags::WRONLY;
+    let filling =
+        open(format!("/proc/self/fd/{}", read.as_raw_fd()), options, Mode::empty()).expect("a pipe");
+    for size in [4096, 1] {
+        while rustix::io::write(&filling, &[b'\n'; 4096][..size]).is_ok() {}
+    }
+    let mut process = failing_process("writer").stdout(Stdio::null()).stderr(write).spawn().expect("it runs");
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = process.try_wait().expect("it is a child") {
+            break status;
+        }
+        if began.elapsed() > DEADLINE {
+            let _ = process.kill();
+            panic!("it waits for somebody who reads why it ends");
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(status.code(), Some(ending::EXIT_STATUS));
 }
 
 #[test]

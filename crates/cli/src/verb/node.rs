@@ -1,8 +1,8 @@
 //! `longwire node`.
 
 use crate::failure::Failure;
-use crate::output::talk;
 use clap::Args;
+use longwire_node::standard_error::say;
 use longwire_node::{Config, Setup};
 use std::path::PathBuf;
 
@@ -49,13 +49,13 @@ impl Node {
         let node = longwire_node::Node::start(setup)?;
         let opened = node.opened();
         if opened.torn_bytes > 0 || opened.damaged > 0 {
-            talk(format_args!(
+            say(format_args!(
                 "store: {} records; {} bytes of a write that a crash cut off do not count, {} damaged places met",
                 opened.records, opened.torn_bytes, opened.damaged
             ));
         }
         if opened.harmed > 0 || opened.unnamed > 0 {
-            talk(format_args!(
+            say(format_args!(
                 "store: {} records are damaged or missing: the list is in {}; {} more are missing without a name",
                 opened.harmed,
                 list.display(),
@@ -63,7 +63,7 @@ impl Node {
             ));
         }
         if opened.open_to_others > 0 {
-            talk(format_args!(
+            say(format_args!(
                 "store: others than this node's user have rights to {} files and folders of {}, and the node cannot take them: \
                  they belong to another user, or the file system knows no rights",
                 opened.open_to_others,
@@ -74,9 +74,9 @@ impl Node {
         addresses.extend(stations);
         let at = if addresses.is_empty() { "nowhere".to_owned() } else { addresses.join(", ") };
         let http = node.http_address().map(|address| format!(", http://{address}/")).unwrap_or_default();
-        talk(format_args!("{name} is up: peers call at {at}, applications at {}{http}", control.display()));
+        say(format_args!("{name} is up: peers call at {at}, applications at {}{http}", control.display()));
         if let Some(callers) = callers {
-            talk(format_args!("{callers}"));
+            say(format_args!("{callers}"));
         }
         tell_supervisor();
         node.wait();
