@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn callers_from_elsewhere_are_to_be_known_unless_somebody_says_otherwise() {
-        let names = "[[peer]]\nnode = 'dtn://alice/'\n[[peer]]\nnode = 'ipn:7*'\n[[link]]\nname = 'c'\naddress = 'c:1'\npeer = \
+        let names = "[[peer]]\nnode = 'dtn://alice/'\n[[peer]]\nnode = '*'\n[[peer]]\nnode = 'ipn:7*'\n[[link]]\nname = 'c'\naddress = 'c:1'\npeer = \
                      'dtn://carol/'\n[[route]]\nto = 'dtn://far/*'\nvia = 'dtn://dora/'\n";
         let judged = |peers: &str, far: bool| {
             let mut bob = identities(&format!("{peers}\n{names}"));
@@ -361,7 +361,8 @@ mod tests {
             let plain = cases.map(|name| bob.judge(caller(1), claim(name, false)).is_ok());
             (plain, bob.judge(caller(1), claim("dtn://mallory/", true)).is_ok())
         };
-        let (all, known, none) = ([true; 6], [true, true, true, true, false, false], [false; 6]);
+        // A pattern says how nodes are treated, and names none.
+        let (all, known, none) = ([true; 6], [true, true, true, false, false, false], [false; 6]);
         assert_eq!(judged("", false), (all, true), "from this machine");
         assert_eq!(judged("", true), (known, true), "from elsewhere");
         assert_eq!(judged("peers = 'any'", true), (all, true));

@@ -4,9 +4,11 @@ mod common;
 #[path = "common/peer.rs"]
 mod peer;
 
+use bytes::Bytes;
 use common::{App, DEADLINE, config, payload, reserved, start};
 use longwire_node::Node;
 use longwire_node::message::{Options, Reply};
+use longwire_proto::bp::{Bundle, Content, HopCount};
 use std::net::UdpSocket;
 
 const MEMORY: &str = "[storage]\nkind = 'memory'\n";
@@ -174,6 +176,35 @@ fn a_receipt_over_udp_is_believed_from_the_address_of_a_link() {
         (vec![serde_json::Value::from(1)], vec![serde_json::Value::from(1)]),
         "{status:#}"
     );
+}
+
+/// As ION's convergence layer over UDP makes them; the line that takes them stands on the link to it.
+#[test]
+fn fragments_with_blocks_numbered_zero_are_taken_from_the_address_of_a_link_that_says_so() {
+    let [ion, ion_sends, stranger] = ["127.0.0.1:0", "127.0.0.1:0", "127.0.0.2:0"]
+        .map(|address| UdpSocket::bind(address).expect("a port"));
+    let bob = bob(&format!(
+        "[[link]]\nname = 'ion'\nkind = 'udp'\naddress = '{}'\npeer = 'dtn://ion/'\n\
+         accept = ['fragment-blocks-numbered-zero']\n",
+        ion.local_addr().expect("an address")
+    ));
+    let at = bob.udp_addresses()[0];
+    let fragment = |from: &str, offset: u64, data: &'static [u8]| {
+        let mut head = peer::head(from, "dtn://bob/inbox", 1, 10).fragment(offset, data.len() as u64);
+        head.set(&Content::HopCount(HopCount { limit: 30, count: 1 }));
+        head.blocks.iter_mut().for_each(|block| block.number = 0);
+        Bundle::new(head, Bytes::from_static(data)).to_bytes()
+    };
+    let mut there = App::new(&bob);
+    there.register("inbox", 1000);
+    stranger.send_to(&fragment("dtn://mallory/", 0, b"never"), at).expect("it is sent");
+    let status = there.wait_status(|status| status["refused"][0]["count"] == 1);
+    assert_eq!(status["refused"][0]["accept"][0], "fragment-blocks-numbered-zero", "{status:#}");
+    // It hears on one port and sends from another.
+    ion_sends.send_to(&fragment("dtn://ion/", 0, b"hello"), at).expect("it is sent");
+    ion_sends.send_to(&fragment("dtn://ion/", 5, b"world"), at).expect("it is sent");
+    let (_, got) = there.receive();
+    assert_eq!(&got[..], b"helloworld");
 }
 
 #[test]

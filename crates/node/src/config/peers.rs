@@ -9,7 +9,7 @@ use std::net::ToSocketAddrs;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Peers {
-    /// Those whose node id the configuration names (in a `[[peer]]`, as the `peer` of a `[[link]]`, as the `via` of a
+    /// Those whose node id the configuration names (in a `[[peer]]`, in full, as the `peer` of a `[[link]]`, as the `via` of a
     /// `[[route]]`), and those whose certificate proves theirs. Without TLS, whoever says such a name has it.
     Known,
     /// Those whose certificate proves their node id.
@@ -19,10 +19,10 @@ pub enum Peers {
 }
 
 impl Config {
-    /// The node ids that the configuration names, as patterns.
+    /// The node ids that the configuration names. A pattern names nobody: it says how nodes are treated, whoever they are.
     pub(crate) fn known_nodes(&self) -> Vec<String> {
         let links = self.link.iter().filter_map(|link| link.peer.clone());
-        let peers = self.peer.iter().map(|peer| peer.node.clone());
+        let peers = self.peer.iter().map(|peer| peer.node.clone()).filter(|node| !node.ends_with('*'));
         let vias = self.route.iter().map(|route| route.via.clone()).filter(|via| via.contains(':'));
         links.chain(peers).chain(vias).collect()
     }
