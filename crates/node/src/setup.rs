@@ -127,7 +127,9 @@ pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// The same for a connection that a peer has opened. Its session may have no keep-alives (RFC 9174 4.7), and holds a place and a node
-/// id: so its system is asked whether it is there, after two minutes in which nothing came, and taken for gone after one more.
+/// id: so its system is asked whether it is there, after two minutes in which nothing came, and taken for gone after one more. While
+/// data are on their way to it, it is not asked: they are repeated `net.ipv4.tcp_retries2` times. `TCP_USER_TIMEOUT` would end that
+/// sooner, and a caller, too, that answers and does not read for so long (tcp(7)): that is no reason to take it for gone.
 pub(crate) fn prepare_caller(stream: &TcpStream) -> io::Result<()> {
     prepare(stream)?;
     sockopt::set_socket_keepalive(stream, true)?;
@@ -154,5 +156,6 @@ mod tests {
         let all: u64 = times.map(|time| time.expect("an option").as_secs()).iter().sum();
         assert!(all + 3 * 15 <= 180, "{times:?}");
         assert_eq!(sockopt::tcp_keepcnt(&here).expect("an option"), 4);
+        assert_eq!(sockopt::tcp_user_timeout(&here).expect("an option"), 0, "who does not read may live");
     }
 }
