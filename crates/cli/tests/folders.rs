@@ -114,6 +114,43 @@ fn what_cannot_be_sent_holds_up_nothing_else() {
     assert!(claims.into_iter().any(|claim| claim.join("a-long").exists()), "it is kept");
 }
 
+/// A link is in the place of the folder for what was sent: a file that could not be put away is not sent, and not sent again.
+#[test]
+fn what_could_not_be_put_away_is_not_sent() {
+    let place = Place::new("unkept");
+    configure(
+        &place,
+        "alice",
+        "[[drop]]\nfolder = 'out'\nto = 'dtn://bob/files'\nsettle = '1 ms'\n[[drop]]\nfolder = 'away'\nto = 'dtn://bob/files'\n\
+         settle = '1 ms'\nkeep = false",
+    );
+    for folder in ["out", "away", "elsewhere"] {
+        fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    std::os::unix::fs::symlink(place.path("elsewhere"), place.path("out/sent")).unwrap();
+    let _alice = place.start("alice");
+    let begun = |folder: &str, name: &str| {
+        let path = place.path(folder).join(name);
+        fs::write(place.path(name), name).unwrap();
+        fs::rename(place.path(name), path).unwrap();
+    };
+    begun("out", "letter");
+    let folder = |status: &serde_json::Value| status["folders"][0].clone();
+    wait("it is told", &place, || {
+        let trouble = folder(&status(&place, "alice"))["trouble"].to_string();
+        trouble.contains("letter waits: what was sent cannot be kept: sent is a link")
+    });
+    // What need not be kept goes, and nothing else has.
+    begun("away", "note");
+    wait("the other goes", &place, || status(&place, "alice")["folders"][1]["files"] == 1);
+    let said = status(&place, "alice");
+    assert_eq!((&folder(&said)["files"], &said["bundles"]), (&0.into(), &1.into()), "{said:#}");
+    fs::remove_file(place.path("out/sent")).unwrap();
+    wait("it is kept", &place, || files(&place.path("out/sent")).len() == 1);
+    assert_eq!(status(&place, "alice")["bundles"], 2);
+    assert_eq!(files(&place.path("elsewhere")).len(), 0);
+}
+
 #[test]
 fn what_cannot_be_right_is_said() {
     let place = Place::new("wrong");

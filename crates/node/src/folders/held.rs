@@ -4,8 +4,8 @@
 //! node send, move or remove what only the node may touch. So each step begins at a folder that is open, not at a path.
 
 use rustix::fd::OwnedFd;
+use rustix::fs::{Access, accessat, statat, unlinkat};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags, fsync, mkdirat, openat, renameat, renameat_with};
-use rustix::fs::{statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -49,6 +49,11 @@ impl Held {
             Ok(()) | Err(Errno::EXIST) => self.folder(name),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Checks that this user may put files into it.
+    pub(super) fn check_writable(&self) -> io::Result<()> {
+        Ok(accessat(&self.0, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())?)
     }
 
     /// A file in it; `None`: it is a link, or something else that is no regular file. The opened file is looked at, not the one

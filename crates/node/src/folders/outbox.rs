@@ -8,8 +8,10 @@ use crate::envelope;
 use crate::message::{Message, Options, Reply, Request};
 use crate::private;
 use crate::setup::WallClock;
+use crate::standard_error::say;
 use crate::storage::random_u64;
 use bytes::{Bytes, BytesMut};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
@@ -56,6 +58,13 @@ impl Place {
         let parts = watched.folder(OsStr::new(PARTS))?;
         let own = parts.folder(&claim.own)?;
         Ok(Place { watched, parts, own })
+    }
+
+    /// The folder for what was sent.
+    fn sent(&self) -> io::Result<Held> {
+        let sent = self.watched.some_folder(OsStr::new(SENT))?;
+        sent.check_writable().map_err(|error| io::Error::new(error.kind(), format!("{SENT}: {error}")))?;
+        Ok(sent)
     }
 }
 
@@ -104,6 +113,7 @@ async fn serve_on(drop: &DropFolder, clock: &WallClock, talk: &mut Talk, line: &
     let mut watch = Watch::new(&drop.folder, drop.settle);
     let mut number = 0;
     let mut pause = Pause::default();
+    let mut accepted = Accepted::new();
     loop {
         // What was begun before goes first, as the bundles that it was.
         if pause.is_over(Instant::now()) {
@@ -114,7 +124,7 @@ async fn serve_on(drop: &DropFolder, clock: &WallClock, talk: &mut Talk, line: &
             });
             for claim in claims {
                 number += 1;
-                pause.after(send(drop, talk, line, &claim, number).await?);
+                pause.after(send(drop, talk, line, &claim, number, &mut accepted).await?);
             }
             others.into_iter().for_each(|error| line.trouble(error.to_string()));
         }
@@ -128,7 +138,7 @@ async fn serve_on(drop: &DropFolder, clock: &WallClock, talk: &mut Talk, line: &
                     match claim(&drop.folder, &name, (clock().unwrap_or(0), own_number())) {
                         Ok(claim) => {
                             number += 1;
-                            let waits = send(drop, talk, line, &claim, number).await?;
+                            let waits = send(drop, talk, line, &claim, number, &mut accepted).await?;
                             if waits.is_none() {
                                 line.change(|folder| folder.waiting = folder.waiting.saturating_sub(1));
                             }
@@ -251,6 +261,9 @@ fn found(parts: &Held, own: &OsStr) -> io::Result<Option<OsString>> {
     Ok(file)
 }
 
+/// The claims, by their folders' names, that the node has and that cannot be put away: they are not sent again.
+type Accepted = BTreeSet<OsString>;
+
 /// Sends a file and puts it where it belongs then; or why it waits.
 async fn send(
     drop: &DropFolder,
@@ -258,15 +271,32 @@ async fn send(
     line: &Line,
     claim: &Claim,
     number: u64,
+    accepted: &mut Accepted,
 ) -> Result<Option<Reason>, Gone> {
-    let waits = match Place::of(&drop.folder, claim) {
-        Ok(place) => {
-            let outcome = match hand(drop, talk, claim, &place, number).await? {
-                Ok(outcome) => outcome,
-                Err(error) => Outcome::Later(unread(drop, claim, &error)),
+    let waits = match ready(drop, claim) {
+        Ok((place, sent)) => {
+            let outcome = if accepted.contains(&claim.own) {
+                Outcome::Accepted
+            } else if accepted.len() >= CLAIMS_MAX {
+                Outcome::Later(Reason::of_file("too many that were sent cannot be put away".to_owned()))
+            } else {
+                let outcome = hand(drop, talk, claim, &place, number).await?;
+                outcome.unwrap_or_else(|error| Outcome::Later(unread(drop, claim, &error)))
             };
             match outcome {
-                Outcome::Accepted => finish(drop.keep, line, claim, &place),
+                Outcome::Accepted => {
+                    let is_new = accepted.insert(claim.own.clone());
+                    let finished = finish(sent.as_ref(), line, claim, &place);
+                    match &finished {
+                        Ok(()) => _ = accepted.remove(&claim.own),
+                        Err(reason) if is_new => {
+                            let (folder, name) = (drop.folder.display(), claim.name.to_string_lossy());
+                            say(format_args!("longwire: {folder}: {name}: {}", reason.words));
+                        }
+                        Err(_) => {}
+                    }
+                    finished
+                }
                 Outcome::Changed => put_back(claim, &place),
                 Outcome::NoFile => put_back(claim, &place).and_then(|()| {
                     Err(Reason::of_file("it is a link or no regular file, and is not sent".to_owned()))
@@ -274,11 +304,19 @@ async fn send(
                 Outcome::Later(reason) => Err(reason),
             }
         }
-        Err(error) => Err(unread(drop, claim, &error)),
+        Err(reason) => Err(reason),
     };
     Ok(waits.err().inspect(|reason| {
         line.trouble(format!("{} waits: {}", claim.name.to_string_lossy(), reason.words));
     }))
+}
+
+/// The folders of a claim, and the one for what was sent if that is kept: what could not be put away then is not sent.
+fn ready(drop: &DropFolder, claim: &Claim) -> Result<(Place, Option<Held>), Reason> {
+    let place = Place::of(&drop.folder, claim).map_err(|error| unread(drop, claim, &error))?;
+    let sent = drop.keep.then(|| place.sent()).transpose();
+    let sent = sent.map_err(|error| Reason::of_file(format!("what was sent cannot be kept: {error}")))?;
+    Ok((place, sent))
 }
 
 fn unread(drop: &DropFolder, claim: &Claim, error: &io::Error) -> Reason {
@@ -365,8 +403,11 @@ fn next_piece(file: &mut File, left: u64) -> io::Result<Bytes> {
 }
 
 /// The node has it: it goes to those sent, or goes.
-fn finish(keeps: bool, line: &Line, claim: &Claim, place: &Place) -> Result<(), Reason> {
-    let moved = if keeps { keep(claim, place) } else { place.own.remove_file(&claim.name) };
+fn finish(sent: Option<&Held>, line: &Line, claim: &Claim, place: &Place) -> Result<(), Reason> {
+    let moved = match sent {
+        Some(sent) => put(sent, claim, place),
+        None => place.own.remove_file(&claim.name),
+    };
     moved
         .and_then(|()| place.parts.remove_folder(&claim.own))
         .map_err(|error| Reason::of_file(format!("the node has it, and it cannot be put away: {error}")))?;
@@ -379,10 +420,6 @@ fn put_back(claim: &Claim, place: &Place) -> Result<(), Reason> {
     put(&place.watched, claim, place)
         .and_then(|()| place.parts.remove_folder(&claim.own))
         .map_err(|error| Reason::of_file(format!("it has changed, and cannot be put back: {error}")))
-}
-
-fn keep(claim: &Claim, place: &Place) -> io::Result<()> {
-    put(&place.watched.some_folder(OsStr::new(SENT))?, claim, place)
 }
 
 /// Moves a file into a folder, under its name or that with a number: nothing that is there is replaced.
@@ -414,7 +451,9 @@ fn numbered(name: &OsStr, number: u32) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Event;
     use crate::scratch::Folder;
+    use std::collections::VecDeque;
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
@@ -464,7 +503,7 @@ mod tests {
         assert_eq!(all_claims(&folder), [first.clone(), second]);
         assert!(claim(&folder.0, OsStr::new("none"), (1, 1)).is_err());
         assert_eq!(all_claims(&folder).len(), 2);
-        keep(&first, &place).unwrap();
+        put(&place.sent().unwrap(), &first, &place).unwrap();
         assert_eq!(all_claims(&folder).len(), 1, "the end came after the file");
         assert!(!parts(&folder).join(&first.own).exists() && folder.0.join("sent/b.txt").exists());
     }
@@ -538,8 +577,12 @@ mod tests {
     fn what_a_claim_ends_with_happens_to_its_own_file() {
         type End = fn(&Claim, &Place) -> Result<(), Reason>;
         let ends: [(&str, End, Option<&str>); 3] = [
-            ("removed", |claim, place| finish(false, &line(), claim, place), None),
-            ("kept", |claim, place| finish(true, &line(), claim, place), Some("sent/node.key")),
+            ("removed", |claim, place| finish(None, &line(), claim, place), None),
+            (
+                "kept",
+                |claim, place| finish(place.sent().ok().as_ref(), &line(), claim, place),
+                Some("sent/node.key"),
+            ),
             ("put back", put_back, Some("node.key")),
         ];
         for (name, end, goes_to) in ends {
@@ -566,9 +609,43 @@ mod tests {
         symlink(&elsewhere.0, folder.0.join(SENT)).unwrap();
         fs::write(folder.0.join("ca.pem"), "forged").unwrap();
         let (claim, place) = claim_one(&folder, "ca.pem", (1, 2));
-        let reason = finish(true, &line(), &claim, &place).unwrap_err();
-        assert!(reason.words.ends_with("sent is a link or no folder, and is left alone"), "{reason:?}");
+        let error = place.sent().unwrap_err().to_string();
+        assert_eq!(error, "sent is a link or no folder, and is left alone");
         assert_eq!((fs::read_dir(&elsewhere.0).unwrap().count(), all_claims(&folder)), (0, vec![claim]));
+    }
+
+    /// The folder for what was sent goes while the node takes a file: it is put away later, and not sent a second time.
+    #[tokio::test]
+    async fn what_the_node_has_is_not_sent_again_because_it_cannot_be_put_away() {
+        let folder = folder("again");
+        fs::write(folder.0.join("a.txt"), "a").unwrap();
+        let (claim, _) = claim_one(&folder, "a.txt", (1, 2));
+        let (events, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let client = crate::client::Client::new(crate::event::ClientId(1), events);
+        let mut talk = Talk { client, waiting: VecDeque::new() };
+        let Some(Event::Client(_, end)) = heard.recv().await else { panic!("an application comes") };
+        let drop = DropFolder { folder: folder.0.clone(), raw: true, ..DropFolder::default() };
+        let (line, mut accepted) = (line(), Accepted::new());
+        let node = async {
+            let Some(Event::Request(_, Message { head: Request::Send { send, .. }, .. })) =
+                heard.recv().await
+            else {
+                panic!("it is sent")
+            };
+            fs::remove_dir(folder.0.join(SENT)).unwrap();
+            let (source, created) = ("dtn://moon/".to_owned(), claim.created);
+            let reply = Reply::Accepted { send, source, created, name_may_stay: false };
+            end.replies.send(reply.into()).expect("it listens");
+        };
+        let (waits, ()) = tokio::join!(send(&drop, &mut talk, &line, &claim, 1, &mut accepted), node);
+        let waits = waits.expect("the node is there").expect("it cannot be put away");
+        assert!(waits.words.starts_with("the node has it, and it cannot be put away: "), "{waits:?}");
+        // Its bytes were handed over; from here on the node hears nothing of it.
+        while heard.try_recv().is_ok() {}
+        let waits = send(&drop, &mut talk, &line, &claim, 2, &mut accepted);
+        assert!(waits.await.expect("the node is there").is_none());
+        assert!(heard.try_recv().is_err(), "it is not sent");
+        assert_eq!((read(folder.0.join("sent/a.txt")), accepted.len()), ("a".to_owned(), 0));
     }
 
     #[test]
@@ -577,7 +654,7 @@ mod tests {
         for round in 0..3_u64 {
             fs::write(folder.0.join("a.tar.gz"), round.to_string()).unwrap();
             let (claim, place) = claim_one(&folder, "a.tar.gz", (1, round));
-            keep(&claim, &place).unwrap();
+            put(&place.sent().unwrap(), &claim, &place).unwrap();
         }
         for (name, content) in [("a.tar.gz", "0"), ("a.tar-2.gz", "1"), ("a.tar-3.gz", "2")] {
             assert_eq!(read(folder.0.join(SENT).join(name)), content);
