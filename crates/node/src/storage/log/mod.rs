@@ -61,6 +61,7 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 /// A segment is not longer than this, unless one batch alone is.
 pub(crate) const SEGMENT_BYTES: u64 = 64 << 20;
@@ -74,6 +75,8 @@ const NOTE_BYTES_MAX: usize = 4096;
 const MOVE_BYTES: u64 = 4 << 20;
 /// How often a chunk that the device cannot read stays where it is, when it was to be moved.
 const UNREADABLE_TIMES_MAX: u32 = 3;
+/// How long it is left alone before it is tried again: a device that fails for a moment fails for all that is tried in it.
+const UNREADABLE_REST: Duration = Duration::from_secs(60);
 /// Data at most so long are copied beside their header; longer ones are written from where they are.
 const COPY_BYTES_MAX: usize = 4096;
 /// A segment without entries: its beginning and a mark.
@@ -123,7 +126,9 @@ pub struct Log {
     /// The active segment may have bytes of a write that failed.
     spoilt: bool,
     /// The chunks of the oldest segment that the device could not read when they were to be moved, and how many times.
-    unreadable: BTreeMap<(RecordId, u64), u32>,
+    unreadable: BTreeMap<(RecordId, u64), Unreadable>,
+    /// How long these rest: [`UNREADABLE_REST`].
+    unreadable_rest: Duration,
     /// Bytes of the reserve that are there: an opening on a device that seemed smaller or larger has put aside less or more
     /// than this one would.
     aside: u64,
@@ -131,6 +136,13 @@ pub struct Log {
     short: bool,
     /// How long a segment may be.
     segment_bytes: u64,
+}
+
+/// A chunk that the device could not read.
+#[derive(Debug)]
+struct Unreadable {
+    times: u32,
+    last: Instant,
 }
 
 /// Takes the lock of a store, which no other process may have.
@@ -214,6 +226,7 @@ impl Log {
             unnamed: met.unnamed,
             spoilt: false,
             unreadable: BTreeMap::new(),
+            unreadable_rest: UNREADABLE_REST,
             aside: 0,
             short: false,
             segment_bytes: (room / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES),
@@ -496,9 +509,18 @@ impl Log {
         if failure != StorageFailure::Device {
             return false;
         }
-        let times = self.unreadable.entry((record, chunk.offset)).or_default();
-        *times += 1;
-        *times > UNREADABLE_TIMES_MAX
+        let now = Instant::now();
+        let found =
+            self.unreadable.entry((record, chunk.offset)).or_insert(Unreadable { times: 0, last: now });
+        found.times += 1;
+        found.last = now;
+        found.times > UNREADABLE_TIMES_MAX
+    }
+
+    /// True if a chunk could not be read a short while ago.
+    fn rests(&self, record: RecordId, chunk: &Chunk) -> bool {
+        let found = self.unreadable.get(&(record, chunk.offset));
+        found.is_some_and(|found| found.last.elapsed() < self.unreadable_rest)
     }
 
     /// Moves some of what counts out of the oldest segment, if there is too much waste.
@@ -508,6 +530,9 @@ impl Log {
         let reader = self.log_reader();
         let (mut copies, mut lost) = (Vec::new(), Vec::new());
         for (record, chunk) in moved {
+            if self.rests(record, &chunk) {
+                continue;
+            }
             match reader.chunk(&chunk) {
                 Ok(data) => copies.push(Write::Append { record, offset: chunk.offset, data }),
                 Err(failure)

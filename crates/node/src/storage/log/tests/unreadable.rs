@@ -102,6 +102,8 @@ fn open_small(place: &Place) -> Log {
 fn moved(name: &str, times: u64) -> (Place, Log, Arc<Mutex<Vec<Damage>>>) {
     let place = Place::new(name);
     let mut log = open_small(&place);
+    // Each time counts.
+    log.unreadable_rest = Duration::ZERO;
     (1..=10).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
     let at = fs::read(&first).unwrap().windows(8).position(|window| window == [2; 8]).unwrap() as u64;
@@ -156,6 +158,38 @@ fn what_can_be_read_another_time_is_not_lost() {
     assert_eq!(told.lock().unwrap().len(), 0);
     drop(log);
     see(&open_small(&place));
+}
+
+/// A device that fails for a moment fails for all that is tried in it, and there is much to do in a moment.
+#[test]
+fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
+    let place = Place::new("bad-moment");
+    let mut log = open_small(&place);
+    // A moment that lasts.
+    log.unreadable_rest = Duration::MAX;
+    (1..=10).for_each(|record| write_whole(&mut log, record));
+    let first = segment_path(&place.0, 1);
+    let bad = Fault::bad(&first, vec![0..u64::MAX]);
+    let told = told(&log);
+    for record in (1..=10).filter(|record| ![2, 5].contains(record)) {
+        log.write(&[remove(record)]).unwrap();
+    }
+    for record in 100..160 {
+        write_whole(&mut log, record);
+        log.write(&[remove(record)]).unwrap();
+        while log.tend() {}
+    }
+    assert!(first.exists() && !log.unreadable.is_empty(), "it was to be moved");
+    assert_eq!(told.lock().unwrap().len(), 0);
+    // It is over.
+    drop(bad);
+    log.unreadable_rest = Duration::ZERO;
+    while log.tend() {}
+    assert!(!first.exists(), "it has been moved");
+    for record in [2, 5] {
+        assert_eq!(log.reader().read(RecordId(record), 0, 40_000).unwrap(), vec![record as u8; 40_000]);
+    }
+    assert_eq!(told.lock().unwrap().len(), 0);
 }
 
 /// A long record takes a while to look at: neither the engines' task nor the writer waits for that.
