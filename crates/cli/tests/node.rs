@@ -426,11 +426,16 @@ fn the_commands_of_the_readme_work_as_one_block() {
     }
     let photo = noise(300_000, 3);
     fs::write(place.path("photo.jpg"), &photo).unwrap();
-    let output = Command::new("bash")
-        .args(["-c", &format!("trap 'kill $(jobs -p); wait' EXIT\n{script}")])
+    // With the nodes that it has started, should it not end.
+    let script = format!("trap 'kill $(jobs -p); wait' EXIT\n{script}");
+    let child = Command::new("timeout")
+        .args([&(DEADLINE / 2).as_secs().to_string(), "bash", "-c", &script])
         .current_dir(place.path(""))
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap();
+    let output = place.ended(child, "the commands of the README end");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("photo.jpg (300.0 kB) from dtn://alice/"), "{output:?}");
     assert_eq!(fs::read(place.path("inbox/photo.jpg")).unwrap(), photo);
@@ -464,6 +469,16 @@ fn what_waits_and_who_waits_is_told() {
     assert!(place.ended(receiving, "recv has the letter").status.success());
     // Cut by hand: that is the reason, and no lack of a route.
     place.asked("alice", &["links", "cut", "bob"]);
+    // Its session ends in good order.
+    let began = Instant::now();
+    loop {
+        let links = place.asked("alice", &["links", "--json"]);
+        let is: serde_json::Value = serde_json::from_str(&links).unwrap();
+        if is[0]["up"] == false {
+            break;
+        }
+        assert!(began.elapsed() < DEADLINE, "the link goes down: {links}");
+    }
     let said = note("dtn://bob/files", &[]);
     assert!(said.contains("note: it waits here: link `bob` to dtn://bob/ is down: cut here"), "{said}");
     let bundles: serde_json::Value =
@@ -510,6 +525,14 @@ fn a_check_is_short_and_finds_what_a_start_would() {
     refused("bob", http, "cannot listen for HTTP on 192.0.2.7:8080");
     fs::write(place.path("carol"), "a file").unwrap();
     refused("carol", "", "the store");
+    let long = format!("control = '{}.sock'", "a".repeat(120));
+    refused("dora", &long, "path must be shorter than SUN_LEN");
+    // As a newer version would have written it.
+    fs::create_dir_all(place.path("emil/store")).unwrap();
+    fs::write(place.path("emil/store/00000001.log"), b"LWSEG002 and what follows").unwrap();
+    refused("emil", "", "a newer version of this program wrote 00000001.log");
+    let files: Vec<_> = fs::read_dir(place.path("emil/store")).unwrap().collect();
+    assert_eq!(files.len(), 1, "nothing was made: {files:?}");
 }
 
 /// Sender, relay and receiver are killed at random instants while files flow, each with every size and both versions in turn;

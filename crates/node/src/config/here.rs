@@ -1,14 +1,16 @@
 //! Checks of a configuration against the machine that it is on.
 
 use super::{Config, StorageKind};
+use crate::storage;
 use longwire_settings::error::Error;
 use rustix::fs::{Access, access};
 use std::net::{TcpListener, ToSocketAddrs};
+use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
 impl Config {
-    /// Checks that a node with this configuration can start here: its store, its socket and its folders can be made, the
-    /// addresses that it listens on, for HTTP, too, are this machine's, its certificates and its token can be read. Nothing is
+    /// Checks that a node with this configuration can start here: its store, its socket and its folders can be made, what is in
+    /// the store is of this version, the addresses that it listens on, for HTTP, too, are this machine's, its certificates and its token can be read. Nothing is
     /// made, and no port taken.
     ///
     /// # Errors
@@ -19,11 +21,19 @@ impl Config {
                 Error::new(format!("the store {} cannot be made: {why}", self.storage.path.display()))
                     .hint("`storage.path` names a folder in a place that this user may write to")
             })?;
+            storage::can_be_read(&self.storage.path).map_err(|error| {
+                Error::new(format!("cannot open the store {}: {error}", self.storage.path.display()))
+                    .hint(error.hint())
+            })?;
         }
         let control = self.control();
         can_be_made(control.parent().unwrap_or(Path::new("."))).map_err(|why| {
             Error::new(format!("the socket {} cannot be made: {why}", control.display()))
                 .hint("`control` names it; it is beside the store where nothing is said")
+        })?;
+        SocketAddr::from_pathname(&control).map_err(|why| {
+            Error::new(format!("the socket {} cannot be made: {why}", control.display()))
+                .hint("`control` names a path that this user may write to, shorter than 108 bytes")
         })?;
         let drops = self.drop.iter().map(|drop| &drop.folder);
         for folder in drops.chain(self.receive.iter().map(|receive| &receive.folder)) {

@@ -39,6 +39,7 @@ mod scrub;
 pub use check::{Checked, Progress, Repaired, check, repair};
 pub use frame::FORMAT;
 pub use opening::OpenError;
+pub(crate) use opening::can_be_read;
 pub use quarantine::{Damage, Harm, Quarantine};
 pub(crate) use scrub::{Pace, Scrub};
 

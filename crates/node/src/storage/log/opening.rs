@@ -151,6 +151,17 @@ impl Names {
     }
 }
 
+/// Whether this version reads what is in a folder, if there is one. Nothing of it is changed, and a node may have it open.
+///
+/// # Errors
+/// It is of another version, or no store.
+pub(crate) fn can_be_read(folder: &Path) -> Result<(), OpenError> {
+    match look(folder) {
+        Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        looked => looked.map(drop),
+    }
+}
+
 /// Looks at a folder. None: there is no store, and nothing that stands in the way of one.
 pub(super) fn look(folder: &Path) -> Result<(Names, Option<Secret>), OpenError> {
     let mut names = Names::default();
