@@ -227,6 +227,75 @@ fn listed_figure(text: &str) -> Option<f64> {
     text.parse().ok().or_else(|| Some(longwire_settings::toml_text::duration_of(text)?.as_secs_f64()))
 }
 
+/// The configurations of a page, and of each with one of its lines that are commented out.
+fn examples(page: &str) -> Vec<String> {
+    let is_setting = |line: &str| {
+        let key = line.split_once(" = ").map(|(key, _)| key);
+        key.is_some_and(|key| key.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'))
+    };
+    let mut examples = Vec::new();
+    for block in page.split("\n```toml\n").skip(1) {
+        let lines: Vec<&str> = block.split("\n```").next().expect("its text").lines().collect();
+        examples.push(lines.join("\n"));
+        for (at, line) in lines.iter().enumerate() {
+            if let Some(setting) = line.strip_prefix("# ").filter(|line| is_setting(line)) {
+                let mut with = lines.clone();
+                with[at] = setting;
+                examples.push(with.join("\n"));
+            }
+        }
+    }
+    examples
+}
+
+/// An example with what it leaves out: the rest of its own table, and what is named in it.
+fn completed(example: &str) -> String {
+    const CALLSIGN: &str = "callsign = 'LW0CAL-1'";
+    let mut whole = String::new();
+    if !example.lines().take_while(|line| !line.starts_with('[')).any(|line| line.starts_with("node = ")) {
+        whole += "node = 'dtn://alice/'\n";
+    }
+    if example.starts_with("[link.") {
+        whole += "[[link]]\nname = 'x'\naddress = 'x:1'\n";
+    }
+    // Nobody may use this one.
+    whole += &example.replace("N0CALL", "LW0CAL");
+    let has = |part: &str| example.contains(part);
+    if has("[[tnc]]") && !has("callsign = ") {
+        whole += &format!("\nname = 'uhf'\naddress = '127.0.0.1:8001'\n{CALLSIGN}");
+    }
+    if has("tnc = \"uhf\"") && !has("[[tnc]]") {
+        whole += &format!("\n[[tnc]]\nname = 'uhf'\naddress = '127.0.0.1:8001'\n{CALLSIGN}");
+    }
+    for name in ["bob", "orbiter"] {
+        let named = ["via", "to"].iter().any(|key| has(&format!("{key} = \"{name}\"")));
+        if named && !has(&format!("name = \"{name}\"")) {
+            whole += &format!("\n[[link]]\nname = '{name}'\naddress = '{name}:1'");
+        }
+    }
+    whole
+}
+
+/// Whoever copies from a page gets what the program takes.
+#[test]
+fn the_configurations_of_the_pages_are_understood() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs =
+        std::fs::read_dir(root.join("docs")).expect("pages").map(|entry| entry.expect("a page").path());
+    let pages = docs.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    let (mut count, mut wrong) = (0, Vec::new());
+    for page in pages.chain([root.join("README.md")]) {
+        for example in examples(&std::fs::read_to_string(&page).expect("text")) {
+            count += 1;
+            if let Err(error) = parse(&completed(&example)) {
+                wrong.push(format!("{}: {error}\n{example}\n", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 30, "only {count}");
+}
+
 /// Each setting that the page on limits names with a figure has that figure as its default.
 #[test]
 fn the_page_on_limits_names_the_defaults() {
