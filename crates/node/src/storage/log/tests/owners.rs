@@ -21,7 +21,7 @@ fn owners(folder: &Path) -> BTreeMap<PathBuf, u32> {
 #[test]
 fn what_the_superuser_makes_belongs_to_the_owner_of_the_store() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("not tested: only the superuser can give files away");
+        eprintln!("skipped: only the superuser can give files away");
         return;
     }
     let place = Place::new("owners");
