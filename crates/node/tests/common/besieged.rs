@@ -65,8 +65,14 @@ impl Besieged {
 
     /// Loses its power, and starts again: in a new process, with a new address.
     pub(crate) fn restart(&mut self) {
+        self.restart_after(|_| ());
+    }
+
+    /// The same; meanwhile something happens to the folder of its store.
+    pub(crate) fn restart_after(&mut self, happens: impl FnOnce(&Path)) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
+        happens(&self.store());
         let _ = std::fs::remove_file(self.place.0.join("longwire.sock"));
         self.friend = None;
         self.delivered.clear();
@@ -222,6 +228,11 @@ impl Besieged {
             status = self.status_by(Request::NextStatus);
         }
         status
+    }
+
+    /// The folder of its store.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.place.0.join("store")
     }
 
     /// The lines on its standard error so far.
