@@ -159,6 +159,7 @@ impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
         let total = head.primary.fragment.map_or(head.payload.length, |fragment| fragment.total_length);
         let length = self.rng.between(1, 40);
         let mut offset = self.rng.below(total.max(1));
+        let is_record = head.primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD);
         // Its victim would hear of it, and wonder.
         head.primary.flags = BundleFlags::NONE;
         let mut claimed = offset + length + 1 + self.rng.below(3_000);
@@ -176,7 +177,9 @@ impl<A: Engine<Above = App, Below = Below>> Besieged<A> {
             _ => {}
         }
         head.primary.fragment = Some(Fragment { offset, total_length: claimed });
-        head.primary.lifetime_ms = LIFETIME_MS;
+        if is_record || self.rng.chance(0.5) {
+            head.primary.lifetime_ms = LIFETIME_MS;
+        }
         self.transfer(head, forged(length), false);
     }
 
