@@ -169,7 +169,7 @@ fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
     log.unreadable_rest = Duration::MAX;
     (1..=10).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
-    let bad = Fault::bad(&first, vec![0..u64::MAX]);
+    let bad = Fault::bad(&first, std::iter::once(0..u64::MAX).collect());
     let told = told(&log);
     for record in (1..=10).filter(|record| ![2, 5].contains(record)) {
         log.write(&[remove(record)]).unwrap();

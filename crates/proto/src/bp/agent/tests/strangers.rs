@@ -8,7 +8,9 @@ use crate::bp::{
     Block, BlockFlags, BlockType, Bundle, BundleFlags, Content, CrcType, CreationTimestamp, DtnTime, Eid,
     Fragment, Head, HopCount, PrimaryBlock, QualityOfService, v6,
 };
-use crate::service::{AppRequest, Priority, RefuseReason, SendOptions};
+use crate::service::{
+    AppRequest, BundlesIndication, DownReason, Priority, RefuseReason, SendOptions, TransferId,
+};
 use crate::time::Duration;
 use bytes::Bytes;
 
@@ -188,6 +190,33 @@ fn the_memory_for_a_payload_counts_with_whatever_part_is_left() {
     world.start(EARTH);
     world.run_for(MINUTE);
     assert_eq!(memory(&world), with_a_part, "the same as a start finds");
+}
+
+/// A link breaks behind a part that its neighbour does not know to be here, and the rest begins inside that: it is carried on
+/// without what has gone already. The rest of another neighbour may be of another payload.
+#[test]
+fn the_rest_of_what_came_in_part_goes_on_without_what_has_gone_already() {
+    let payload = random(6, 1_000);
+    for (neighbour, rest) in [("dtn://neighbour/", (600, 400)), ("dtn://other/", (400, 600))] {
+        let mut world = ready(chain(6));
+        let head = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+        let message = whole(&head, &payload);
+        let start = message.windows(8).position(|bytes| *bytes == payload[..8]).expect("its payload");
+        world.inject_beginning(ORBITER, &message.slice(..start + 600));
+        world.run_for(MINUTE);
+        world.say_injected(ORBITER, BundlesIndication::Lost { transfer: TransferId(1) });
+        world.say_injected(ORBITER, BundlesIndication::Down { reason: DownReason::Closed, retry: false });
+        world.run_for(MINUTE);
+        let peer = Some(neighbour.to_owned());
+        let up = BundlesIndication::Up { peer, interleave: true, transfer_bytes_max: u64::MAX };
+        world.say_injected(ORBITER, up);
+        world.inject(ORBITER, &part(&head, 400, 1_000, &payload[400..]), 500);
+        world.run_for(MINUTE);
+        let gone = |head: &Head| (head.primary.fragment.map(|part| part.offset), head.payload.length);
+        let gone: Vec<_> = world.cables[1].heads.iter().map(gone).collect();
+        assert_eq!(gone, [(Some(0), 600), (Some(rest.0), rest.1)], "{neighbour}");
+        assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload, "{neighbour}");
+    }
 }
 
 /// A part that expires before the others, and that they do not need, takes nothing along.
