@@ -13,8 +13,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So many bytes wait to be written.
-const BYTES_MAX: usize = 64 << 10;
+/// So many bytes wait to be written: all that a start says at once of a store with as much damage as is remembered, twice.
+const BYTES_MAX: usize = 1 << 20;
 /// How long an end waits for what was said before it. A reader that reads takes a moment.
 const END_MAX: Duration = Duration::from_secs(2);
 
