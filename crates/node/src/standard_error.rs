@@ -4,7 +4,7 @@
 //! reason for a node to end or to wait, and strangers have a say in how much there is to say. So a thread of its own writes what
 //! the others hand it. Where it cannot keep up, lines are dropped, and how many is said in their place.
 //!
-//! Units: lines, bytes. Limits: [`BYTES_MAX`] wait, and as many are being written.
+//! Units: lines, bytes. Limits: 1 MiB waits, and as much is being written.
 
 use std::collections::VecDeque;
 use std::fmt;
