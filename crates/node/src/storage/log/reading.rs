@@ -105,17 +105,18 @@ pub(super) mod faults {
         (about.dev(), about.ino())
     }
 
-    /// A file with a fault, as long as this is kept.
-    pub(in super::super) struct Fault((u64, u64));
+    /// A file with a fault, as long as this is kept. It stays open: the number of a file that is gone may be another test's next.
+    pub(in super::super) struct Fault((u64, u64), #[expect(dead_code, reason = "it is kept open")] File);
 
     impl Fault {
         pub(in super::super) fn new(
             path: &Path,
             heed: impl Fn(Range<u64>) -> io::Result<u64> + Send + Sync + 'static,
         ) -> Self {
-            let id = id(&File::open(path).expect("it is there"));
+            let file = File::open(path).expect("it is there");
+            let id = id(&file);
             FAULTS.lock().unwrap().insert(id, Arc::new(heed));
-            Fault(id)
+            Fault(id, file)
         }
 
         /// These places are bad. As of a kernel, what is before them is read.
