@@ -140,7 +140,7 @@ fn what_could_not_be_put_away_is_not_sent() {
         let trouble = folder(&status(&place, "alice"))["trouble"].to_string();
         trouble.contains("letter waits: what was sent cannot be kept: sent is a link")
     });
-    // What need not be kept goes, and nothing else has.
+    // Files that need not be kept go, and nothing else has.
     begun("away", "note");
     wait("the other goes", &place, || status(&place, "alice")["folders"][1]["files"] == 1);
     let said = status(&place, "alice");

@@ -101,7 +101,7 @@ pub(crate) enum Change {
 pub(crate) struct Identities {
     own: Option<Eid>,
     peers: Option<Peers>,
-    /// Node ids that the configuration names; with a trailing `*` for any rest.
+    /// Node ids that the configuration names.
     known: Vec<String>,
     /// Where the other end of a connection is, if it is at an address.
     addresses: BTreeMap<LinkId, IpAddr>,
@@ -168,11 +168,7 @@ impl Identities {
 
     /// True if the configuration names this node.
     pub(crate) fn is_known(&self, node: &Eid) -> bool {
-        let text = node.to_string();
-        self.known.iter().any(|known| match known.strip_suffix('*') {
-            Some(beginning) => text.starts_with(beginning),
-            None => parse_node(known).as_ref() == Some(node),
-        })
+        self.known.iter().any(|known| parse_node(known).as_ref() == Some(node))
     }
 
     /// The caller that has this node id.

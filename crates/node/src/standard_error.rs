@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So many bytes wait to be written: all that a start says at once of a store with as much damage as is remembered, twice.
+/// Bytes that may wait to be written: twice the lines of a start about a store with as much damage as is remembered.
 const BYTES_MAX: usize = 1 << 20;
 /// How long an end waits for what was said before it. A reader that reads takes a moment.
 const END_MAX: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ pub fn finish() {
     STANDARD_ERROR.finish(END_MAX);
 }
 
-/// What is to be said.
+/// The lines that are still to be written.
 struct Queue {
     waiting: Mutex<Waiting>,
     /// Something is there to be written, or all that was is.
@@ -56,14 +56,14 @@ impl Queue {
         Queue { waiting: Mutex::new(waiting), changed: Condvar::new() }
     }
 
-    /// What a thread that has panicked has left is whole all the same.
+    /// The lines are whole even where a thread has panicked with the lock.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn say(&self, lines: &str) {
         let mut waiting = self.lock();
-        // What comes behind lines that were dropped waits with them, so that their place is known.
+        // Lines behind dropped ones are dropped, too, so that the place of the gap is known.
         if waiting.dropped > 0 || waiting.bytes + lines.len() >= BYTES_MAX {
             waiting.dropped += lines.lines().count().max(1) as u64;
         } else {
@@ -148,7 +148,7 @@ mod tests {
     impl Write for Reader {
         fn write(&mut self, text: &[u8]) -> io::Result<usize> {
             let _ = self.there.send(());
-            // Who lets it no more is somebody who reads all.
+            // A sender that has gone lets it read all.
             let _ = self.may.recv();
             self.read.extend_from_slice(text);
             Ok(text.len())

@@ -276,7 +276,7 @@ fn completed(example: &str) -> String {
     whole
 }
 
-/// Whoever copies from a page gets what the program takes.
+/// A reader who copies from a page gets what the program takes.
 #[test]
 fn the_configurations_of_the_pages_are_understood() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

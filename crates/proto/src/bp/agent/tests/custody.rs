@@ -350,8 +350,8 @@ fn signal(
 }
 
 /// A bundle of the moon's in custody, which has gone as far as earth, where nobody takes it; how signals name it.
-fn handed_over(seed: u64) -> (World, v6::admin::Subject) {
-    let mut world = chain_with(seed, nobody);
+fn handed_over(seed: u64, configure: impl Fn(&mut Config)) -> (World, v6::admin::Subject) {
+    let mut world = chain_with(seed, configure);
     world.nodes[EARTH].user.takes = false;
     world.start_all();
     world.run_for(Duration::from_secs(1));
@@ -383,19 +383,7 @@ fn a_signal_from_who_is_not_on_the_bundles_way_releases_nothing() {
 }
 
 fn strangers_release_nothing(router: RouterChoice) {
-    let mut world = chain_with(14, |config| config.routing.router = router);
-    world.nodes[EARTH].user.takes = false;
-    world.start_all();
-    world.run_for(Duration::from_secs(1));
-    world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(14, 3000)), in_custody());
-    world.run_for(Duration::from_secs(10));
-    let id = world.agent(MOON).bundles(world.now).next().expect("the bundle").id;
-    let subject = v6::admin::Subject {
-        source: id.source.clone(),
-        created_s: id.timestamp.time.0 / 1000,
-        sequence: id.timestamp.sequence,
-        fragment: None,
-    };
+    let (mut world, subject) = handed_over(14, |config| config.routing.router = router);
     let before = world.cables[0].heads6.len();
     // It calls from where another link leads, over which the bundle did not go.
     let agent = world.nodes[MOON].agent.as_mut().expect("the node is up");
@@ -422,7 +410,7 @@ fn strangers_release_nothing(router: RouterChoice) {
 #[test]
 fn a_signal_is_believed_only_if_all_of_it_came_on_the_bundles_way() {
     for starts_anew in [false, true] {
-        let (mut world, subject) = handed_over(16);
+        let (mut world, subject) = handed_over(16, nobody);
         let whole = signal(&world, MOON, subject, true, 1);
         let length = whole.payload.len() as u64;
         let [first, second] = [(0, 5), (5, length - 5)].map(|(from, bytes)| {
@@ -460,7 +448,7 @@ fn a_signal_is_believed_only_if_all_of_it_came_on_the_bundles_way() {
 /// A link that is down has no neighbour, and neither has a caller that says no name: that makes them no neighbours of each other.
 #[test]
 fn a_caller_without_a_name_is_not_who_the_bundle_went_to() {
-    let (mut world, subject) = handed_over(17);
+    let (mut world, subject) = handed_over(17, nobody);
     world.cut(0);
     let (peer, interleave) = (None, true);
     world.say_injected(MOON, BundlesIndication::Up { peer, interleave, transfer_bytes_max: u64::MAX });
