@@ -8,13 +8,19 @@ mod common;
 mod peer;
 
 use besieged::Besieged;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use common::DEADLINE;
+use common::air::{Air, Guest};
+use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Unnumbered};
+use longwire_proto::ax25cl::wire::{Hello, Message, Packet};
 use longwire_proto::bp::{Bundle, BundleFlags, DtnTime};
 use longwire_proto::tcpcl::v4::wire::START;
 use peer::*;
-use std::fs;
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
 use std::net::Ipv4Addr;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -389,5 +395,185 @@ fn damage_that_is_too_much_to_be_remembered_is_counted() {
     assert_eq!(told, REMEMBERED);
     let list = fs::read_to_string(bob.store().join("damaged/list.jsonl")).unwrap();
     assert_eq!(list.lines().count() as u64, damaged);
+    memory_holds(&bob);
+}
+
+/// A folder of damage, as it was left by earlier damage: so many copies of so many bytes in all, and whole segments.
+fn left(store: &Path, copies: usize, copied_bytes: u64, whole_bytes: u64, list_bytes: u64) {
+    let damaged = store.join("damaged");
+    fs::create_dir_all(&damaged).unwrap();
+    let put = |name: &str, bytes| File::create(damaged.join(name)).unwrap().set_len(bytes).unwrap();
+    for number in 0..copies {
+        put(&format!("00000000-record-{number}"), if number == 0 { copied_bytes } else { 0 });
+    }
+    put("00000000.log", whole_bytes);
+    put("list.jsonl", list_bytes);
+}
+
+/// A folder of damage.
+#[derive(Debug, Default)]
+struct Kept {
+    /// How many copies there are.
+    copies: usize,
+    /// Their bytes.
+    copied: u64,
+    /// Bytes of whole files.
+    whole: u64,
+    /// Bytes of the list.
+    list: u64,
+}
+
+fn kept(store: &Path) -> Kept {
+    let mut kept = Kept::default();
+    for entry in fs::read_dir(store.join("damaged")).unwrap().flatten() {
+        let (name, bytes) = (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len());
+        if name == "list.jsonl" {
+            kept.list = bytes;
+        } else if name.contains("-record-") {
+            kept.copies += 1;
+            kept.copied += bytes;
+        } else {
+            kept.whole += bytes;
+        }
+    }
+    kept
+}
+
+/// Three of a stranger's bundles are damaged, and there is place left for copies of two: by bytes, and by files. The segment of the
+/// third is put away as it is once nothing else in it counts, as long as there is place for it.
+#[test]
+fn copies_of_what_is_damaged_have_their_limits() {
+    const COPIED_MAX: u64 = 64 << 20;
+    const FILES_MAX: usize = 1_024;
+    const WHOLE_MAX: u64 = 256 << 20;
+    const LIST_MAX: u64 = 16 << 20;
+    const PAYLOAD: usize = 400_000;
+    let scrub =
+        "storage.scrub-every = '10 ms'\nstorage.scrub-bytes-per-s = 1_000_000_000\nstorage.cache-bytes = 0\n";
+    let room = 2 * (PAYLOAD as u64 + 10_000);
+    for (title, copies, copied, whole, list) in
+        [("bytes", 1, COPIED_MAX - room, 0, 0), ("files", FILES_MAX - 2, 0, WHOLE_MAX, LIST_MAX)]
+    {
+        let mut bob = besiege(title, scrub);
+        let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
+        let marks: Vec<[u8; 16]> = (0..3).map(|number| [0x31 + number; 16]).collect();
+        for (sequence, mark) in marks.iter().enumerate() {
+            let payload = [vec![0; PAYLOAD / 2], mark.to_vec(), vec![0; PAYLOAD / 2]].concat();
+            sender.send(&bundle("dtn://mallory/", "dtn://bob/late", sequence as u64, &payload));
+        }
+        sender.finish();
+        bob.wait_count("/bundles", 3);
+        let mut harmed = PathBuf::new();
+        bob.restart_after(|store| {
+            left(store, copies, copied, whole, list);
+            harmed = last_segment(store);
+            let bytes = fs::read(&harmed).unwrap();
+            let file = OpenOptions::new().write(true).open(&harmed).unwrap();
+            for mark in &marks {
+                let at = bytes.windows(mark.len()).position(|window| window == mark).expect("it is there");
+                file.write_all_at(b"!", at as u64).unwrap();
+            }
+        });
+        bob.wait_count("/store/damaged", 3);
+        bob.hears_the_friend(FILE_BYTES);
+        // Whoever wants them gets none of them, and they go.
+        bob.reads_strangers("late", 3, PAYLOAD as u64 / 2);
+        bob.wait_status("all that is damaged has gone", |status| status["bundles"] == 0);
+        while harmed.exists() {
+            bob.hears_the_friend(FILE_BYTES);
+        }
+        let kept = kept(&bob.store());
+        assert_eq!(kept.copies, copies + 2, "{title}: there is place for two");
+        assert!(kept.copies <= FILES_MAX && kept.copied <= COPIED_MAX, "{title}: {kept:?}");
+        assert_eq!(kept.whole > whole, whole == 0, "{title}: {kept:?}");
+        assert_eq!(kept.list > list, list == 0, "{title}: {kept:?}");
+        assert_eq!(bob.status()["store"]["damaged"], 3, "{title}");
+        memory_holds(&bob);
+    }
+}
+
+fn station(number: usize) -> Callsign {
+    format!("MAL{number:03}").parse().expect("a callsign")
+}
+
+/// One of many stations says something to the node.
+fn say(guest: &mut Guest, from: usize, control: Control, information: Bytes) {
+    let address = Address::new(station(from), "B0B".parse().expect("a callsign"), Role::Command, &[]);
+    let frame = Frame { address, control, pid: 0xf0, information };
+    guest.say(&frame.to_bytes(Modulo::Eight));
+}
+
+fn unnumbered(function: Unnumbered) -> Control {
+    Control::Unnumbered { function, poll_final: true }
+}
+
+/// Stations call, and each is answered.
+fn call(guest: &mut Guest, stations: Range<usize>, answer: Unnumbered) {
+    for number in stations.clone() {
+        say(guest, number, unnumbered(Unnumbered::SetMode), Bytes::new());
+    }
+    let mut waiting: BTreeSet<Callsign> = stations.map(station).collect();
+    guest.hears(|frame| {
+        if frame.control == unnumbered(answer) {
+            waiting.remove(&frame.address.destination);
+        }
+        waiting.is_empty()
+    });
+}
+
+/// One that was connected knows nothing of it any more.
+fn vanishes(guest: &mut Guest, number: usize) {
+    say(guest, number, unnumbered(Unnumbered::DisconnectedMode), Bytes::new());
+}
+
+/// More stations call than a TNC has links; then each of many begins a bundle and is gone, and its session waits for it to call again.
+#[test]
+fn stations_beyond_the_places_of_a_tnc_are_refused() {
+    const LINKS: usize = 64;
+    const SESSIONS: usize = 256;
+    const MORE: usize = 4;
+    let air = Air::new();
+    let tnc = format!(
+        "[[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = 'B0B'\n[tnc.channel]\nrate-bps = 10_000_000\ntx-delay = '0 ms'\n\
+         tx-tail = '0 ms'\nslot-time = '0 ms'\n",
+        air.at(1)
+    );
+    let mut bob = besiege("stations", &tnc);
+    bob.wait_status("the TNC", |status| status["tncs"][0]["up"] == true);
+    let mut guest = air.guest(0);
+    call(&mut guest, 0..LINKS, Unnumbered::Acknowledge);
+    call(&mut guest, LINKS..LINKS + MORE, Unnumbered::DisconnectedMode);
+    bob.wait_count("/tncs/0/counters/dropped_refused", MORE as u64);
+    for number in 0..LINKS {
+        vanishes(&mut guest, number);
+    }
+    let begins = |number: usize| {
+        let hello = Hello {
+            asks: false,
+            keeps_prefix: true,
+            tag: 1 + number as u32,
+            resume: None,
+            node_id: format!("dtn://mallory-{number}/"),
+        };
+        let all = bundle("dtn://mallory/", "dtn://nowhere/x", number as u64, &[7; 1_000]);
+        let data = Message::Data {
+            begins: Some(all.len() as u64),
+            number: None,
+            data: Bytes::copy_from_slice(&all[..150]),
+        };
+        let mut packet = BytesMut::new();
+        Packet { hello: Some(hello), messages: vec![data] }.encode(&mut packet);
+        packet.freeze()
+    };
+    for first in (0..SESSIONS + MORE).step_by(MORE) {
+        call(&mut guest, first..first + MORE, Unnumbered::Acknowledge);
+        for number in first..first + MORE {
+            say(&mut guest, number, Control::Information { send: 0, receive: 0, poll: true }, begins(number));
+            vanishes(&mut guest, number);
+        }
+    }
+    let turned_away = bob.wait_count("/tncs/0/counters/callers_turned_away", MORE as u64);
+    assert_eq!(turned_away, MORE as u64, "of {SESSIONS} and {MORE} more");
+    bob.hears_the_friend(FILE_BYTES);
     memory_holds(&bob);
 }

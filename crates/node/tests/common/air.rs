@@ -84,8 +84,15 @@ impl Air {
         self.places[at]
     }
 
-    /// Somebody else at this TNC.
+    /// Somebody else at this TNC, who comes when the other of two has taken the program that is there.
     pub(crate) fn guest(&self, at: usize) -> Guest {
+        let mut state = self.shared.0.lock().unwrap();
+        while state.lines[1 - at].is_none() {
+            let (more, waited) = self.shared.1.wait_timeout(state, super::DEADLINE).unwrap();
+            assert!(!waited.timed_out(), "no program comes to TNC {}", 1 - at);
+            state = more;
+        }
+        drop(state);
         let line = TcpStream::connect(self.places[at]).expect("the TNC takes programs");
         line.set_read_timeout(Some(super::DEADLINE)).expect("it may");
         Guest { line, deframer: Deframer::new(), rest: Bytes::new() }
@@ -136,7 +143,7 @@ impl Guest {
     }
 
     /// Waits until it hears such a frame.
-    pub(crate) fn hears(&mut self, wished: impl Fn(&ax25::Frame) -> bool) {
+    pub(crate) fn hears(&mut self, mut wished: impl FnMut(&ax25::Frame) -> bool) {
         let mut watcher = ax25::Watcher::new();
         loop {
             while let Some(mut content) = self.deframer.next(&mut self.rest) {
@@ -193,6 +200,7 @@ fn serve(at: usize, listener: TcpListener, shared: &(Mutex<State>, Condvar)) {
                 continue;
             }
             state.lines[at] = line.try_clone().ok();
+            shared.1.notify_all();
         }
         hear(at, line, shared);
         shared.0.lock().unwrap().lines[at] = None;

@@ -174,6 +174,18 @@ impl Besieged {
         }
     }
 
+    /// An application registers and reads a byte of each of so many bundles of strangers, which wait for it.
+    pub(crate) fn reads_strangers(&mut self, endpoint: &str, count: u64, offset: u64) {
+        self.say(Request::Register { endpoint: endpoint.into(), inline_bytes: 0 });
+        for _ in 0..count {
+            let number = self.wait(|said| match said.head {
+                Reply::Delivered { delivery, source, .. } if source != "dtn://friend/" => Some(delivery),
+                _ => None,
+            });
+            self.say(Request::Read { delivery: number, offset, length: 1 });
+        }
+    }
+
     pub(crate) fn say(&mut self, request: Request) {
         self.connection.say(request).expect("the node is there");
     }
