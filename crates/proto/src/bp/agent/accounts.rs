@@ -15,7 +15,6 @@
 //! each record, so that a restart knows them. Two neighbours in 65,535 share a quota by chance.
 
 use crate::bp::Eid;
-use crate::rng::Rng;
 use crate::service::LinkId;
 use std::collections::BTreeMap;
 
@@ -24,6 +23,7 @@ use super::config::Limits;
 use super::delivery::ASSEMBLY_BYTES;
 use super::head::Head;
 use super::held::Held;
+use super::secret::{Of, Secret};
 
 /// Bundles, bytes of the store, and bytes of memory that are counted: see [`Limits::heads_bytes_max`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,8 +110,8 @@ impl Neighbour {
     pub(super) const UNKNOWN: Neighbour = Neighbour(0);
 
     /// The one that calls itself so.
-    fn named(secret: u64, name: &str) -> Self {
-        let number = Rng::new(secret).fork(name).below(u64::from(u16::MAX));
+    fn named(secret: Secret, name: &str) -> Self {
+        let number = secret.number(Of::Neighbour, name) % u64::from(u16::MAX);
         Neighbour(u16::try_from(number + 1).expect("it is below"))
     }
 }
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn names_and_secrets_tell_neighbours_apart() {
-        let name = |secret, name| Neighbour::named(secret, name);
+        let name = |secret, name| Neighbour::named(Secret(secret), name);
         assert_eq!(name(1, "dtn://a/"), name(1, "dtn://a/"));
         assert_ne!(name(1, "dtn://a/"), name(1, "dtn://b/"));
         assert_ne!(name(1, "dtn://a/"), name(2, "dtn://a/"));

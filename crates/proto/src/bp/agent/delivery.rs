@@ -12,7 +12,6 @@
 //! of the bundle can be alive.
 
 use crate::bp::{AdminRecord, CreationTimestamp, DtnTime, Eid, v6};
-use crate::rng::Rng;
 use crate::service::{
     AppIndication, BundleVersion, DeliveryId, Happened, RecordId, RefuseReason, StorageFailure,
 };
@@ -99,10 +98,39 @@ impl LocalKey {
         }
     }
 
-    /// A number that tells this payload from others under the same name, to whoever knows the secret of this store.
-    pub(super) fn mark(&self, secret: u64) -> u64 {
-        let LocalKey { endpoint, total, lifetime_ms, is_admin, .. } = self;
-        Rng::new(secret).fork(&format!("{endpoint} {total} {lifetime_ms} {is_admin}")).next_u64()
+    /// All of it but the name.
+    fn payload(&self) -> Payload<Eid> {
+        let LocalKey { endpoint, total, lifetime_ms, is_admin, .. } = self.clone();
+        Payload { endpoint, total, lifetime_ms, is_admin }
+    }
+}
+
+/// The properties by which payloads of one name are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Payload<Endpoint> {
+    pub(super) endpoint: Endpoint,
+    /// The length of the whole, bytes.
+    pub(super) total: u64,
+    pub(super) lifetime_ms: u64,
+    pub(super) is_admin: bool,
+}
+
+impl Payload<Eid> {
+    pub(super) fn borrowed(&self) -> Payload<&Eid> {
+        let Payload { endpoint, total, lifetime_ms, is_admin } = self;
+        Payload { endpoint, total: *total, lifetime_ms: *lifetime_ms, is_admin: *is_admin }
+    }
+}
+
+impl<'a> Payload<&'a Eid> {
+    /// Those of the payload that a bundle with this head has, or has a part of.
+    pub(super) fn of(head: &'a Head) -> Self {
+        Payload {
+            endpoint: head.destination(),
+            total: head.adu_bytes(),
+            lifetime_ms: head.lifetime_ms(),
+            is_admin: head.is_administrative(),
+        }
     }
 }
 
@@ -497,16 +525,16 @@ impl Agent {
     /// Stores a tombstone for a bundle with this payload and end.
     pub(super) fn entomb(&mut self, now: Instant, key: &LocalKey, end: End) -> RecordId {
         let remaining_ms = millis(self.clock.left(end, now));
-        let mark = Some(key.mark(self.secret));
+        let payload = key.payload();
         let key = &key.adu;
-        let taken = self.taken_as(&key.source, key.timestamp, key.version, mark);
+        let taken = self.taken_as(&key.source, key.timestamp, key.version, Some(payload.borrowed()));
         let body = TombstoneBody {
             source: key.source.clone(),
             timestamp: key.timestamp,
             version: key.version,
             expires_dtn_ms: end.dtn_ms.unwrap_or(0),
             remaining_ms,
-            mark,
+            payload: Some(payload),
         };
         let record = self.next_record();
         let mut out = BytesMut::new();

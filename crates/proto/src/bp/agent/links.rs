@@ -27,7 +27,8 @@ use super::config::LinkConfig;
 use super::custody::RoundTrip;
 use super::manners::Manners;
 use super::outgoing::Flight;
-use super::routing::{Hop, peer_key};
+use super::routing::Hop;
+use super::secret::{Of, Secret};
 
 /// A link.
 #[derive(Debug, Default)]
@@ -81,6 +82,7 @@ pub(super) struct Links {
     by_peer: BTreeMap<Eid, BTreeSet<LinkId>>,
     /// Links that are idle, by the node they led to.
     idle: BTreeMap<Eid, BTreeSet<LinkId>>,
+    secret: Secret,
 }
 
 impl Links {
@@ -104,6 +106,22 @@ impl Links {
     /// What stands for it among those that have a copy of a bundle.
     pub(super) fn peer_key(&self, id: LinkId) -> Option<u64> {
         self.links.get(&id)?.peer_key
+    }
+
+    /// The same for any node.
+    pub(super) fn key_of(&self, node: &Eid) -> u64 {
+        self.secret.number(Of::Holder, &node.node_id().to_string())
+    }
+
+    /// The store has this secret. Links that came up before have their numbers anew.
+    pub(super) fn learn(&mut self, secret: Secret) {
+        self.secret = secret;
+        let keys: Vec<_> =
+            self.links.values().map(|link| link.peer.as_ref().map(|peer| self.key_of(peer))).collect();
+        for (link, key) in self.links.values_mut().zip(keys) {
+            link.peer_key = key;
+            link.neighbour = None;
+        }
     }
 
     /// The links whose other end is known.
@@ -174,8 +192,9 @@ impl Links {
     }
 
     fn set_peer(&mut self, id: LinkId, peer: Option<Eid>) {
+        let key = peer.as_ref().map(|peer| self.key_of(peer));
         let Some(link) = self.links.get_mut(&id) else { return };
-        link.peer_key = peer.as_ref().map(peer_key);
+        link.peer_key = key;
         link.neighbour = None;
         if let Some(old) = core::mem::replace(&mut link.peer, peer.clone())
             && let Some(ids) = self.by_peer.get_mut(&old)

@@ -73,6 +73,7 @@ mod refusal;
 mod reports;
 mod restore;
 mod routing;
+mod secret;
 mod sending;
 mod space;
 mod status;
@@ -111,6 +112,7 @@ use links::Links;
 use reports::Allowances;
 use restore::{Restore, Verifying};
 use routing::{Passed, Queues, Router, Table};
+use secret::Secret;
 use sending::{Composing, Sending};
 use store::{Purpose, Store};
 use taken::Taken;
@@ -154,7 +156,7 @@ pub struct Agent {
     next_sequence: u64,
     next_transfer: u64,
     /// Known to this node's store only.
-    secret: u64,
+    secret: Secret,
     /// Where the number of this start and the clock are written.
     boot_record: RecordId,
     /// Where they were before: they go once that is durable.
@@ -268,7 +270,7 @@ impl Agent {
             records: 0,
             next_sequence: 0,
             next_transfer: 0,
-            secret: 0,
+            secret: Secret::default(),
             boot_record: RecordId(0),
             old_boots: Vec::new(),
             store,

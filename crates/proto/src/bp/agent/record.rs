@@ -26,6 +26,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::accounts::Neighbour;
 use super::clock::{Kept, Turns};
+use super::delivery::Payload;
 
 /// Bytes before the body.
 pub(super) const HEADER_BYTES: u64 = 36;
@@ -180,25 +181,45 @@ pub(super) struct TombstoneBody {
     pub(super) expires_dtn_ms: u64,
     /// How long the bundle had to live when it was taken.
     pub(super) remaining_ms: u64,
-    /// See [`LocalKey::mark`](super::delivery::LocalKey::mark); records of earlier versions have none.
-    pub(super) mark: Option<u64>,
+    /// Records of earlier versions say nothing of it.
+    pub(super) payload: Option<Payload<Eid>>,
 }
 
 impl TombstoneBody {
     pub(super) fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
-        match self.version {
-            BundleVersion::V7 => self.source.encode(out),
-            BundleVersion::V6 => cbor::put_byte_string(self.source.uri().as_bytes(), out),
-        }
+        self.encode_name(&self.source, out);
         self.timestamp.encode(out);
         out.put_u64(self.expires_dtn_ms);
         out.put_u64(self.remaining_ms);
         let crc = crc32c(&out[start..]);
         out.put_u32(crc);
-        if let Some(mark) = self.mark {
-            out.put_u64(mark);
-            out.put_u32(crc32c(&mark.to_be_bytes()));
+        if let Some(payload) = &self.payload {
+            let start = out.len();
+            self.encode_name(&payload.endpoint, out);
+            out.put_u64(payload.total);
+            out.put_u64(payload.lifetime_ms);
+            out.put_u8(payload.is_admin.into());
+            let crc = crc32c(&out[start..]);
+            out.put_u32(crc);
+        }
+    }
+
+    fn encode_name(&self, name: &Eid, out: &mut BytesMut) {
+        match self.version {
+            BundleVersion::V7 => name.encode(out),
+            BundleVersion::V6 => cbor::put_byte_string(name.uri().as_bytes(), out),
+        }
+    }
+
+    fn decode_name(input: &mut Bytes, version: BundleVersion) -> Result<Eid, DecodeError> {
+        match version {
+            BundleVersion::V7 => Ok(Eid::decode(input)?.detached()),
+            BundleVersion::V6 => {
+                let text = cbor::byte_string(input, "a name in a tombstone", FORMAT)?;
+                let wrong = DecodeError::invalid("a name in a tombstone", FORMAT);
+                Eid::from_uri(core::str::from_utf8(&text).map_err(|_| wrong)?)
+            }
         }
     }
 
@@ -212,14 +233,7 @@ impl TombstoneBody {
 
     pub(super) fn decode(input: &mut Bytes, version: BundleVersion) -> Result<Self, DecodeError> {
         let whole = input.clone();
-        let source = match version {
-            BundleVersion::V7 => Eid::decode(input)?.detached(),
-            BundleVersion::V6 => {
-                let text = cbor::byte_string(input, "the source of a tombstone", FORMAT)?;
-                let wrong = DecodeError::invalid("the source of a tombstone", FORMAT);
-                Eid::from_uri(core::str::from_utf8(&text).map_err(|_| wrong)?)?
-            }
-        };
+        let source = Self::decode_name(input, version)?;
         let timestamp = CreationTimestamp::decode(input)?;
         if input.len() < 20 {
             return Err(DecodeError::Incomplete);
@@ -229,18 +243,27 @@ impl TombstoneBody {
         if input.get_u32() != crc {
             return Err(DecodeError::Checksum { what: "tombstone" });
         }
-        let mark = match input.len() {
+        let payload = match input.len() {
             0 => None,
-            1..12 => return Err(DecodeError::Incomplete),
-            _ => {
-                let mark = input.get_u64();
-                if input.get_u32() != crc32c(&mark.to_be_bytes()) {
-                    return Err(DecodeError::Checksum { what: "tombstone" });
-                }
-                Some(mark)
-            }
+            // A number that an earlier version wrote.
+            12 if crc32c(&input[..8]) == input.slice(8..).get_u32() => None,
+            _ => Some(Self::decode_payload(input, version)?),
         };
-        Ok(TombstoneBody { source, timestamp, version, expires_dtn_ms, remaining_ms, mark })
+        Ok(TombstoneBody { source, timestamp, version, expires_dtn_ms, remaining_ms, payload })
+    }
+
+    fn decode_payload(input: &mut Bytes, version: BundleVersion) -> Result<Payload<Eid>, DecodeError> {
+        let whole = input.clone();
+        let endpoint = Self::decode_name(input, version)?;
+        if input.len() < 21 {
+            return Err(DecodeError::Incomplete);
+        }
+        let (total, lifetime_ms, is_admin) = (input.get_u64(), input.get_u64(), input.get_u8() == 1);
+        let crc = crc32c(&whole[..whole.len() - input.len()]);
+        if input.get_u32() != crc {
+            return Err(DecodeError::Checksum { what: "tombstone" });
+        }
+        Ok(Payload { endpoint, total, lifetime_ms, is_admin })
     }
 }
 
@@ -306,20 +329,27 @@ mod tests {
                 version,
                 expires_dtn_ms: 70,
                 remaining_ms: 80,
-                mark: Some(90),
+                payload: Some(Payload {
+                    endpoint: Eid::ipn(4, 1),
+                    total: 90,
+                    lifetime_ms: 100,
+                    is_admin: true,
+                }),
             };
             let mut out = BytesMut::new();
             body.encode(&mut out);
             let bytes = out.freeze();
             assert_eq!(TombstoneBody::decode(&mut bytes.clone(), version), Ok(body.clone()));
-            let unmarked = TombstoneBody { mark: None, ..body.clone() };
-            for cut in 0..bytes.len() {
-                if cut == bytes.len() - 12 {
-                    // So an earlier version has written it.
-                    let old = TombstoneBody::decode(&mut bytes.slice(..cut), version);
-                    assert_eq!(old, Ok(unmarked.clone()));
-                    continue;
-                }
+            // So earlier versions have written it: with nothing behind its end, or with a number.
+            let old = TombstoneBody { payload: None, ..body.clone() };
+            let mut out = BytesMut::new();
+            old.encode(&mut out);
+            let old_bytes = out.len();
+            assert_eq!(TombstoneBody::decode(&mut out.clone().freeze(), version), Ok(old.clone()));
+            out.put_u64(7);
+            out.put_u32(crc32c(&7_u64.to_be_bytes()));
+            assert_eq!(TombstoneBody::decode(&mut out.clone().freeze(), version), Ok(old));
+            for cut in (0..bytes.len()).filter(|cut| *cut != old_bytes) {
                 let torn = TombstoneBody::decode(&mut bytes.slice(..cut), version);
                 assert_eq!(torn, Err(DecodeError::Incomplete));
             }

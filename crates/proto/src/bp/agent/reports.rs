@@ -7,7 +7,6 @@ use crate::bp::{
     AdminRecord, BundleFlags, Content, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, Status,
     StatusReport, v6,
 };
-use crate::rng::Rng;
 use crate::service::{AppIndication, BundleVersion, LinkId, Priority, RecordId, ReportedStatus};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
@@ -18,6 +17,7 @@ use super::accounts::Neighbour;
 use super::clock::millis;
 use super::delivery::LocalKey;
 use super::head::Head;
+use super::secret::Of;
 
 /// Neighbours, and sources over each of them, whose records are counted apart; with more the one that asked longest ago is
 /// forgotten.
@@ -198,7 +198,7 @@ impl Agent {
 
     /// The number that stands for the node that a bundle says it is from.
     pub(super) fn source_key(&self, subject: &Head) -> u64 {
-        Rng::new(self.secret).fork(&subject.source().node_id().to_string()).next_u64()
+        self.secret.number(Of::Source, &subject.source().node_id().to_string())
     }
 
     /// Reports about a bundle that this neighbour has brought.

@@ -16,10 +16,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::{Due, End, millis};
 use super::custody::Custody;
-use super::delivery::Tombstone;
+use super::delivery::{Payload, Tombstone};
 use super::head::{Closing, Head, decode_head};
 use super::held::{Held, Stage};
 use super::record::{BootBody, Header, Kind, NOTE_BYTES, Note, TombstoneBody};
+use super::secret::Secret;
 use super::store::Purpose;
 use super::taken::Taken;
 use super::{Agent, BOOT_SHIFT, Phase};
@@ -38,7 +39,7 @@ pub(super) struct Restore {
     reading: BTreeMap<RecordId, Looking>,
     boot: Option<u64>,
     /// The last of them, and the secret of the store.
-    last_boot: Option<(RecordId, u64, BootBody)>,
+    last_boot: Option<(RecordId, Secret, BootBody)>,
     /// Payloads that were taken: how long that was ago is known when the clock is.
     tombstones: Vec<(Taken, Found)>,
     old_boots: Vec<RecordId>,
@@ -155,9 +156,9 @@ impl Agent {
                     let restore = self.restore();
                     restore.boot = restore.boot.max(Some(body.boot));
                     let is_later =
-                        |last: &(RecordId, u64, BootBody)| (last.2.boot, last.0) < (body.boot, record);
+                        |last: &(RecordId, Secret, BootBody)| (last.2.boot, last.0) < (body.boot, record);
                     if restore.last_boot.as_ref().is_none_or(is_later) {
-                        restore.last_boot = Some((record, header.nonce, body));
+                        restore.last_boot = Some((record, Secret(header.nonce), body));
                     }
                 }
                 self.restore().old_boots.push(record);
@@ -167,12 +168,15 @@ impl Agent {
                 let version = if v6 { BundleVersion::V6 } else { BundleVersion::V7 };
                 match TombstoneBody::decode(&mut input, version) {
                     Ok(body) => {
-                        let TombstoneBody { source, timestamp, version, mark, .. } = &body;
-                        let taken = self.taken_as(source, *timestamp, *version, *mark);
+                        let payload = body.payload.as_ref().map(Payload::borrowed);
+                        let taken = self.taken_as(&body.source, body.timestamp, body.version, payload);
                         let (expires_dtn_ms, remaining_ms) = (body.expires_dtn_ms, body.remaining_ms);
                         let taken_dtn_ms = header.arrival_dtn_ms;
                         let found = Found { record, length, taken_dtn_ms, expires_dtn_ms, remaining_ms };
                         self.restore().tombstones.push((taken, found));
+                    }
+                    Err(DecodeError::Incomplete) if (data.len() as u64) < length => {
+                        self.look_again(record, length, data.len());
                     }
                     // Not durable when the node went down: the application was not told that it is gone.
                     Err(_) => self.too_short(record),
@@ -180,6 +184,13 @@ impl Agent {
             }
             Kind::Received | Kind::Own => self.look_at_bundle(now, record, header, length, &data, input),
         }
+    }
+
+    /// More of its beginning is wanted than was read.
+    fn look_again(&mut self, record: RecordId, length: u64, read: usize) {
+        let more = u32::try_from(read * 4).unwrap_or(u32::MAX);
+        self.restore().reading.insert(record, Looking { length, step: Step::Start });
+        self.store.read(record, 0, more, Purpose::Restore);
     }
 
     fn too_short(&mut self, record: RecordId) {
@@ -203,9 +214,7 @@ impl Agent {
                 self.look_at_head(now, record, header, head, head_bytes as u64, length);
             }
             Err(Breach { error: DecodeError::Incomplete, .. }) if (data.len() as u64) < length => {
-                let more = u32::try_from(data.len() * 4).unwrap_or(u32::MAX);
-                self.restore().reading.insert(record, Looking { length, step: Step::Start });
-                self.store.read(record, 0, more, Purpose::Restore);
+                self.look_again(record, length, data.len());
             }
             Err(_) => self.too_short(record),
         }
@@ -341,8 +350,9 @@ impl Agent {
         self.boot = restore.boot.map_or(0, |boot| boot + 1);
         let last = restore.last_boot.map(|(_, secret, body)| (secret, body));
         let (secret, body) =
-            last.unwrap_or_else(|| (self.rng.fork("secret").next_u64(), BootBody::default()));
+            last.unwrap_or_else(|| (Secret(self.rng.fork("secret").next_u64()), BootBody::default()));
         self.secret = secret;
+        self.links.learn(secret);
         self.turns = body.turns;
         let jump = body.clock.and_then(|kept| self.clock.resume(now, kept));
         if let Some(jump) = jump {
@@ -359,7 +369,7 @@ impl Agent {
     /// Writes down the number of this start, and the clock.
     pub(super) fn write_boot(&mut self, now: Instant) -> RecordId {
         let record = self.next_record();
-        let header = Header { nonce: self.secret, ..self.header(now, Kind::Boot, 0) };
+        let header = Header { nonce: self.secret.0, ..self.header(now, Kind::Boot, 0) };
         let body = BootBody { boot: self.boot, clock: self.clock.kept(now), turns: self.turns.clone() };
         self.store.append(record, body.encode(header));
         self.boot_record = record;

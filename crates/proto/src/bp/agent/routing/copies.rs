@@ -24,9 +24,10 @@ use super::super::Agent;
 use super::super::delivery::LocalKey;
 use super::super::head::Head;
 use super::super::held::{Held, Stage};
+use super::super::links::Links;
 use super::super::record::Note;
 use super::super::taken::Digest;
-use super::{COPY_BIT, is_copy, peer_key};
+use super::{COPY_BIT, is_copy};
 
 /// Parts that were handed to their destination and are remembered.
 const PASSED_MAX: usize = 4096;
@@ -34,7 +35,7 @@ const PASSED_MAX: usize = 4096;
 /// What is remembered of a bundle that goes to several nodes.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Spread {
-    /// Nodes that have it, by [`peer_key`].
+    /// Nodes that have it, by [`Links::key_of`].
     pub(in super::super) given: BTreeSet<u64>,
     /// Copies on their way, or broken off half-way.
     pub(in super::super) under_way: BTreeMap<Eid, RecordId>,
@@ -57,8 +58,8 @@ impl Spread {
     }
 
     /// All that have it or get it, in order.
-    pub(super) fn keys(&self) -> Vec<u64> {
-        let under_way = self.under_way.keys().map(peer_key);
+    pub(super) fn keys(&self, links: &Links) -> Vec<u64> {
+        let under_way = self.under_way.keys().map(|node| links.key_of(node));
         let all: BTreeSet<u64> = self.given.iter().copied().chain(under_way).collect();
         all.into_iter().collect()
     }
@@ -141,7 +142,7 @@ impl Agent {
         let send = held.send.take();
         let spread = held.spread.as_mut().expect("it has copies");
         let first = !core::mem::replace(&mut spread.told, true);
-        spread.given.insert(peer_key(&copy.to));
+        spread.given.insert(self.links.key_of(&copy.to));
         let copies = spread.copies;
         if first {
             self.counters.forwarded += 1;
@@ -158,7 +159,7 @@ impl Agent {
         if let Some(copies) = copies {
             self.note(parent, Note::Copies(copies));
         }
-        self.note(parent, Note::Given(peer_key(&copy.to)));
+        self.note(parent, Note::Given(self.links.key_of(&copy.to)));
         self.sort_again(parent);
     }
 
@@ -174,8 +175,9 @@ impl Agent {
     pub(in super::super) fn copy_refused(&mut self, id: RecordId) {
         let Some(copy) = self.forget_copy(id) else { return };
         self.counters.copies_refused += 1;
+        let key = self.links.key_of(&copy.to);
         let Some(spread) = self.spread_of(copy.parent) else { return };
-        spread.given.insert(peer_key(&copy.to));
+        spread.given.insert(key);
         spread.copies = spread.copies.zip(copy.copies).map(|(left, back)| left + back);
         self.sort_again(copy.parent);
     }

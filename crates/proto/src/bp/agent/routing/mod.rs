@@ -184,8 +184,3 @@ const GIVEN_MAX: usize = 1000;
 pub(super) const fn is_copy(record: RecordId) -> bool {
     record.0 & COPY_BIT != 0
 }
-
-/// What stands for a node among those that have a copy: 64 bits of its id.
-pub(super) fn peer_key(node: &Eid) -> u64 {
-    crate::rng::Rng::new(0).fork(&node.node_id().to_string()).next_u64()
-}

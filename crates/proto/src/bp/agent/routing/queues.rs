@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::held::Rank;
 use super::super::links::Links;
-use super::{Hop, Router, View, Ways, is_copy, peer_key};
+use super::{Hop, Router, View, Ways, is_copy};
 
 /// How many bundles of a queue are looked at for one that fits a link.
 const CANDIDATES_MAX: usize = 16;
@@ -29,7 +29,7 @@ pub(in super::super) struct ClassKey {
     pub(in super::super) arrived_over: Option<LinkId>,
     /// Links over which they cannot go.
     pub(in super::super) barred: Vec<LinkId>,
-    /// Nodes that have a copy, or get one, by [`super::peer_key`], in order.
+    /// Nodes that have a copy, or get one, by [`Links::key_of`], in order.
     pub(in super::super) given: Vec<u64>,
 }
 
@@ -170,7 +170,7 @@ impl ClassKey {
             return false;
         }
         let Ways::Hops(hops) = &self.ways else {
-            return led_to.is_none_or(|node| self.given.binary_search(&peer_key(node)).is_err());
+            return led_to.is_none_or(|node| self.given.binary_search(&view.links.key_of(node)).is_err());
         };
         let means_it = |hop: &Hop| match hop {
             Hop::Link(id) => *id == link,

@@ -8,7 +8,7 @@ use super::super::clock::Due;
 use super::super::held::{Held, Stage};
 use super::super::parse_node;
 use super::queues::ClassKey;
-use super::{Event, GIVEN_MAX, Hop, Hops, Subject, View, Ways, is_copy, peer_key};
+use super::{Event, GIVEN_MAX, Hop, Hops, Subject, View, Ways, is_copy};
 use crate::bp::Eid;
 
 /// A next hop as the operator names it; none: that is no node.
@@ -105,7 +105,7 @@ impl Agent {
         if ways == Ways::Everyone {
             let spread = held.spread.as_deref().expect("a router that spreads");
             if held.flights.is_empty() && spread.given.len() < GIVEN_MAX {
-                let given = spread.keys();
+                let given = spread.keys(&self.links);
                 // What a neighbour has of it, the next one has not.
                 held.renew();
                 return ClassKey { given, ..alone(ways) };
@@ -132,7 +132,7 @@ impl Agent {
             return copies;
         }
         if let Some(node) = held.head.previous_node() {
-            spread.given.insert(peer_key(&node));
+            spread.given.insert(self.links.key_of(&node));
         }
         // The node that it came from may not have said its name in the bundle: that is written down.
         let key = held.intake.and_then(|(link, _)| self.links.peer_key(link));

@@ -1,6 +1,7 @@
 //! Stories of the agent.
 
 mod chaos;
+mod chosen;
 mod clocks;
 mod custody;
 mod delivering;

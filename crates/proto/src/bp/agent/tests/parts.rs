@@ -103,8 +103,8 @@ pub(super) struct User {
     pub(super) log: Vec<AppIndication>,
     pub(super) inbox: Vec<Taken>,
     pub(super) reading: BTreeMap<DeliveryId, Reading>,
-    /// With the length: one of another length under the same name is another.
-    pub(super) taken: BTreeSet<(String, (u64, u64), u64)>,
+    /// With endpoint and length: one with others under the same name is another.
+    pub(super) taken: BTreeSet<(String, String, (u64, u64), u64)>,
     pub(super) sends: BTreeMap<SendId, (Payload, u64)>,
     pub(super) ended: BTreeMap<SendId, AppIndication>,
     pub(super) accepted: BTreeSet<SendId>,
@@ -115,6 +115,7 @@ pub(super) struct User {
 #[derive(Debug)]
 pub(super) struct Reading {
     source: String,
+    destination: String,
     created: (u64, u64),
     pub(super) length: u64,
     got: u64,
@@ -133,13 +134,14 @@ impl User {
                 assert!(before.is_none(), "{send:?} ended twice");
                 self.sends.remove(send);
             }
-            AppIndication::Delivered { delivery, source, created, length, .. } => {
-                let name = (source.clone(), *created, *length);
+            AppIndication::Delivered { delivery, source, destination, created, length } => {
+                let name = (source.clone(), destination.clone(), *created, *length);
                 assert!(!self.taken.contains(&name), "{name:?} is delivered after it was taken");
                 if self.takes {
                     let reading = Reading {
                         source: name.0,
-                        created: name.1,
+                        destination: name.1,
+                        created: name.2,
                         length: *length,
                         got: 0,
                         bytes: Vec::new(),
@@ -151,7 +153,7 @@ impl User {
             AppIndication::Data { delivery, offset, data } => self.data(*delivery, *offset, data),
             AppIndication::Gone { delivery, taken: true } => {
                 if let Some(reading) = self.reading.remove(delivery) {
-                    self.taken.insert((reading.source, reading.created, reading.length));
+                    self.taken.insert((reading.source, reading.destination, reading.created, reading.length));
                 }
             }
             _ => {}

@@ -16,8 +16,8 @@ use bytes::Bytes;
 
 const LONG_MS: u64 = 30 * 86_400_000;
 
-fn head(world: &World, source: &str, destination: &str, sequence: u64) -> Head {
-    let now = world.agent(EARTH).clock.dtn_ms(world.now).expect("it has a clock");
+pub(super) fn head(world: &World, source: &str, destination: &str, sequence: u64) -> Head {
+    let now = world.agent(0).clock.dtn_ms(world.now).expect("it has a clock");
     let timestamp = CreationTimestamp { time: DtnTime(now), sequence };
     let [source, destination] = [source, destination].map(|eid| eid.parse().unwrap());
     Head::new(PrimaryBlock::new(destination, source, timestamp, LONG_MS), 0)
@@ -31,7 +31,7 @@ fn part(head: &Head, offset: u64, total_length: u64, payload: &[u8]) -> Bytes {
     Bundle::new(head, Bytes::copy_from_slice(payload)).to_bytes()
 }
 
-fn whole(head: &Head, payload: &Bytes) -> Bytes {
+pub(super) fn whole(head: &Head, payload: &Bytes) -> Bytes {
     let mut head = head.clone();
     head.payload.length = payload.len() as u64;
     Bundle::new(head, payload.clone()).to_bytes()
