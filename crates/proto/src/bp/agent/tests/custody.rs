@@ -460,6 +460,34 @@ fn a_caller_without_a_name_is_not_who_the_bundle_went_to() {
     assert_eq!(reasons(&world, MOON).len(), 1);
 }
 
+/// Routes may change while a signal is waited for: the way that the bundle took stays, and no other link becomes it.
+#[test]
+fn a_signal_is_believed_from_where_the_bundle_went_though_no_route_leads_there_any_more() {
+    let (went, other) = (LinkId(1), LinkId(9));
+    for (caller, beside, believed) in [
+        (None, Some(went), true),
+        (Some("dtn://orbiter/"), None, true),
+        (None, Some(other), false),
+        (Some("dtn://neighbour/"), Some(other), false),
+        (None, None, false),
+    ] {
+        let (mut world, subject) = handed_over(18, nobody);
+        world.tell(MOON, AppRequest::RemoveRoute { pattern: "*".into(), via: NextHop::Link(went) });
+        let peer = caller.map(str::to_owned);
+        let up = BundlesIndication::Up { peer, interleave: true, transfer_bytes_max: u64::MAX };
+        world.say_injected(MOON, up);
+        world.injected = 1;
+        let agent = world.nodes[MOON].agent.as_mut().expect("the node is up");
+        agent.engine.set_beside_links(beside.map(|link| (INJECTED, link)).into_iter().collect());
+        inject_signal(&mut world, MOON, subject, true, 2);
+        world.run_for(Duration::from_secs(1));
+        let counted = counters(&world, MOON);
+        let case = format!("{caller:?} beside {beside:?}");
+        assert_eq!((counted.custody_signals_heard, sent(&world, 1)), (1, believed), "{case}");
+        assert_eq!(counted.custody_signals_not_believed, u64::from(!believed), "{case}");
+    }
+}
+
 #[test]
 fn a_signal_counts_only_for_what_was_handed_out() {
     let mut world = chain_with(10, nobody);
