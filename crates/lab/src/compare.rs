@@ -199,11 +199,12 @@ fn read_files(paths: &[PathBuf]) -> Result<Vec<Bytes>, Error> {
         return Err(Error::new("there is no file to compare with").hint("name one or more files"));
     }
     let read = |path: &PathBuf| {
-        let content = std::fs::read(path).map_err(|error| {
+        let content = longwire_settings::file::read(path).map_err(|error| {
             let hint = match error.kind() {
                 std::io::ErrorKind::NotFound => {
                     "check the path; any file will do, its bytes are what is sent"
                 }
+                std::io::ErrorKind::FileTooLarge => "name a shorter one: the whole of it is sent, many times",
                 std::io::ErrorKind::IsADirectory => "name the files in it; a folder is not sent",
                 _ => "a file that you may read is needed",
             };
@@ -318,10 +319,11 @@ impl Comparison<'_> {
             false => format!("and {} runs do not tell them apart", time.n),
         };
         format!(
-            "{} tie as the best of {count} for {what} over `{link}`: {span} s on average, {apart}. {} It takes {took} s, {times} \
+            "{} tie as the best of {count} for {what} over `{link}`: {span} s on average, {apart}. {} `{}` takes {took} s, {times} \
              times {} ({limit} s).",
             named(tied),
             self.what_decides(),
+            best.name,
             best.limit_in_words()
         )
     }

@@ -287,7 +287,7 @@ fn table_of(name: &str, base: &Path) -> Result<Table, Error> {
         return Err(Error::new(format!("there is no link called `{name}`")).hint(hint));
     }
     let path = base.join(name);
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = longwire_settings::file::read_text(&path).map_err(|error| {
         Error::new(format!("cannot read the link profile {}: {error}", path.display()))
             .hint(format!("known links: {}; or give the path of your own .toml file", shipped_names()))
     })?;

@@ -122,7 +122,7 @@ impl Workload {
         }
         let read = |path: &PathBuf| {
             let path = base.join(path);
-            let content = std::fs::read(&path).map_err(|error| {
+            let content = longwire_settings::file::read(&path).map_err(|error| {
                 Error::new(format!("cannot read the workload's file {}: {error}", path.display()))
                     .hint("paths in a scenario are relative to the scenario file")
             })?;
@@ -196,7 +196,7 @@ impl Scenario {
 
     /// The text of a scenario file.
     pub(crate) fn text(path: &Path) -> Result<String, Error> {
-        std::fs::read_to_string(path).map_err(|error| {
+        longwire_settings::file::read_text(path).map_err(|error| {
             Error::new(format!("cannot read the scenario {}: {error}", path.display()))
                 .hint("the shipped ones are in the folder scenarios/")
         })

@@ -395,7 +395,7 @@ impl Config {
     /// # Errors
     /// What cannot be read or makes no sense, with a hint.
     pub fn load(path: &Path) -> Result<Config, Error> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = longwire_settings::file::read_text(path).map_err(|error| {
             Error::new(format!("cannot read {}: {error}", path.display()))
                 .hint("--config names the node's configuration")
         })?;

@@ -591,7 +591,7 @@ fn code(failure: SendFailure) -> &'static str {
 fn words(failure: SendFailure) -> &'static str {
     match failure {
         SendFailure::BadEndpoint => "the destination or the source is not an endpoint that this node can use",
-        SendFailure::Full => "the store is full",
+        SendFailure::Full => "there is no space for it: the store, or the disk under it, is full",
         SendFailure::Expired => "its lifetime ended before it got there",
         SendFailure::Cancelled => "it was cancelled",
         SendFailure::Limit => "it exceeds a limit of the node",

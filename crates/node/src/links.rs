@@ -13,7 +13,7 @@ use longwire_proto::tcpcl::{self, Session};
 use longwire_proto::time::Instant;
 use longwire_proto::udpcl;
 use longwire_settings::error::Error;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 /// Sessions side by side.
@@ -89,10 +89,15 @@ pub(crate) struct Known {
     pub(crate) neighbour: Option<Neighbour>,
 }
 
+/// Names of removed links that are kept.
+const REMOVED_MAX: usize = 64;
+
 /// The links of the configuration, and the settings of those that peers open.
 #[derive(Debug)]
 pub(crate) struct Links {
     known: BTreeMap<LinkId, Known>,
+    /// Names of those that were removed last, the oldest first: their ends are still to be told.
+    removed: VecDeque<(LinkId, String)>,
     callers: tcpcl::Config,
     /// Those who call over TNCs: Longwire's convergence layer, and TCPCL 3.
     radio_callers: (ax25cl::Config, tcpcl::Config),
@@ -110,6 +115,7 @@ impl Links {
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
         let mut links = Links {
             known: BTreeMap::new(),
+            removed: VecDeque::new(),
             callers: config.callers(),
             radio_callers: config.radio_callers(),
             listening: BTreeMap::new(),
@@ -141,7 +147,11 @@ impl Links {
     }
 
     pub(crate) fn remove(&mut self, id: LinkId) {
-        self.known.remove(&id);
+        let Some(known) = self.known.remove(&id) else { return };
+        self.removed.push_back((id, known.link.name));
+        if self.removed.len() > REMOVED_MAX {
+            self.removed.pop_front();
+        }
     }
 
     pub(crate) fn get(&self, id: LinkId) -> Option<&Known> {
@@ -164,7 +174,10 @@ impl Links {
         match self.known.get(&id) {
             Some(known) => known.link.name.clone(),
             None if id.is_incoming() => format!("caller {}", id.0 - LinkId::FIRST_INCOMING),
-            None => format!("link {}", id.0),
+            None => {
+                let removed = self.removed.iter().find(|(removed, _)| *removed == id);
+                removed.map_or_else(|| format!("link {}", id.0), |(_, name)| name.clone())
+            }
         }
     }
 

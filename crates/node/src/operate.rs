@@ -83,6 +83,7 @@ impl Task {
             store: view::Store {
                 synced_batches: self.store.synced().0,
                 synced_bytes: self.store.synced().1,
+                disk_full: self.store.full(),
                 records_found: self.opened.records as u64,
                 torn_bytes: self.opened.torn_bytes,
                 damaged: self.damage.count + self.opened.untold,

@@ -296,6 +296,9 @@ pub struct Store {
     pub synced_batches: u64,
     /// Their data, bytes.
     pub synced_bytes: u64,
+    /// Times since the start that the disk had no space for a bundle, or for more of one, though the limits of the store allow it.
+    #[serde(default)]
+    pub disk_full: u64,
     /// Places that were found damaged since the start; what was there is set aside in the store's folder `damaged`.
     pub damaged: u64,
     /// Records of which opening the store found something damaged or missing.

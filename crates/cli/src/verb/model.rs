@@ -11,7 +11,6 @@ use longwire_lab::model::ax25::{
 };
 use longwire_lab::model::{Options, finding};
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Compute by formula what a link gives if nothing goes wrong
@@ -146,7 +145,7 @@ fn after_help() -> String {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| {
+    longwire_settings::file::read(path).map_err(|error| {
         let what = Error::new(format!("cannot read {}: {error}", path.display()));
         Failure::Failed(what.hint("name a file that can be read with --file, or a length with --bytes"))
     })

@@ -37,6 +37,9 @@ fn words(status: &view::Status) -> String {
     if status.router != "static" {
         let _ = writeln!(out, "bundles are routed by {}", status.router);
     }
+    if status.store.disk_full != 0 {
+        let _ = writeln!(out, "the disk under its store had no space, {} times", status.store.disk_full);
+    }
     if status.store.harmed != 0 || status.store.unnamed != 0 {
         let _ = writeln!(
             out,

@@ -149,7 +149,7 @@ fn repaired_words(repaired: &Repaired) -> String {
     if repaired.now.harmed > 0 {
         let _ = writeln!(
             out,
-            "{} are not; the node finds out what can be done with them when it starts",
+            "{} are not; a node ends each bundle when it comes upon the damage, at its start or as it goes on, and says so",
             repaired.now.harmed
         );
     }

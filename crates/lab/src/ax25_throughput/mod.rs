@@ -48,8 +48,8 @@ pub fn reproduce(options: &Options, progress: &Progress) -> Finding {
     let bench = Bench::play(options, progress);
     let seed = options.seed.unwrap_or(1);
     let alternatives = alternatives(&bench, options, progress);
-    let early_end = progress.early_end().map_or_else(String::new, |words| format!(" {words}"));
-    let lead = lead(&bench) + &early_end;
+    let early_end = progress.early_end().map(|words| format!(" {words}"));
+    let lead = lead(&bench, early_end.is_none()) + &early_end.unwrap_or_default();
     Finding {
         summary: summary(&lead, &bench),
         experiment: Experiment {
@@ -149,7 +149,7 @@ fn summary(lead: &str, bench: &Bench) -> Vec<Block> {
     lead.into_iter().chain(tables.into_iter().flat_map(with_caption)).collect()
 }
 
-fn lead(bench: &Bench) -> String {
+fn lead(bench: &Bench, is_whole: bool) -> String {
     let predicted = |kind: Kind| kind == Kind::Predicted;
     let throughputs: Vec<bool> = page::compared(bench)
         .iter()
@@ -166,11 +166,15 @@ fn lead(bench: &Bench) -> String {
     let of = |all: &[bool]| format!("{} of {}", all.iter().filter(|holds| **holds).count(), all.len());
     let largest = RATES_BPS.map(|rate| figure(theory().throughput_bps(rate, WINDOW_MAX).round()));
     let (reach, missed) = misses::within_reach(bench);
+    let reach = match is_whole {
+        true => format!("{reach} would come out with other allowed constants"),
+        false => "it was not tried how many would come out with other allowed constants".to_owned(),
+    };
     format!(
         "At the largest window the model allows {} bit/s at 1200, 9600 and 38,400 bit/s. Simulated controllers have two constants and one \
          cap a firmware. The cap is read off; the constants are from the middle of what the statements on 1200 bit/s allow. They predict \
          {} other throughputs within 25 %; of other windows {} hold, and of other statements {}. Of the {missed} throughputs and \
-         windows that miss, {reach} would come out with other allowed constants.",
+         windows that miss, {reach}.",
         largest.join(", "),
         of(&throughputs),
         of(&windows),

@@ -161,12 +161,14 @@ impl Reproduction {
             )
         };
         format!(
-            "At {DELAY_MS} ms one way, a megabyte in bundles over TCPCL 3 over the TCP of Linux 2.4 comes to {}; {}; {}. These are \
-             means of {} runs with 95 % intervals.{}",
+            "At {DELAY_MS} ms one way, a megabyte in bundles over TCPCL 3 over the TCP of Linux 2.4 comes to {}; {}; {}. {}{}",
             part(0),
             part(1),
             part(2),
-            figure(self.stated(0).outcomes.len() as f64),
+            match self.stated(0).outcomes.len() {
+                1 => "This is one run of each.".to_owned(),
+                runs => format!("These are means of {} runs with 95 % intervals.", figure(runs as f64)),
+            },
             self.early_end.as_ref().map_or_else(String::new, |words| format!(" {words}"))
         )
     }

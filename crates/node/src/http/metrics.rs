@@ -141,6 +141,8 @@ fn node(out: &mut Out<'_>, status: &Status) -> fmt::Result {
     out.gauge("longwire_store_harmed_records", help, status.store.harmed as f64)?;
     let help = "Records that were missing when the store was opened, and nothing says whose they were";
     out.gauge("longwire_store_unnamed_records", help, status.store.unnamed as f64)?;
+    let help = "Times that the disk had no space for a bundle, or for more of one";
+    out.counter("longwire_store_disk_full", help, status.store.disk_full)?;
     let help = "Times that all of the store was read to find damage early";
     out.counter("longwire_store_scrubs", help, status.store.scrubs)?;
     out.bytes("longwire_received", "Received and not yet safe, over all connections", status.received_bytes)?;

@@ -64,6 +64,8 @@ struct Disk {
     /// Bytes of data that are not with the back end.
     waiting: Arc<AtomicU64>,
     synced: Arc<Synced>,
+    /// Appends that had no space.
+    full: u64,
     writer: Option<mpsc::Sender<Vec<Job>>>,
     reader: Option<mpsc::Sender<Vec<Job>>>,
     threads: Vec<JoinHandle<()>>,
@@ -101,6 +103,7 @@ impl Drive {
             lengths,
             waiting,
             synced,
+            full: 0,
             writer: Some(writer),
             reader: Some(read),
             threads: vec![writing, reading],
@@ -152,6 +155,14 @@ impl Drive {
             Store::Disk(disk) => {
                 (disk.synced.batches.load(Ordering::Relaxed), disk.synced.bytes.load(Ordering::Relaxed))
             }
+        }
+    }
+
+    /// How many appends the device had no space for.
+    pub(crate) fn full(&self) -> u64 {
+        match &self.store {
+            Store::Memory(_) => 0,
+            Store::Disk(disk) => disk.full,
         }
     }
 
@@ -230,7 +241,10 @@ impl Disk {
     fn heard(&mut self, indication: &StorageIndication) {
         match indication {
             StorageIndication::Stored { record, up_to } => self.recent.durable(*record, *up_to),
-            StorageIndication::Full { record } => self.refuse(*record),
+            StorageIndication::Full { record } => {
+                self.full += 1;
+                self.refuse(*record);
+            }
             StorageIndication::Data { record, .. } => self.answered(*record),
             StorageIndication::Failed { record, .. } => {
                 if self.reading.contains_key(record) {
