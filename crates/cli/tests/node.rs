@@ -226,9 +226,13 @@ fn a_node_neither_waits_for_who_does_not_read_what_it_says_nor_forgets_to_say_it
     assert!(next("that it is up").is_none());
     assert!(next("what is wrong").is_none());
     let _unread = next("more");
-    // An end does not wait for ever, either.
+    // An end does not wait for ever, either, though there is something that nobody reads.
     full.fill();
+    place.configure("alice", "peers = 'somebody'");
     kill_process(pid, Signal::HUP).unwrap();
+    while !status()["configuration"]["refused"].as_str().is_some_and(|what| what.contains("somebody")) {
+        assert!(began.elapsed() < DEADLINE, "it does not read its configuration again: {:#}", status());
+    }
     kill_process(pid, Signal::TERM).unwrap();
     assert!(place.ended(alice, "the node ends").status.success());
 }

@@ -320,9 +320,13 @@ mod tests {
     const FAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
     const FARTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 8));
 
-    fn identities(text: &str) -> Identities {
+    fn configured(text: &str) -> Config {
         let text = format!("node = 'dtn://bob/'\n{text}");
-        Identities::new(&Config::parse(&text, "test", Path::new("/")).expect("it makes sense"))
+        Config::parse(&text, "test", Path::new("/")).expect("it makes sense")
+    }
+
+    fn identities(text: &str) -> Identities {
+        Identities::new(&configured(text))
     }
 
     fn caller(number: u32) -> LinkId {
@@ -346,8 +350,8 @@ mod tests {
 
     #[test]
     fn callers_from_elsewhere_are_to_be_known_unless_somebody_says_otherwise() {
-        let names = "[[peer]]\nnode = 'dtn://alice/'\n[[peer]]\nnode = '*'\n[[peer]]\nnode = 'ipn:7*'\n[[link]]\nname = 'c'\naddress = 'c:1'\npeer = \
-                     'dtn://carol/'\n[[route]]\nto = 'dtn://far/*'\nvia = 'dtn://dora/'\n";
+        let names = "[[peer]]\nnode = 'dtn://alice/'\n[[peer]]\nnode = '*'\n[[peer]]\nnode = 'ipn:7*'\n[[peer]]\nnode = \
+                     'dtn://mallory/*'\n[[link]]\nname = 'c'\naddress = 'c:1'\npeer = 'dtn://carol/'\n[[route]]\nto = 'dtn://far/*'\nvia = 'dtn://dora/'\n";
         let judged = |peers: &str, far: bool| {
             let mut bob = identities(&format!("{peers}\n{names}"));
             if far {
@@ -511,6 +515,16 @@ mod tests {
         assert!(bob.is_beside_its_link(caller(1)), "IPv4 in the clothes of IPv6");
         bob.down(LinkId(1));
         assert!(!bob.is_beside_its_link(caller(1)));
+    }
+
+    #[test]
+    fn a_caller_is_beside_the_link_to_a_node_as_soon_as_the_configuration_names_it() {
+        let mut bob = identities("");
+        bob.up(LinkId(1), ALICE, false, true);
+        bob.up(caller(1), ALICE, false, true);
+        assert_eq!(bob.new_beside_links(), Some(BTreeSet::new()));
+        bob.configure(&configured("[[peer]]\nnode = 'dtn://alice/'"));
+        assert_eq!(bob.new_beside_links(), Some([(caller(1), LinkId(1))].into()));
     }
 
     #[test]

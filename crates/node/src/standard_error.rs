@@ -195,12 +195,12 @@ mod tests {
         // Nobody reads: as much as there is room for waits, and whoever says something does not.
         let long = "x".repeat(BYTES_MAX / 2 - 1);
         queue.say(&long);
-        queue.say(&long[..long.len() - 1]);
-        assert_eq!(state(), (BYTES_MAX - 1, 2, 0));
-        queue.say("a line too many\nand its hint");
+        queue.say(&long);
+        assert_eq!(state(), (BYTES_MAX, 2, 0));
         queue.say("");
+        queue.say("a line too many\nand its hint");
         queue.say("short");
-        assert_eq!(state(), (BYTES_MAX - 1, 2, 4));
+        assert_eq!(state(), (BYTES_MAX, 2, 4));
         drop(lets);
         while state().2 > 0 {
             is_there.recv().expect("it reads");
@@ -213,6 +213,20 @@ mod tests {
         let missing = "longwire: 4 lines are missing here: nobody read what was said before them";
         assert_eq!(lines, ["the first", missing, "the last"]);
         assert_eq!(read.lines().count(), 5);
+    }
+
+    /// An end waits for what was said, and for the line about what had no room, where there is a thread that writes them.
+    #[test]
+    fn all_that_was_said_is_waited_for_where_somebody_writes_it() {
+        for line in ["a line", &"x".repeat(BYTES_MAX)] {
+            let queue = Queue::new();
+            queue.say(line);
+            assert!(queue.finish(Duration::ZERO), "nobody will write it");
+            queue.lock().has_thread = true;
+            assert!(!queue.finish(Duration::ZERO), "it is not written");
+            queue.write_next(&mut io::sink());
+            assert!(queue.finish(Duration::ZERO), "it is written");
+        }
     }
 
     #[test]

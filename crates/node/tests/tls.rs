@@ -423,6 +423,32 @@ fn a_caller_without_a_certificate_gets_in_only_where_the_policy_says_so() {
     }
 }
 
+/// A caller that proves nothing has a node id until the one comes that has a certificate for it: then its session ends, and it
+/// hears so.
+#[test]
+fn a_session_whose_node_id_another_caller_proves_ends() {
+    let office = Office::new("proven");
+    let bob = bob("prefer", &office.ordinary("bob"));
+    let mut impostor = call(&bob);
+    impostor.write_all(&[CONTACT_PLAIN, &session_init("dtn://alice/")].concat()).expect("it is read");
+    App::new(&bob).wait_status(|status| status["links"][0]["peer"] == "dtn://alice/");
+    let mut hear = |what: &str, bytes: usize| {
+        let mut heard = vec![0; bytes];
+        impostor.read_exact(&mut heard).unwrap_or_else(|error| panic!("{what} does not come: {error}"));
+        heard
+    };
+    let length = |bytes: Vec<u8>| bytes.into_iter().fold(0, |length, byte| (length << 8) | usize::from(byte));
+    assert_eq!(hear("a contact header", 6), CONTACT_TLS);
+    assert_eq!(hear("SESS_INIT", 1 + 2 + 8 + 8)[0], 7);
+    for field in [2, 4] {
+        let bytes = length(hear("a length", field));
+        hear("the node id or the extensions", bytes);
+    }
+    let alice = alice(port(&bob), "require", &office.ordinary("alice"));
+    assert_eq!(hear("SESS_TERM", 3)[0], 5);
+    exchange(&alice, &bob);
+}
+
 #[test]
 fn plain_text_is_refused_where_tls_is_required() {
     let office = Office::new("plain");

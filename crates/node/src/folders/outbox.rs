@@ -648,6 +648,28 @@ mod tests {
         assert_eq!((read(folder.0.join("sent/a.txt")), accepted.len()), ("a".to_owned(), 0));
     }
 
+    /// Files that the node has and that cannot be put away are remembered, up to a limit: then nothing else is sent.
+    #[tokio::test]
+    async fn nothing_is_sent_while_too_many_that_were_sent_cannot_be_put_away() {
+        let folder = folder("too-many");
+        fs::write(folder.0.join("a.txt"), "a").unwrap();
+        let (claim, _) = claim_one(&folder, "a.txt", (1, 2));
+        let (events, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let client = crate::client::Client::new(crate::event::ClientId(1), events);
+        let mut talk = Talk { client, waiting: VecDeque::new() };
+        let Some(Event::Client(_, _end)) = heard.recv().await else { panic!("an application comes") };
+        let drop = DropFolder { folder: folder.0.clone(), raw: true, ..DropFolder::default() };
+        let (line, mut accepted) = (line(), Accepted::new());
+        accepted.extend((0..CLAIMS_MAX).map(|number| OsString::from(number.to_string())));
+        let waits = tokio::select! {
+            waits = send(&drop, &mut talk, &line, &claim, 1, &mut accepted) => waits,
+            _ = heard.recv() => panic!("it is sent"),
+        };
+        let waits = waits.expect("the node is there").expect("it waits");
+        assert_eq!(waits.words, "too many that were sent cannot be put away");
+        assert_eq!(all_claims(&folder), [claim]);
+    }
+
     #[test]
     fn what_was_sent_replaces_nothing() {
         let folder = folder("sent");

@@ -68,3 +68,16 @@ impl Agent {
         Digest::of(self.digest_key, (name, part))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Digest;
+
+    /// A name that is chosen for its digest would have it under one key, and not for both of its halves.
+    #[test]
+    fn a_digest_depends_on_the_key_and_its_halves_differ() {
+        let Digest(first, second) = Digest::of(1, "dtn://alice/");
+        assert_ne!(first, second);
+        assert!(Digest::of(2, "dtn://alice/") != Digest(first, second));
+    }
+}

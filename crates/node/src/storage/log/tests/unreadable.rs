@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::storage::log::reading::faults::Fault;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
@@ -160,13 +161,23 @@ fn what_can_be_read_another_time_is_not_lost() {
     see(&open_small(&place));
 }
 
+#[test]
+fn what_could_not_be_read_once_more_than_that_is_given_up() {
+    let (_place, _log, told) = moved("bad-too-often", u64::from(UNREADABLE_TIMES_MAX) + 1);
+    assert_eq!(told.lock().unwrap().len(), 1);
+}
+
+/// A time that no test takes.
+const LASTING: Duration = Duration::from_secs(86_400);
+
 /// A device that fails for a moment fails for all that is tried in it, and there is much to do in a moment.
 #[test]
 fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
     let place = Place::new("bad-moment");
     let mut log = open_small(&place);
     // A moment that lasts.
-    log.unreadable_rest = Duration::MAX;
+    assert!(log.unreadable_rest >= Duration::from_secs(60));
+    log.unreadable_rest = LASTING;
     (1..=10).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
     let bad = Fault::bad(&first, std::iter::once(0..u64::MAX).collect());
@@ -174,13 +185,19 @@ fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
     for record in (1..=10).filter(|record| ![2, 5].contains(record)) {
         log.write(&[remove(record)]).unwrap();
     }
-    for record in 100..160 {
-        write_whole(&mut log, record);
-        log.write(&[remove(record)]).unwrap();
-        while log.tend() {}
+    for moment in 1..=2 {
+        for record in 100..160 {
+            write_whole(&mut log, record);
+            log.write(&[remove(record)]).unwrap();
+            while log.tend() {}
+        }
+        let met: BTreeSet<_> = log.unreadable.keys().map(|(record, _)| record.0).collect();
+        assert!(first.exists() && met == [2, 5].into(), "it was to be moved: {met:?}");
+        assert!(log.unreadable.values().all(|found| found.times == moment), "{:?}", log.unreadable);
+        assert_eq!(told.lock().unwrap().len(), 0);
+        // The next is as bad.
+        log.unreadable.values_mut().for_each(|found| found.last -= LASTING);
     }
-    assert!(first.exists() && !log.unreadable.is_empty(), "it was to be moved");
-    assert_eq!(told.lock().unwrap().len(), 0);
     // It is over.
     drop(bad);
     log.unreadable_rest = Duration::ZERO;

@@ -3,11 +3,13 @@
 use super::super::{RouterChoice, Routing, Why};
 use super::forwarding::{HOUR, MINUTE, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
-use crate::bp::BlockType;
+use crate::bp::{BlockType, Bundle, CreationTimestamp, DtnTime, Fragment, Head, PrimaryBlock};
 use crate::service::{
-    AppIndication, AppRequest, BundlesIndication, Contact, DownReason, LinkId, NextHop, SendId, SendOptions,
+    AppIndication, AppRequest, BundlesIndication, Contact, DownReason, LinkId, NextHop, RefuseReason, SendId,
+    SendOptions,
 };
 use crate::time::Duration;
+use bytes::Bytes;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -134,6 +136,32 @@ fn who_handed_it_to_the_destination_does_not_take_it_again() {
     assert_eq!(held(&world, 1), 0, "b has passed it on, and remembers");
     meet(&mut world, 2, MINUTE);
     assert_eq!((held(&world, 0), world.nodes[2].user.inbox.len()), (0, 1), "c has it already, and says so");
+}
+
+/// A part is known by its place in its payload: no other is taken for it.
+#[test]
+fn a_part_that_the_destination_has_is_not_taken_again_and_every_other_is() {
+    let mut world = world(6, epidemic(), &["a", "b"], &[(0, 1)]);
+    let part = |offset: u64, total_length: u64, payload: &'static [u8]| {
+        let timestamp = CreationTimestamp { time: DtnTime(EPOCH_DTN_MS), sequence: 1 };
+        let [destination, source] = ["dtn://b/in", "dtn://old/x"].map(|eid| eid.parse().unwrap());
+        let primary = PrimaryBlock::new(destination, source, timestamp, 3_600_000);
+        let mut head = Head::new(primary, payload.len() as u64);
+        head.primary.fragment = Some(Fragment { offset, total_length });
+        Bundle::new(head, Bytes::from_static(payload)).to_bytes()
+    };
+    world.inject(0, &part(10, 100, b"12345"), 1000);
+    meet(&mut world, 0, MINUTE);
+    for (case, other) in [
+        ("the same", part(10, 100, b"12345")),
+        ("elsewhere", part(20, 100, b"12345")),
+        ("longer", part(10, 100, b"1234567")),
+        ("of another payload", part(10, 99, b"12345")),
+    ] {
+        world.inject(0, &other, 1000);
+        world.run_for(SECOND);
+        assert_eq!(world.refusals(), [RefuseReason::Completed], "{case}");
+    }
 }
 
 #[test]

@@ -90,7 +90,8 @@ fn a_forged_part_costs_neither_the_parts_nor_the_whole() {
             "record" => forged.primary.flags |= BundleFlags::ADMINISTRATIVE_RECORD,
             _ => {}
         }
-        let forged = part(&forged, 20, total, &[0x5a; 70]);
+        // It begins with the true ones, and goes farther than the first of them.
+        let forged = part(&forged, 0, total, &[0x5a; 90]);
         let mut messages = match in_parts {
             true => vec![part(&true_head, 0, 100, &payload[..50]), part(&true_head, 50, 100, &payload[50..])],
             false => vec![whole(&true_head, &payload)],
