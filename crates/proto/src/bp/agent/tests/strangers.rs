@@ -70,6 +70,26 @@ fn beginnings_that_never_become_a_whole_cost_nobody_a_file() {
     }
 }
 
+/// Another source, number or time is another name: of that nothing was taken.
+#[test]
+fn a_payload_that_was_taken_is_known_by_its_whole_name() {
+    let mut world = ready(chain(3));
+    let first = head(&world, "dtn://alice/x", "dtn://earth/in", 1);
+    let [mut other_source, mut other_number, mut other_time] = [(); 3].map(|()| first.clone());
+    other_source.primary.source = "dtn://alice/y".parse().unwrap();
+    other_number.primary.timestamp.sequence += 1;
+    other_time.primary.timestamp.time.0 -= 1;
+    let payload = Bytes::from_static(b"hello");
+    for (taken, head) in [first, other_source, other_number, other_time].iter().enumerate() {
+        for times in 0..2 {
+            world.inject(EARTH, &whole(head, &payload), 1000);
+            world.run_for(Duration::from_secs(1));
+            let found = (world.nodes[EARTH].user.inbox.len(), world.refusals().len());
+            assert_eq!(found, (taken + 1, taken + times), "bundle {taken}, {times} times before");
+        }
+    }
+}
+
 /// One forged part with another's name: another length of the whole, another destination, an administrative record.
 #[test]
 fn a_forged_part_costs_neither_the_parts_nor_the_whole() {
