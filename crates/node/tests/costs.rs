@@ -344,23 +344,26 @@ fn readers_of_nothing_take_what_their_queues_may_have() {
     drop(readers);
 }
 
-/// Bundles with a block each that nobody reads, as long as a head may be: the blocks are on the disk, and not in memory; after a
-/// restart, too. `LONGWIRE_HEADS=45000 cargo test -p longwire-node --test costs blocks` takes as many as one neighbour may have; a
-/// hundred thousand take 164 MB.
+/// Bundles with a block each that nobody reads: the blocks are on the disk, and not in memory; after a restart, too. Blocks as long
+/// as a head may be, and as many bundles as have a place at all.
 #[test]
 fn blocks_that_nobody_reads_fill_no_memory_at_every_place() {
-    let count = std::env::var("LONGWIRE_HEADS").map_or(20_000, |count| count.parse().expect("a number"));
+    const PLACES: u64 = 100_000;
     let shares = "own-share-percent = 0\nneighbour-share-percent = 100\nsource-share-percent = 100\n";
-    let mut bob = besiege("blocks", &format!("[agent.limits]\nbundles-max = {}\n{shares}", count + 100));
-    let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
-    sender.send_long_heads(count);
-    bob.wait_count("/counters/received", count);
-    for time in ["as they came", "after a restart"] {
-        bob.wait_count("/bundles", count);
-        bob.hears_the_friend(FILE_BYTES);
-        memory_holds(&bob);
-        eprintln!("{count} bundles, {time}: the node has had {} MB", bob.peak_bytes() >> 20);
-        bob.restart();
+    for (title, count, bytes) in [("long", 5_000, 15_900), ("many", PLACES, 600)] {
+        // The friend has a place, too.
+        let places = PLACES + 100;
+        let mut bob = besiege(title, &format!("[agent.limits]\nbundles-max = {places}\n{shares}"));
+        let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
+        sender.send_long_heads(count, bytes);
+        bob.wait_count("/counters/received", count);
+        for time in ["as they came", "after a restart"] {
+            bob.wait_count("/bundles", count);
+            bob.hears_the_friend(FILE_BYTES);
+            memory_holds(&bob);
+            eprintln!("{count} bundles, {time}: the node has had {} MB", bob.peak_bytes() >> 20);
+            bob.restart();
+        }
     }
 }
 

@@ -452,7 +452,7 @@ fn long_heads_fill_no_memory() {
     const FLOOD: u64 = 20_000;
     let mut bob = besiege("heads", "");
     let mut sender = Peer::up_4(bob.address, "dtn://mallory/").unwrap().sender();
-    sender.send_long_heads(FLOOD);
+    sender.send_long_heads(FLOOD, 15_900);
     bob.wait_count("/counters/received", FLOOD);
     holds(&mut bob);
     // Names cannot stay on the disk: there is a budget for them.

@@ -165,12 +165,12 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Bundles with a block each that nobody reads, as long as a head may be; and waits for all answers.
-    pub(crate) fn send_long_heads(&mut self, count: u64) {
+    /// Bundles with a block each that nobody reads, of so many bytes; and waits for all answers.
+    pub(crate) fn send_long_heads(&mut self, count: u64, bytes: usize) {
         for id in 0..count {
             let mut head = head("dtn://mallory/", "dtn://nowhere/x", id, 0);
             let mut block = unknown_block(2, BlockFlags::NONE);
-            block.data = vec![id as u8; 15_900].into();
+            block.data = vec![id as u8; bytes].into();
             head.blocks.push(block);
             self.send(&Bundle::new(head, Bytes::new()).to_bytes());
         }

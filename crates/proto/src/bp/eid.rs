@@ -162,6 +162,33 @@ impl Eid {
         }
     }
 
+    /// Puts several identifiers into one piece of memory of their own: that takes less than one for each.
+    pub fn detach<const N: usize>(names: [&mut Eid; N]) {
+        let mut all: Vec<u8> =
+            Vec::with_capacity(names.iter().map(|name| name.text().map_or(0, Bytes::len)).sum());
+        for text in names.iter().filter_map(|name| name.text()) {
+            all.extend_from_slice(text);
+        }
+        let mut all = Bytes::from(all);
+        for name in names {
+            if let Eid::Dtn(DtnName { ssp: text, .. }) | Eid::Uri(text) | Eid::Unknown { ssp: text, .. } =
+                name
+            {
+                *text = all.split_to(text.len());
+            }
+        }
+    }
+
+    /// What of it lies in memory of its own.
+    fn text(&self) -> Option<&Bytes> {
+        match self {
+            Eid::Dtn(DtnName { ssp: text, .. }) | Eid::Uri(text) | Eid::Unknown { ssp: text, .. } => {
+                Some(text)
+            }
+            Eid::Null | Eid::Ipn(_) => None,
+        }
+    }
+
     /// Takes an identifier: an array of scheme number and scheme-specific part.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         if cbor::array(input, "an endpoint id", EID)? != Some(2) {

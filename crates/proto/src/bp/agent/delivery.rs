@@ -17,7 +17,6 @@ use crate::service::{
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
-use core::ops::RangeInclusive;
 use std::collections::{BTreeSet, VecDeque};
 
 use super::Agent;
@@ -31,7 +30,7 @@ use super::taken::Taken;
 
 /// What a bundle has in common with all of its fragments and copies. Bundles without a source are each their own. The time is
 /// compared first: it tells most bundles apart, and costs less than their sources.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct AduKey {
     pub(super) timestamp: CreationTimestamp,
     pub(super) source: Eid,
@@ -58,14 +57,9 @@ impl AduKey {
         }
     }
 
-    /// The keys of everything with this source and creation timestamp: one of each version, but for bundles without a
-    /// source.
-    pub(super) fn named(source: &Eid, timestamp: CreationTimestamp) -> RangeInclusive<Self> {
-        let key = |anonymous, version| {
-            let (source, anonymous) = (source.clone(), RecordId(anonymous));
-            AduKey { source, timestamp, anonymous, version }
-        };
-        key(0, BundleVersion::V6)..=key(u64::MAX, BundleVersion::V7)
+    /// The key of a bundle with this source, which is one, creation timestamp and version, and of its fragments.
+    pub(super) fn named(source: &Eid, timestamp: CreationTimestamp, version: BundleVersion) -> Self {
+        AduKey { source: source.clone(), timestamp, anonymous: RecordId(0), version }
     }
 
     fn is_anonymous(&self) -> bool {
@@ -232,7 +226,7 @@ impl Agent {
 
     /// The payload that a bundle for this node is a part of, if it is known.
     pub(super) fn local_of(&self, held: &Held) -> Option<&Local> {
-        self.local.get(&LocalKey::of(&held.head, held.adu.clone()))
+        self.local.get(&LocalKey::of(&held.head, held.adu()))
     }
 
     /// Checks that a part of a payload for this node, or a record, can be put together and read. One that cannot is not
@@ -258,7 +252,7 @@ impl Agent {
     pub(super) fn arrive_here(&mut self, now: Instant, record: RecordId) {
         let held = self.bundles.get_mut(&record).expect("only what is held arrives");
         let (start, length, at) = (held.adu_offset(), held.payload_bytes(), held.payload_at());
-        let mut key = LocalKey::of(&held.head, held.adu.clone());
+        let mut key = LocalKey::of(&held.head, held.adu());
         if key.is_admin && key.total > self.config.limits.admin_bytes_max {
             // It came before its endpoint was here. Nobody can read it.
             self.counters.admin_unknown += 1;

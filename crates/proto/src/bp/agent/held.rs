@@ -47,8 +47,8 @@ pub(super) struct Held {
     pub(super) head_bytes: u64,
     /// The length of what follows the payload as it is stored; zero while that is not known.
     pub(super) tail_bytes: u64,
-    /// The payload's identity.
-    pub(super) adu: AduKey,
+    /// The record that names the payload, where it has no source.
+    pub(super) named_by: RecordId,
     /// Made here.
     pub(super) own: bool,
     /// No note may follow what is in the record.
@@ -111,6 +111,11 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// The payload's identity.
+    pub(super) fn adu(&self) -> AduKey {
+        AduKey::of(&self.head, self.named_by)
+    }
+
     /// Its place among others.
     pub(super) fn rank(&self, record: RecordId) -> Rank {
         (Reverse(self.head.priority()), record)
@@ -194,7 +199,7 @@ mod tests {
     /// A node holds a hundred thousand bundles: what is kept for each stays small.
     #[test]
     fn what_is_kept_of_a_bundle_is_small() {
-        assert!(size_of::<Held>() <= 648, "{}", size_of::<Held>());
+        assert!(size_of::<Held>() <= 576, "{}", size_of::<Held>());
         assert!(size_of::<Due>() <= 16, "{}", size_of::<Due>());
     }
 }

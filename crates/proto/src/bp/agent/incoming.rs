@@ -649,10 +649,9 @@ impl Agent {
         head_bytes: u64,
         own: bool,
     ) -> Held {
-        let adu = AduKey::of(&head, record);
         let tail_bytes = head.tail_bytes();
         let mut held = Held {
-            adu,
+            named_by: record,
             head,
             head_bytes,
             tail_bytes,

@@ -115,7 +115,7 @@ use routing::{Passed, Queues, Router, Table};
 use secret::Secret;
 use sending::{Composing, Sending};
 use store::{Purpose, Store};
-use taken::Taken;
+use taken::{Digest, Taken};
 
 /// How far the start has come.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ pub struct Agent {
     /// How many of them are copies.
     copies_held: usize,
     /// The records of a bundle and its fragments.
-    adus: BTreeSet<(AduKey, RecordId)>,
+    adus: BTreeSet<(Digest, RecordId)>,
     bytes_held: u64,
     accounts: accounts::Accounts,
     evictable: space::Evictable,
@@ -346,16 +346,16 @@ impl Agent {
     fn insert_bundle(&mut self, record: RecordId, held: Held) {
         self.bytes_held += held.share;
         self.accounts.enter(&held);
-        self.adus.insert((held.adu.clone(), record));
+        let name = self.adu_digest(&held.adu());
+        self.adus.insert((name, record));
         self.deadlines.ends(held.end, Due::Expiry(record));
         self.bundles.insert(record, Box::new(held));
     }
 
     /// The records of a bundle and its fragments, in order.
-    fn records_of(&self, key: &AduKey) -> impl DoubleEndedIterator<Item = RecordId> {
-        let from = (key.clone(), RecordId(0));
-        let to = (key.clone(), RecordId(u64::MAX));
-        self.adus.range(from..=to).map(|(_, record)| *record)
+    fn records_of<'a>(&'a self, key: &AduKey) -> impl DoubleEndedIterator<Item = RecordId> + use<'a> {
+        let name = self.adu_digest(key);
+        self.adus.range((name, RecordId(0))..=(name, RecordId(u64::MAX))).map(|(_, record)| *record)
     }
 
     /// Removes a bundle and everything that is known of it (RFC 9171 5.11).
@@ -368,7 +368,9 @@ impl Agent {
             self.accounts.leave(&held);
         }
         self.unstored -= held.handed - held.durable;
-        self.adus.remove(&(held.adu.clone(), record));
+        let adu = held.adu();
+        let name = self.adu_digest(&adu);
+        self.adus.remove(&(name, record));
         self.composing.remove(&record);
         self.verifying.remove(&record);
         self.cancel_flights(&held.flights);
@@ -380,7 +382,7 @@ impl Agent {
             return self.copy_gone(record, &copy);
         }
         if held.stage == Stage::Local {
-            let key = LocalKey::of(&held.head, held.adu);
+            let key = LocalKey::of(&held.head, adu);
             self.part_gone(record, &key);
             if held.begins_assembly {
                 self.pass_assembly_on(&key);

@@ -50,7 +50,7 @@ impl Parts {
             self.0.pop_front();
         }
         let from = held.adu_offset();
-        let (adu, previous) = (held.adu.clone(), held.head.previous_node());
+        let (adu, previous) = (held.adu(), held.head.previous_node());
         let (total, neighbour) = (held.adu_bytes(), held.neighbour);
         self.0.push_back(Part { adu, total, neighbour, previous, from, to: from + held.payload_bytes() });
     }
@@ -62,7 +62,7 @@ impl Parts {
         let continues = |part: &Part| {
             part.from < begin
                 && begin <= part.to
-                && part.adu == rest.adu
+                && part.adu == rest.adu()
                 && part.total == rest.adu_bytes()
                 && part.neighbour == rest.neighbour
                 && part.previous == previous
@@ -108,7 +108,8 @@ impl Agent {
     fn trimmed_by_parts_here(&self, record: RecordId, mut todo: Ranges) -> Ranges {
         let held = &self.bundles[&record];
         let (base, previous) = (held.adu_offset(), held.head.previous_node());
-        let latest = self.records_of(&held.adu).rev().take(PARTS_LOOKED_AT);
+        let adu = held.adu();
+        let latest = self.records_of(&adu).rev().take(PARTS_LOOKED_AT);
         for other in latest.filter(|other| *other != record) {
             let part = &self.bundles[&other];
             let waiting = matches!(part.stage, Stage::Forwarding(_) | Stage::Resting(_));

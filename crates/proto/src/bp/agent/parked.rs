@@ -46,9 +46,7 @@ impl Head {
             }
         }
         let mut primary = head.primary.clone();
-        for name in [&mut primary.destination, &mut primary.source, &mut primary.report_to] {
-            *name = name.detached();
-        }
+        Eid::detach([&mut primary.destination, &mut primary.source, &mut primary.report_to]);
         Some(Head::V7(bp::Head { primary, blocks, payload: head.payload }))
     }
 
@@ -93,7 +91,6 @@ impl Held {
         if self.head_bytes > SHORT_BYTES
             && let Some(head) = self.head.parked()
         {
-            self.adu.source = head.source().clone();
             self.head = head;
             self.parked = true;
         }

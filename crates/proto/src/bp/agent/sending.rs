@@ -336,7 +336,7 @@ impl Agent {
         let held = &self.bundles[&record];
         if let Some(send) = held.send {
             self.counters.sent_here += 1;
-            let timestamp = held.adu.timestamp;
+            let timestamp = held.head.timestamp();
             let created = (timestamp.time.0, timestamp.sequence);
             self.up.push_back(AppIndication::Accepted { send, created });
             self.happened(record, Happened::Accepted);

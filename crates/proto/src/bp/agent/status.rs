@@ -137,19 +137,22 @@ impl Agent {
     /// The records of a bundle and its fragments.
     pub(super) fn records_named(&self, source: &str, created: (u64, u64)) -> Vec<RecordId> {
         let timestamp = CreationTimestamp { time: DtnTime(created.0), sequence: created.1 };
-        match source.parse::<Eid>() {
-            Ok(source) => {
-                let (first, last) = AduKey::named(&source, timestamp).into_inner();
-                let found = self.adus.range((first, RecordId(0))..=(last, RecordId(u64::MAX)));
-                found.map(|(_, record)| *record).collect()
-            }
-            // Of a scheme that is not known: what it is written as tells.
-            Err(_) => {
-                let named = |key: &AduKey| key.timestamp == timestamp && key.source.to_string() == source;
-                let found = self.adus.iter().filter(|(key, _)| named(key));
-                found.map(|(_, record)| *record).collect()
-            }
+        let parsed = source.parse::<Eid>();
+        if let Ok(source) = &parsed
+            && !source.is_null()
+        {
+            let versions = [BundleVersion::V6, BundleVersion::V7];
+            let records = |version| self.records_of(&AduKey::named(source, timestamp, version));
+            return versions.into_iter().flat_map(records).collect();
         }
+        // Bundles without a source have each a name of its own; of a scheme that is not known, what it is written as tells.
+        let is_source = |eid: &Eid| match &parsed {
+            Ok(source) => eid == source,
+            Err(_) => eid.to_string() == source,
+        };
+        let named = |held: &Held| held.head.timestamp() == timestamp && is_source(held.head.source());
+        let found = self.bundles.iter().filter(|(_, held)| held.copy_of.is_none() && named(held));
+        found.map(|(record, _)| *record).collect()
     }
 
     fn status_of(&self, now: Instant, record: RecordId, held: &Held) -> BundleStatus {

@@ -1,4 +1,4 @@
-//! Payloads that were taken, or passed on: their names in memory.
+//! Payloads that are here, were taken, or passed on: their names in memory.
 //!
 //! A name may have a kilobyte, and there may be a hundred thousand of them: memory has digests, the disk has the names.
 
@@ -8,7 +8,7 @@ use core::hash::{Hash, Hasher};
 use std::collections::hash_map::DefaultHasher;
 
 use super::Agent;
-use super::delivery::Payload;
+use super::delivery::{AduKey, Payload};
 use super::head::Head;
 
 /// A number of 128 bits that stands for a name while this process runs. The key is new with every start and known to nobody
@@ -37,6 +37,11 @@ pub(super) struct Taken {
 }
 
 impl Agent {
+    /// What stands for a bundle and its fragments among all that are here.
+    pub(super) fn adu_digest(&self, adu: &AduKey) -> Digest {
+        Digest::of(self.digest_key, adu)
+    }
+
     /// Tombstones of earlier versions say nothing of the payload, and stand for every one of the name.
     pub(super) fn taken_as(
         &self,

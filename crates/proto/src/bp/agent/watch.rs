@@ -12,9 +12,9 @@ impl Agent {
             return;
         }
         let Some(held) = self.bundles.get(&record) else { return };
-        let timestamp = held.adu.timestamp;
+        let timestamp = held.head.timestamp();
         self.up.push_back(AppIndication::Bundle {
-            source: held.adu.source.to_string(),
+            source: held.head.source().to_string(),
             created: (timestamp.time.0, timestamp.sequence),
             destination: held.head.destination().to_string(),
             payload_bytes: held.payload_bytes(),

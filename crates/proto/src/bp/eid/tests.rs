@@ -147,3 +147,18 @@ fn an_unknown_scheme_is_kept() {
     assert_eq!(eid.to_string(), "eid:65535:83016161f5");
     assert!(!eid.is_null() && eid.is_singleton() && eid.node_id() == eid);
 }
+
+#[test]
+fn names_in_one_piece_of_memory_are_what_they_were() {
+    let read = |text: &str| Eid::decode(&mut encoded(&eid(text)).clone()).expect(text);
+    let texts = ["dtn://earth/inbox", "ipn:1.1", "dtn://moon/", "dtn:none"];
+    let mut names = texts.map(read);
+    let before = names[0].text().expect("it has a text").as_ptr();
+    let [a, b, c, d] = &mut names;
+    Eid::detach([a, b, c, d]);
+    assert_eq!(names.each_ref().map(Eid::to_string), texts);
+    let [first, .., third, _] = names.each_ref().map(Eid::text);
+    let (first, third) = (first.expect("it has a text"), third.expect("it has a text"));
+    assert_ne!(first.as_ptr(), before);
+    assert_eq!(third.as_ptr() as usize, first.as_ptr() as usize + first.len());
+}

@@ -262,7 +262,7 @@ impl Agent {
             let part = self.part_digest(&held.head);
             self.passed.insert(part);
         } else {
-            let (key, end) = (LocalKey::of(&held.head, held.adu.clone()), held.end);
+            let (key, end) = (LocalKey::of(&held.head, held.adu()), held.end);
             self.entomb(now, &key, end);
         }
     }
