@@ -4,10 +4,15 @@
 //! could still fill any memory. So there is a limit on the sum. While it is reached, a connection reads and queues no more
 //! than a small share, which keeps everybody going; and while as much waits for the store, nobody reads anything.
 //!
+//! What comes in is handed on without a copy, and may stay: in the store's cache, in the queue of a peer that reads nothing. A
+//! little of it keeps the whole buffer that it came in. So buffers count for as long as anything of them is left; and while they
+//! are too many, what stays is copied, and buffers are short.
+//!
 //! Units: bytes.
 
-use std::sync::Mutex;
+use bytes::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
 /// What a connection may have in any case: more than any head of a bundle, which is kept until it is whole.
@@ -19,13 +24,21 @@ pub(crate) struct Pressure {
     most: u64,
     unreleased: AtomicU64,
     store: AtomicU64,
+    /// Of buffers of which something is left.
+    buffers: AtomicU64,
     /// Pumps that wait for the store.
     waiting: Mutex<Vec<Waker>>,
 }
 
 impl Pressure {
     pub(crate) fn new(most: u64) -> Self {
-        Pressure { most, unreleased: AtomicU64::new(0), store: AtomicU64::new(0), waiting: Mutex::default() }
+        Pressure {
+            most,
+            unreleased: AtomicU64::new(0),
+            store: AtomicU64::new(0),
+            buffers: AtomicU64::new(0),
+            waiting: Mutex::default(),
+        }
     }
 
     /// Bytes that came in and are not released.
@@ -57,6 +70,11 @@ impl Pressure {
         unreleased < SHARE_BYTES || self.unreleased() < self.most
     }
 
+    /// True while the buffers of which something is left are as much as may be kept: what stays is better copied.
+    pub(crate) fn is_full_of_buffers(&self) -> bool {
+        self.buffers.load(Ordering::Relaxed) >= self.most
+    }
+
     /// So much waits for the store.
     pub(crate) fn set_store(&self, bytes: u64) {
         self.store.store(bytes, Ordering::Relaxed);
@@ -67,9 +85,61 @@ impl Pressure {
     }
 }
 
+/// The memory of a buffer, which counts until nothing of it is left.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    bytes: u64,
+    all: Arc<Pressure>,
+}
+
+impl Memory {
+    pub(crate) fn new(bytes: usize, all: Arc<Pressure>) -> Arc<Self> {
+        let bytes = bytes as u64;
+        all.buffers.fetch_add(bytes, Ordering::Relaxed);
+        Arc::new(Memory { bytes, all })
+    }
+
+    /// Bytes of that buffer, which keep it.
+    pub(crate) fn part(self: &Arc<Self>, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Part { bytes, _memory: self.clone() })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.all.buffers.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of a buffer.
+struct Part {
+    bytes: Bytes,
+    _memory: Arc<Memory>,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_counts_until_nothing_of_it_is_left() {
+        let pressure = Arc::new(Pressure::new(1000));
+        let memory = Memory::new(1000, pressure.clone());
+        let mut part = memory.part(Bytes::from_static(b"abc"));
+        drop(memory);
+        let little = part.split_off(2);
+        drop(part);
+        assert!(pressure.is_full_of_buffers());
+        assert_eq!(little, "c");
+        drop(little);
+        assert!(!pressure.is_full_of_buffers());
+    }
 
     #[test]
     fn the_sum_is_bounded_and_nobody_stands_still() {

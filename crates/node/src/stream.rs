@@ -13,7 +13,7 @@
 //! Units: bytes.
 
 use crate::patient::{Patience, Patient, Stalled};
-use crate::pressure::Pressure;
+use crate::pressure::{Memory, Pressure};
 use crate::tls::{Handshake, Trouble, peer_address};
 use crate::view::Proven;
 use bytes::{Buf, Bytes, BytesMut};
@@ -139,6 +139,7 @@ pub(crate) async fn pump(
         closing: false,
         shut: false,
         peer_closed: false,
+        memory: Memory::new(0, window.all.clone()),
         unreleased: Unreleased { bytes: 0, all: window.all },
         window: window.bytes,
         buffer: BytesMut::new(),
@@ -180,6 +181,8 @@ struct Pump<'a, T> {
     unreleased: Unreleased,
     window: u64,
     buffer: BytesMut,
+    /// That of the buffer.
+    memory: Arc<Memory>,
     /// How much the next read may bring: grows as long as reads are full.
     read_bytes: usize,
     tell: &'a T,
@@ -312,7 +315,10 @@ impl<T: Fn(Said)> Pump<'_, T> {
                 return Ok(());
             }
             if self.buffer.capacity() < READ_BYTES.0 / 2 {
-                self.buffer.reserve(self.read_bytes);
+                let all = &self.unreleased.all;
+                let bytes = if all.is_full_of_buffers() { READ_BYTES.0 } else { self.read_bytes };
+                self.buffer = BytesMut::with_capacity(bytes);
+                self.memory = Memory::new(bytes, all.clone());
             }
             let offered = self.buffer.capacity();
             let read = pin!(self.wire.read_buf(&mut self.buffer));
@@ -331,7 +337,7 @@ impl<T: Fn(Said)> Pump<'_, T> {
                 self.read_bytes = (self.read_bytes * 2).min(READ_BYTES.1);
             }
             self.unreleased.add(some as u64);
-            (self.tell)(Said::Data(self.buffer.split().freeze()));
+            (self.tell)(Said::Data(self.memory.part(self.buffer.split().freeze())));
         }
         // Others have their turn, then this one goes on.
         context.waker().wake_by_ref();

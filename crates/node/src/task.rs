@@ -102,6 +102,8 @@ pub(crate) struct Task {
     pub(crate) control: Arc<control::Counted>,
     /// Bytes handed over to connections and not yet with the kernel.
     pub(crate) queued: u64,
+    /// That is as much as may be: each takes no more than a little.
+    crowded: bool,
     pub(crate) reports_not_believed: u64,
     pub(crate) refusals: Refusals,
     pub(crate) configuration: crate::view::Configuration,
@@ -183,6 +185,7 @@ impl Task {
             pressure: Arc::new(Pressure::new(stream.received_bytes_max)),
             patience: Patience::new(stream.stall),
             queued: 0,
+            crowded: false,
             reports_not_believed: 0,
             refusals: Refusals::default(),
             configuration: crate::view::Configuration::default(),
@@ -456,13 +459,15 @@ impl Task {
         self.engines.handle_indication(now, Port::Second(Port::First((link, Port::First(indication)))));
     }
 
-    /// Says how much more each connection takes, once a batch.
+    /// Says how much more each connection takes, once a batch. Where the sum comes to its limit, what was said to each before
+    /// holds no longer.
     fn tell_rooms(&mut self, now: Instant) {
         let stream = &self.setup.config.stream;
-        let most = match self.queued < stream.queued_bytes_max {
-            true => stream.queue_bytes,
-            false => stream.queue_bytes.min(SHARE_BYTES),
-        };
+        let crowded = self.queued >= stream.queued_bytes_max;
+        let most = if crowded { stream.queue_bytes.min(SHARE_BYTES) } else { stream.queue_bytes };
+        if std::mem::replace(&mut self.crowded, crowded) != crowded {
+            self.roomier.extend(self.connections.keys());
+        }
         for link in std::mem::take(&mut self.roomier) {
             let Some(connection) = self.connections.get(&link).filter(|connection| connection.stands) else {
                 continue;
@@ -647,6 +652,7 @@ impl Task {
 
     /// Carries everything that the engines say to those it is for, until nobody has anything to say.
     pub(crate) fn drain(&mut self, now: Instant) {
+        self.store.set_copies(self.pressure.is_full_of_buffers());
         loop {
             while let Some(indication) = self.engines.poll_indication() {
                 if self.see(now, &indication) {

@@ -36,6 +36,8 @@ enum Way {
 pub(crate) struct Drive {
     store: Store,
     answers: VecDeque<StorageIndication>,
+    /// All that is appended is kept apart.
+    copies: bool,
 }
 
 enum Store {
@@ -74,7 +76,7 @@ struct Disk {
 impl Drive {
     /// A store in memory, of so many bytes at the most: nothing survives the process.
     pub(crate) fn memory(bytes_max: usize) -> Self {
-        Drive { store: Store::Memory(Resident::new(bytes_max)), answers: VecDeque::new() }
+        Drive { store: Store::Memory(Resident::new(bytes_max)), answers: VecDeque::new(), copies: false }
     }
 
     /// A store over a back end, which says what it has done with `tell`.
@@ -108,13 +110,13 @@ impl Drive {
             reader: Some(read),
             threads: vec![writing, reading],
         };
-        Ok(Drive { store: Store::Disk(disk), answers: VecDeque::new() })
+        Ok(Drive { store: Store::Disk(disk), answers: VecDeque::new(), copies: false })
     }
 
     /// Hears a request of the engines.
     pub(crate) fn request(&mut self, now: Instant, mut request: StorageRequest) {
         if let StorageRequest::Append { data, .. } = &mut request
-            && data.len() < OWN_BYTES
+            && (self.copies || data.len() < OWN_BYTES)
         {
             // A little piece would keep all that was read together with it in memory.
             *data = Bytes::copy_from_slice(data);
@@ -123,6 +125,11 @@ impl Drive {
             Store::Memory(records) => self.answers.extend(records.request(now, request)),
             Store::Disk(disk) => self.answers.extend(disk.request(request)),
         }
+    }
+
+    /// Whether all that is appended is to be kept apart from what came with it.
+    pub(crate) fn set_copies(&mut self, copies: bool) {
+        self.copies = copies;
     }
 
     /// Bytes of data that are not with the back end.

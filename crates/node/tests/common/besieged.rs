@@ -143,6 +143,15 @@ impl Besieged {
         began.elapsed()
     }
 
+    /// A file comes to the friend, whole, from whoever has sent it over this node.
+    pub(crate) fn friend_gets(&mut self, file: &[u8]) {
+        let (_, app) = self.friend.as_mut().expect("it has come");
+        app.register("inbox", 0);
+        let (delivery, got) = app.receive();
+        assert!(got == file, "what comes to the friend is whole");
+        app.take(delivery);
+    }
+
     /// The next file from the friend.
     fn takes_a_file(&mut self) -> Vec<u8> {
         while self.delivered.is_empty() {

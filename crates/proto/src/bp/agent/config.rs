@@ -26,7 +26,8 @@ pub struct Config {
     /// When a transfer breaks: send only what the peer has not acknowledged. What arrived from a peer is kept as a
     /// fragment whatever this says, for the peer may count on it. Default yes. RFC 9171 5.8.
     pub reactive_fragmentation: bool,
-    /// The most pieces of a payload that are read before there is room for them, per link. Default 2.
+    /// The most pieces of a payload that are read before there is room for them, per link; where such pieces of all links have
+    /// `limits.buffer-bytes-max`, no more are read than there is room for. Default 2.
     pub read_ahead_pieces: usize,
     /// How much of a payload is asked of the storage at a time, bytes; pieces handed to links are about as long. Default
     /// 65,536.
@@ -215,7 +216,7 @@ pub struct Limits {
     /// application: long names; blocks of long heads that nobody here reads stay on the disk. Default 16 MiB.
     pub heads_bytes_max: u64,
     /// Bytes of applications' sends, and of what arrives before the storage has been read, that wait in memory for
-    /// the storage. Default 1 MiB.
+    /// the storage; and as many of what was read for links that have no room for it. Default 1 MiB.
     pub buffer_bytes_max: u64,
     /// Sends whose payload is not all here, at a time. Default 1,024.
     pub sends_max: usize,

@@ -182,24 +182,38 @@ impl Agent {
     fn read_ahead(&mut self, id: LinkId) -> bool {
         let (pieces, piece_bytes) =
             (self.config.read_ahead_pieces.max(1), self.config.piece_bytes_max as u64);
-        let link = self.links.get_mut(id).expect("the link is usable");
-        let transfers: Vec<TransferId> = link.filling.iter().chain(&link.staged).copied().collect();
-        for transfer in transfers {
-            let flight = link.flights.get_mut(&transfer).expect("listed transfers live");
+        let link = self.links.get(id).expect("the link is usable");
+        let listed = link.filling.iter().chain(&link.staged).find(|transfer| {
+            let flight = &link.flights[*transfer];
             let waiting = flight.buffered.div_ceil(self.config.piece_bytes_max);
-            if flight.read_at == flight.to || flight.cancelled || flight.pending + waiting >= pieces {
-                continue;
-            }
-            let length = (flight.to - flight.read_at).min(piece_bytes);
-            let Some(held) = self.bundles.get(&flight.record) else { continue };
-            let offset = held.payload_at() + flight.read_at;
-            flight.read_at += length;
-            flight.pending += 1;
-            let record = held.copy_of.as_ref().map_or(flight.record, |copy| copy.parent);
-            self.store.read(record, offset, length as u32, Purpose::Flight(id, transfer));
-            return true;
+            flight.read_at != flight.to
+                && !flight.cancelled
+                && flight.pending + waiting < pieces
+                && self.bundles.contains_key(&flight.record)
+        });
+        let Some(&transfer) = listed else { return false };
+        // What it has room for it gets whatever others do.
+        if link.bytes_read(piece_bytes) >= link.room && self.is_full_of_pieces() {
+            return false;
         }
-        false
+        let link = self.links.get_mut(id).expect("the link is usable");
+        let flight = link.flights.get_mut(&transfer).expect("listed transfers live");
+        let length = (flight.to - flight.read_at).min(piece_bytes);
+        let held = &self.bundles[&flight.record];
+        let offset = held.payload_at() + flight.read_at;
+        flight.read_at += length;
+        flight.pending += 1;
+        let record = held.copy_of.as_ref().map_or(flight.record, |copy| copy.parent);
+        self.store.read(record, offset, length as u32, Purpose::Flight(id, transfer));
+        true
+    }
+
+    /// True if as much as may was read for links beyond the room that they have: however many peers take nothing, what is read
+    /// for them has a limit.
+    fn is_full_of_pieces(&self) -> bool {
+        let piece_bytes = self.config.piece_bytes_max as u64;
+        let beyond_room = |(_, link): (_, &Link)| link.bytes_read(piece_bytes).saturating_sub(link.room);
+        self.links.iter().map(beyond_room).sum::<u64>() >= self.config.limits.buffer_bytes_max
     }
 
     /// A part of a payload was read for a transfer.
@@ -687,6 +701,13 @@ impl Flight {
 }
 
 impl Link {
+    /// Bytes that were read for it, or are being read, and have not gone down.
+    fn bytes_read(&self, piece_bytes: u64) -> u64 {
+        // Of other transfers all has gone down.
+        let open = self.filling.iter().chain(&self.staged).filter_map(|transfer| self.flights.get(transfer));
+        open.map(|flight| flight.buffered as u64 + flight.pending as u64 * piece_bytes).sum()
+    }
+
     /// The longest bundle that may go over it, bytes.
     fn longest_bundle(&self) -> u64 {
         match self.config.bundle_bytes_max {

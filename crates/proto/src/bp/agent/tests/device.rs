@@ -27,6 +27,12 @@ struct Bench {
     /// The transfers that were begun, and their lengths.
     transfers: Vec<(TransferId, u64)>,
     payload: Bytes,
+    /// The longest transfer, and the room, that a link has when it comes up.
+    transfer_bytes_max: u64,
+    room: u64,
+    /// Bytes that were read, and those of them that went down, over each link.
+    read_bytes: u64,
+    handed: BTreeMap<LinkId, u64>,
 }
 
 impl Bench {
@@ -41,6 +47,10 @@ impl Bench {
             opened: 0,
             transfers: Vec::new(),
             payload,
+            transfer_bytes_max: 1500,
+            room: 1 << 20,
+            read_bytes: 0,
+            handed: BTreeMap::new(),
         }
     }
 
@@ -96,6 +106,7 @@ impl Bench {
                 self.good_reads -= 1;
                 let (from, bytes) = (offset as usize, &self.records[&record]);
                 let to = bytes.len().min(from + length as usize);
+                self.read_bytes += (to - from) as u64;
                 StorageIndication::Data { record, offset, data: Bytes::copy_from_slice(&bytes[from..to]) }
             }
         }
@@ -106,13 +117,20 @@ impl Bench {
             self.opened += 1;
             self.transfers.push((*transfer, *length));
         }
-        if matches!(request, BundlesRequest::Connect) {
-            let peer = Some("dtn://b/".to_owned());
-            let up = BundlesIndication::Up { peer, interleave: false, transfer_bytes_max: 1500 };
-            for indication in [up, BundlesIndication::Room(1 << 20)] {
-                self.agent.handle_indication(self.now, Port::Second((link, indication)));
-            }
+        if let BundlesRequest::Piece { data, .. } = request {
+            *self.handed.entry(link).or_default() += data.len() as u64;
         }
+        if matches!(request, BundlesRequest::Connect) {
+            let peer = if link == LINK { "dtn://b/".to_owned() } else { format!("dtn://b{}/", link.0) };
+            let transfer_bytes_max = self.transfer_bytes_max;
+            let up = BundlesIndication::Up { peer: Some(peer), interleave: false, transfer_bytes_max };
+            self.hear(link, up);
+            self.hear(link, BundlesIndication::Room(self.room));
+        }
+    }
+
+    fn hear(&mut self, link: LinkId, indication: BundlesIndication) {
+        self.agent.handle_indication(self.now, Port::Second((link, indication)));
     }
 }
 
@@ -178,4 +196,38 @@ fn what_is_refused_as_damaged_is_sent_again_from_its_first_byte() {
     assert!((before..before + 10).contains(&again), "{again} of {before}");
     let [before, rest] = lengths_after(TransferFailure::LinkDown);
     assert!(rest < before - 400, "{rest} of {before}");
+}
+
+/// Links that have no room: what is read for all of them has a limit, and one that gets room gets what it has room for.
+#[test]
+fn what_is_read_before_there_is_room_has_a_limit_for_all_links() {
+    const LENGTH: u64 = 300_000;
+    let mut bench = Bench::new(Bytes::new());
+    (bench.room, bench.transfer_bytes_max) = (0, u64::MAX);
+    let (most, piece) =
+        (bench.agent.config.limits.buffer_bytes_max, bench.agent.config.piece_bytes_max as u64);
+    let links = 2..42_u32;
+    for number in links.clone() {
+        let (link, send) = (LinkId(number), SendId(number.into()));
+        let pattern = format!("dtn://b{number}/*");
+        bench.ask(AppRequest::SetRoute { pattern, via: NextHop::Link(link), cost: 1 });
+        let (destination, options) = (format!("dtn://b{number}/in"), SendOptions::default());
+        bench.ask(AppRequest::Send { send, destination, length: LENGTH, options });
+        bench.ask(AppRequest::Piece { send, data: vec![7; LENGTH as usize].into() });
+        bench.ask(AppRequest::OpenLink { link });
+        let standing = u64::from(number - 1);
+        assert_eq!(bench.read_bytes, (2 * piece * standing).min(most), "with {standing} links");
+    }
+    // The last, for which nothing was read.
+    let link = LinkId(links.end - 1);
+    while bench.handed.get(&link).is_none_or(|handed| *handed <= LENGTH) {
+        let before = bench.handed.get(&link).copied().unwrap_or(0);
+        bench.hear(link, BundlesIndication::Room(50_000));
+        bench.settle();
+        let handed = bench.handed[&link];
+        assert!(handed > before, "{handed} bytes have gone down");
+        // A piece is read as a whole, and the head was not read.
+        assert!(bench.read_bytes <= most + piece + handed, "{} bytes were read", bench.read_bytes);
+    }
+    assert_eq!(bench.handed.len(), 1);
 }
