@@ -314,11 +314,10 @@ fn who_sends_on_after_its_session_has_ended_is_cut_off() {
 /// who reads gets what is for it all the same.
 #[test]
 fn readers_of_nothing_take_what_their_queues_may_have() {
-    const QUEUED_MAX: u64 = 32 << 20;
+    const QUEUED_MAX: u64 = 8 << 20;
     // The queue that each may have in any case.
     const SHARE: u64 = 32 * 1024;
     const READERS: u64 = 400;
-    const UNREAD_MAX: u64 = 180 << 20;
     let mut bob = besiege("unread", "[tcp]\nsend-buffer-bytes = 16384\n");
     let mut readers = Vec::new();
     for number in 0..READERS {
@@ -343,9 +342,8 @@ fn readers_of_nothing_take_what_their_queues_may_have() {
     sender.send(&bundle("dtn://mallory/", "dtn://friend/inbox", READERS, &file));
     sender.finish();
     bob.friend_gets(&file);
-    let peak = bob.peak_bytes();
-    eprintln!("{READERS} that read nothing: the node has had {} MB", peak >> 20);
-    assert!(peak < UNREAD_MAX, "the node has had {} MB", peak >> 20);
+    eprintln!("{READERS} that read nothing: the node has had {} MB", bob.peak_bytes() >> 20);
+    memory_holds(&bob);
     drop(readers);
 }
 

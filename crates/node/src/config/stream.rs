@@ -24,7 +24,7 @@ pub struct Stream {
     /// something stays in memory have as much; with more, what stays is copied. Default 32 MiB.
     pub received_bytes_max: u64,
     /// Bytes handed over to all connections and not yet with the kernel; with more, each takes no more than a little.
-    /// Default 32 MiB.
+    /// Default 8 MiB.
     pub queued_bytes_max: u64,
     /// A connection whose peer takes nothing of what waits for it for so long is ended; its link then calls again. Default
     /// 5 min.
@@ -43,7 +43,7 @@ impl Default for Stream {
             callers_per_address_max: 128,
             caller_idle: Duration::from_secs(60),
             received_bytes_max: 32 << 20,
-            queued_bytes_max: 32 << 20,
+            queued_bytes_max: 8 << 20,
             stall: Duration::from_secs(300),
             udp_receive_buffer_bytes: 4 << 20,
         }
