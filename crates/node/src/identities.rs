@@ -101,8 +101,10 @@ pub(crate) enum Change {
 pub(crate) struct Identities {
     own: Option<Eid>,
     peers: Option<Peers>,
-    /// Node ids that the configuration names.
+    /// Node ids that the configuration names: who says one is let in.
     known: Vec<String>,
+    /// Those of a `[[peer]]`: who says one is believed from wherever it calls.
+    trusted: Vec<String>,
     /// Where the other end of a connection is, if it is at an address.
     addresses: BTreeMap<LinkId, IpAddr>,
     sessions: BTreeMap<LinkId, Session>,
@@ -116,6 +118,7 @@ impl Identities {
             own: config.node_id().ok(),
             peers: config.peers,
             known: config.known_nodes(),
+            trusted: config.peer_nodes().collect(),
             addresses: BTreeMap::new(),
             sessions: BTreeMap::new(),
             changed: false,
@@ -126,6 +129,7 @@ impl Identities {
     pub(crate) fn configure(&mut self, config: &Config) {
         self.peers = config.peers;
         self.known = config.known_nodes();
+        self.trusted = config.peer_nodes().collect();
         self.changed = true;
     }
 
@@ -167,8 +171,13 @@ impl Identities {
     }
 
     /// True if the configuration names this node.
-    pub(crate) fn is_known(&self, node: &Eid) -> bool {
-        self.known.iter().any(|known| parse_node(known).as_ref() == Some(node))
+    fn is_known(&self, node: &Eid) -> bool {
+        is_among(&self.known, node)
+    }
+
+    /// True if the configuration names this node in a `[[peer]]`.
+    pub(crate) fn is_trusted(&self, node: &Eid) -> bool {
+        is_among(&self.trusted, node)
     }
 
     /// The caller that has this node id.
@@ -268,16 +277,23 @@ impl Identities {
     }
 
     /// The links of the configuration that are up and lead to the node that a caller says to be: it calls from the address
-    /// there, or the configuration names it, or a certificate proves it.
+    /// there, or a `[[peer]]` names it, or a certificate proves it. Where a certificate proves that another session is with that
+    /// node, whoever only says so is somebody else.
     fn links_beside(&self, caller: LinkId) -> impl Iterator<Item = LinkId> {
         let said = self.sessions.get(&caller).filter(|_| caller.is_incoming());
-        let is_trusted = self.is_proven(caller) || self.says_known(caller);
+        let said = said.filter(|said| said.proven || !self.has_proof(&said.node));
+        let from_anywhere = said.is_some_and(|said| said.proven || self.is_trusted(&said.node));
         let links = self.sessions.iter().filter(move |(link, session)| {
             !link.is_incoming()
                 && said.is_some_and(|said| said.node == session.node)
-                && (is_trusted || self.is_at_the_same_address(caller, **link))
+                && (from_anywhere || self.is_at_the_same_address(caller, **link))
         });
         links.map(|(link, _)| *link)
+    }
+
+    /// True if TLS has proved that a session is with this node.
+    fn has_proof(&self, node: &Eid) -> bool {
+        self.sessions.values().any(|session| session.proven && session.node == *node)
     }
 
     /// The callers beside links of the configuration, each with such a link, where that may have changed since it was last asked.
@@ -287,11 +303,6 @@ impl Identities {
         }
         let callers = self.sessions.keys().copied();
         Some(callers.flat_map(|caller| self.links_beside(caller).map(move |link| (caller, link))).collect())
-    }
-
-    /// True if a peer says that it is a node that the configuration names, whether it has that name or a link does.
-    pub(crate) fn says_known(&self, link: LinkId) -> bool {
-        self.sessions.get(&link).is_some_and(|session| self.is_known(&session.node))
     }
 
     /// True if TLS has proved the node id of this session.
@@ -309,6 +320,10 @@ impl Identities {
     pub(crate) fn claims(&self, link: LinkId) -> Option<&str> {
         self.sessions.get(&link).filter(|session| !session.named).map(|session| session.said.as_str())
     }
+}
+
+fn is_among(nodes: &[String], node: &Eid) -> bool {
+    nodes.iter().any(|other| parse_node(other).as_ref() == Some(node))
 }
 
 #[cfg(test)]
@@ -528,10 +543,20 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_from_elsewhere_is_beside_the_link_to_a_node_that_is_named_or_proven() {
-        for (text, proven, beside) in
-            [("", false, false), ("", true, true), ("[[peer]]\nnode = 'dtn://alice/'", false, true)]
-        {
+    fn a_caller_from_elsewhere_is_beside_the_link_to_a_node_of_a_peer_line_or_a_certificate() {
+        let peer = "[[peer]]\nnode = 'dtn://alice/'";
+        let link = "[[link]]\nname = 'a'\naddress = 'a:1'\npeer = 'dtn://alice/'";
+        let route = "[[route]]\nto = 'dtn://far/*'\nvia = 'dtn://alice/'";
+        let pattern = "[[peer]]\nnode = 'dtn://alice*'";
+        for (text, proven, beside) in [
+            ("", false, false),
+            ("", true, true),
+            (peer, false, true),
+            (link, false, false),
+            (link, true, true),
+            (route, false, false),
+            (pattern, false, false),
+        ] {
             let mut bob = identities(text);
             bob.set_address(LinkId(1), FAR);
             bob.set_address(LinkId(2), FAR);
@@ -544,6 +569,33 @@ mod tests {
             assert_eq!(bob.new_beside_links(), None, "nothing has changed");
             bob.forget(caller(1));
             assert!(bob.new_beside_links().is_some(), "its address is not known any more");
+        }
+    }
+
+    #[test]
+    fn who_only_says_a_node_id_is_nobody_beside_a_session_whose_certificate_proves_it() {
+        for address in [FAR, FARTHER] {
+            let mut bob = identities("[[peer]]\nnode = 'dtn://alice/'");
+            bob.set_address(LinkId(1), FAR);
+            for number in [1, 2] {
+                bob.set_address(caller(number), address);
+            }
+            // A link that is proven.
+            bob.up(LinkId(1), ALICE, true, true);
+            bob.up(caller(1), ALICE, false, true);
+            assert!(!bob.is_beside_its_link(caller(1)), "{address}");
+            bob.up(caller(2), ALICE, true, true);
+            assert!(bob.is_beside_its_link(caller(2)), "{address}");
+            bob.down(LinkId(1));
+            // A caller that is.
+            bob.up(LinkId(1), ALICE, false, true);
+            assert!(!bob.is_beside_its_link(caller(1)) && bob.is_beside_its_link(caller(2)), "{address}");
+            // Nobody is.
+            bob.down(caller(2));
+            assert!(bob.is_beside_its_link(caller(1)), "{address}");
+            // Another node is.
+            bob.up(caller(2), "dtn://carol/", true, true);
+            assert!(bob.is_beside_its_link(caller(1)), "{address}");
         }
     }
 }

@@ -6,11 +6,12 @@
 //! - a link of the configuration, whoever is at its other end;
 //! - a caller at the address of such a link that says that it is the node there: two nodes that call each other, each of which sends
 //!   over its own link;
-//! - a caller whose node id the configuration names, or a certificate proves, whether bundles go to it or over a link of this node's
-//!   own: a neighbour like these may be on the way back, which need not be the way there;
+//! - a caller whose node id a certificate proves, or a `[[peer]]` names, whether bundles go to it or over a link of this node's own: a
+//!   neighbour like these may be on the way back, which need not be the way there;
 //! - a caller to which bundles for the destination go, or for whoever makes the report.
 //!
-//! That leaves out unknown nodes. Those that are believed can lie, and pass on what others have made up.
+//! That leaves out unknown nodes, and who says a node id that another session has: that it is the `peer` of a link or the `via` of a
+//! route lets it in, and no more. Nor does an address or a `[[peer]]` help where a certificate proves another session's node id. Those that are believed can lie, and pass on what others have made up.
 
 use crate::task::Task;
 use longwire_proto::bp::Eid;
@@ -32,14 +33,12 @@ impl Task {
     /// True if who hands in a report over this link is believed.
     fn trusts(&mut self, link: LinkId, reporter: &Eid, to: Option<&Eid>) -> bool {
         let identities = &self.engines.lower.second.identities;
-        if !link.is_incoming()
-            || identities.is_beside_its_link(link)
-            || identities.is_proven(link)
-            || identities.says_known(link)
-        {
+        if !link.is_incoming() || identities.is_beside_its_link(link) || identities.is_proven(link) {
             return true;
         }
         let agent = &mut self.engines.upper;
-        agent.leads_to(link, reporter) || to.is_some_and(|to| agent.leads_to(link, to))
+        agent.peer(link).is_some_and(|peer| identities.is_trusted(peer))
+            || agent.leads_to(link, reporter)
+            || to.is_some_and(|to| agent.leads_to(link, to))
     }
 }

@@ -206,10 +206,57 @@ fn a_nodes_own_id_is_refused_from_callers() {
     );
 }
 
+/// Certificates of one authority, for nodes of a test.
+struct Certificates(Place, Authority, i64);
+
+impl Certificates {
+    fn new(name: &str) -> Self {
+        let place = Place::new(name);
+        let now = (now_dtn_ms() / 1000) as i64 + 946_684_800;
+        let (authority, _) = Authority::new("impostors", now).unwrap();
+        std::fs::write(place.0.join("ca.pem"), authority.certificate()).unwrap();
+        Certificates(place, authority, now)
+    }
+
+    /// The part of a node's configuration that gives it a certificate for its node id.
+    fn of(&self, name: &str) -> String {
+        let Certificates(place, authority, now) = self;
+        let minted = authority.sign(&Wish::for_node(&format!("dtn://{name}/"), *now, 10)).unwrap();
+        std::fs::write(place.0.join(format!("{name}.pem")), &minted.certificate).unwrap();
+        std::fs::write(place.0.join(format!("{name}.key")), &minted.key).unwrap();
+        let at = place.0.display();
+        format!("[tls]\ncertificate = '{at}/{name}.pem'\nkey = '{at}/{name}.key'\ntrust = ['{at}/ca.pem']\n")
+    }
+}
+
+/// Alice calls bob in these ways, and no other node has his name: he is named nowhere, by the link to him or by a route, and in all
+/// places where a certificate proves that he is at the other end of that link.
+fn where_bob_has_his_name(mut check: impl FnMut(&str, Node, Node)) {
+    let plain = "[[route]]\nto = 'dtn://carol/*'\nvia = 'bob'\n";
+    let by_link = format!("peer = 'dtn://bob/'\n{plain}");
+    let by_route = format!("{plain}[[route]]\nto = 'dtn://dora/*'\nvia = 'dtn://bob/'\n");
+    for (named, text) in [("nowhere", plain), ("by its link", &by_link), ("by a route", &by_route)] {
+        let bob = bob("agent.reports.delivery = true");
+        let alice = alice_calls(&bob, text);
+        check(named, alice, bob);
+    }
+    let certificates = Certificates::new("impostors-forged");
+    let for_bob = format!("agent.reports.delivery = true\ntcpcl.tls = 'prefer'\n{}", certificates.of("bob"));
+    let bob = bob(&for_bob);
+    let in_all_places = format!(
+        "tcpcl = {{ tls = 'require' }}\n{by_link}[[route]]\nto = 'dtn://dora/*'\nvia = 'dtn://bob/'\n[[peer]]\nnode = 'dtn://bob/'\n{}",
+        certificates.of("alice")
+    );
+    let alice = alice_calls(&bob, &in_all_places);
+    check("everywhere, and proven", alice, bob);
+}
+
 #[test]
 fn a_forged_report_delivers_nothing() {
-    let bob = bob("agent.reports.delivery = true");
-    let alice = alice_calls(&bob, "[[route]]\nto = 'dtn://carol/*'\nvia = 'bob'");
+    where_bob_has_his_name(forged_reports_deliver_nothing);
+}
+
+fn forged_reports_deliver_nothing(named: &str, alice: Node, bob: Node) {
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
     let sends = ["dtn://bob/inbox", "dtn://carol/inbox"].map(|to| {
         let send = here.send(to, &payload(100, 1), reported());
@@ -239,7 +286,7 @@ fn a_forged_report_delivers_nothing() {
         not_believed = loop {
             match here.hear().head {
                 Reply::Status { status } => break status.reports_not_believed,
-                Reply::Report { reporter, .. } => panic!("{reporter} is believed"),
+                Reply::Report { reporter, .. } => panic!("{reporter} is believed: bob is named {named}"),
                 _ => {}
             }
         };
@@ -249,6 +296,35 @@ fn a_forged_report_delivers_nothing() {
     let (delivery, _) = there.receive();
     there.take(delivery);
     delivered(&mut here, sends[0].0, "dtn://bob/");
+}
+
+#[test]
+fn a_forged_custody_signal_releases_nothing() {
+    where_bob_has_his_name(forged_signals_release_nothing);
+}
+
+fn forged_signals_release_nothing(named: &str, alice: Node, bob: Node) {
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    let options = Options { custody: true, ..Options::default() };
+    let send = here.send("dtn://bob/inbox", &payload(100, 1), options);
+    let created = here.wait_accepted(send);
+    // It is with bob, where nobody takes it yet.
+    there.wait_status(|status| status["counters"]["received"] == 1);
+    let call = |name: &str| {
+        Peer::call_from([127, 0, 0, 2].into(), alice.addresses()[0]).unwrap().greet_4(name).unwrap()
+    };
+    for (number, mut peer) in [call(&stranger()), call("dtn://bob/")].into_iter().enumerate() {
+        peer.say(&transfer(0, &release(created, number as u64))).unwrap();
+        let heard = number as u64 + 1;
+        let status = here.wait_status(|status| status["counters"]["custody_signals_heard"] == heard);
+        assert_eq!(status["counters"]["custody_signals_not_believed"], heard, "bob is named {named}");
+    }
+    assert_eq!(here.status()["counters"]["custody_released"], 0, "bob is named {named}");
+    // His own is believed.
+    there.register("inbox", 1000);
+    let (delivery, _) = there.receive();
+    there.take(delivery);
+    here.wait_sent(send);
 }
 
 /// The same in two parts.
@@ -341,22 +417,12 @@ fn callers_whom_nobody_knows_are_believed_about_themselves_and_what_goes_to_them
 /// that a certificate proves. Without either it is nobody.
 #[test]
 fn a_receipt_of_a_relay_is_believed_over_a_link_of_this_node_or_with_a_certificate() {
-    let place = Place::new("impostors-proven");
-    let now = (now_dtn_ms() / 1000) as i64 + 946_684_800;
-    let (authority, _) = Authority::new("impostors", now).unwrap();
-    std::fs::write(place.0.join("ca.pem"), authority.certificate()).unwrap();
-    let certified = |name: &str| {
-        let minted = authority.sign(&Wish::for_node(&format!("dtn://{name}/"), now, 10)).unwrap();
-        std::fs::write(place.0.join(format!("{name}.pem")), &minted.certificate).unwrap();
-        std::fs::write(place.0.join(format!("{name}.key")), &minted.key).unwrap();
-        let at = place.0.display();
-        format!("[tls]\ncertificate = '{at}/{name}.pem'\nkey = '{at}/{name}.key'\ntrust = ['{at}/ca.pem']\n")
-    };
+    let certificates = Certificates::new("impostors-proven");
     let tls = "tcpcl.tls = 'prefer'\n";
     let bob = bob("");
     for (calls, proven) in [(true, false), (false, true), (false, false)] {
         let (here_tls, there_tls) = match proven {
-            true => (certified("alice"), certified("relay")),
+            true => (certificates.of("alice"), certificates.of("relay")),
             false => (String::new(), String::new()),
         };
         let link = |at: std::net::SocketAddr, name: &str| {

@@ -22,9 +22,13 @@ impl Config {
     /// The node ids that the configuration names. A pattern names nobody: it says how nodes are treated, whoever they are.
     pub(crate) fn known_nodes(&self) -> Vec<String> {
         let links = self.link.iter().filter_map(|link| link.peer.clone());
-        let peers = self.peer.iter().map(|peer| peer.node.clone()).filter(|node| !node.ends_with('*'));
         let vias = self.route.iter().map(|route| route.via.clone()).filter(|via| via.contains(':'));
-        links.chain(peers).chain(vias).collect()
+        links.chain(self.peer_nodes()).chain(vias).collect()
+    }
+
+    /// The node ids that a `[[peer]]` names.
+    pub(crate) fn peer_nodes(&self) -> impl Iterator<Item = String> {
+        self.peer.iter().map(|peer| peer.node.clone()).filter(|node| !node.ends_with('*'))
     }
 
     /// True if others than this machine may call, as far as that is known before it is tried.

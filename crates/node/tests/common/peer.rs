@@ -7,7 +7,7 @@ use crate::common::DEADLINE;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::bp::{
     AdminRecord, Block, BlockFlags, BlockType, Bundle, BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid,
-    Head, PrimaryBlock, ReasonCode, Status, StatusReport,
+    Head, PrimaryBlock, ReasonCode, Status, StatusReport, v6,
 };
 use longwire_proto::codec::{DecodeError, sdnv};
 use longwire_proto::tcpcl::v4::wire::{END, Item, Message, START, SessInit, TRANSFER_LENGTH, XferSegment};
@@ -347,6 +347,24 @@ pub(crate) fn receipt(by: &str, created: (u64, u64), number: u64) -> Vec<u8> {
     let mut head = head(by, "dtn://alice/", number, report.len() as u64);
     head.primary.flags = BundleFlags::ADMINISTRATIVE_RECORD;
     Bundle::new(head, report).to_bytes().to_vec()
+}
+
+/// A custody signal (RFC 5050 6.1.2) that says that a bundle of `dtn://alice/` is in other hands, true or forged.
+pub(crate) fn release(created: (u64, u64), number: u64) -> Vec<u8> {
+    let subject = v6::admin::Subject {
+        source: eid("dtn://alice/"),
+        created_s: created.0 / 1000,
+        sequence: created.1,
+        fragment: None,
+    };
+    let (reason, time) = (v6::CustodyReason::NoAdditionalInformation, v6::Time::from_millis(now_dtn_ms()));
+    let signal = v6::CustodySignal { succeeded: true, reason, time, subject };
+    let payload = v6::AdminRecord::CustodySignal(signal).to_bytes();
+    let mut primary = v6::PrimaryBlock::new(eid("dtn://alice/"), eid("dtn://bob/"), Eid::Null, true);
+    primary.flags = v6::BundleFlags::ADMINISTRATIVE_RECORD | v6::BundleFlags::SINGLETON;
+    (primary.created_s, primary.sequence) = (now_dtn_ms() / 1000, number);
+    primary.lifetime_s = 3600;
+    v6::Bundle::new(v6::Head::new(primary, payload.len() as u64), payload).to_bytes().to_vec()
 }
 
 /// A block of a type that nobody knows.
