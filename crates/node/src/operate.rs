@@ -86,7 +86,7 @@ impl Task {
                 disk_full: self.store.full(),
                 records_found: self.opened.records as u64,
                 torn_bytes: self.opened.torn_bytes,
-                damaged: self.damage.count + self.opened.untold,
+                damaged: self.damage.count() + self.opened.untold,
                 harmed: self.opened.harmed,
                 unnamed: self.opened.unnamed,
                 scrubbed_bytes: self.scrub.as_ref().map_or(0, |scrub| scrub.counted().0),

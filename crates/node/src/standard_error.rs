@@ -13,7 +13,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait to be written: twice the lines of a start about a store with as much damage as is remembered.
+/// Bytes that may wait to be written: the lines of a start about a store with as much damage as is remembered, with names as they
+/// mostly are.
 const BYTES_MAX: usize = 1 << 20;
 /// How long an end waits for what was said before it. A reader that reads takes a moment.
 const END_MAX: Duration = Duration::from_secs(2);

@@ -274,6 +274,7 @@ impl Task {
 
     /// Ends sessions in good order, waits for them a little, and lets the store finish.
     async fn stop(mut self, now: Instant, at_once: bool) {
+        self.tell_waiting_damage(now);
         if at_once {
             return;
         }
@@ -376,9 +377,10 @@ impl Task {
                 for indication in said {
                     self.store.heard(&indication);
                     self.engines.handle_indication(now, Port::First(indication));
+                    self.tell_damage_with_names(now);
                 }
             }
-            Event::Damage(damage) => self.hear_damage(now, &damage),
+            Event::Damage(damage) => self.hear_damage(now, damage),
             Event::Stream(id, said) => self.hear_stream(now, id, said),
             Event::Datagrams(link, number, said) => self.hear_datagrams(now, link, number, said),
             Event::Line(line, number, said) => self.hear_line(now, line, number, said),

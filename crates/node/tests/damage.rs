@@ -142,6 +142,34 @@ fn a_segment_that_is_cut_short_takes_what_was_behind_the_cut_and_each_of_that_is
     assert_eq!(named.len(), 2, "{list}");
 }
 
+/// The end of one bundle is missing, and all of the next: of the one the start says whose it was, and of the other that nothing does.
+#[test]
+fn what_a_start_finds_damaged_is_told_with_its_bundle() {
+    let place = filled("named");
+    let store = place.0.join("alice");
+    let (path, at) = find(&store, &payload(LENGTHS[3], 3)[200_000..200_016]);
+    std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(at).unwrap();
+    let alice = start(&place, "alice", "");
+    let status = App::new(&alice).wait_status(|status| status["ready"] == true);
+    let lines = status["store"]["latest_damage"].as_array().expect("a list").iter();
+    let lines: Vec<&str> = lines.map(|line| line.as_str().expect("a line")).collect();
+    assert_eq!(status["store"]["damaged"], lines.len(), "none is missing");
+    let mut records = std::collections::BTreeMap::<&str, Vec<(bool, bool)>>::new();
+    for line in &lines {
+        let Some((_, rest)) = line.split_once(", record ") else { continue };
+        let is_named = rest.contains("; it is of dtn://alice/") && rest.ends_with(" for dtn://bob/inbox");
+        let is_nameless = rest.ends_with("; no bundle that can be read is of it");
+        let record = rest.split(';').next().expect("its number");
+        records.entry(record).or_default().push((is_named, is_nameless));
+    }
+    let said: Vec<_> = records.into_values().collect();
+    let all = |lines: &[(bool, bool)], wanted| lines.iter().all(|line| *line == wanted);
+    assert!(
+        said.len() == 2 && all(&said[0], (true, false)) && all(&said[1], (false, true)),
+        "the first is named, the second cannot be: {lines:#?}"
+    );
+}
+
 #[test]
 fn damage_of_what_nobody_reads_is_found_by_a_node_that_goes_on() {
     let place = filled("scrubbed");

@@ -30,7 +30,7 @@ pub(crate) use drive::Drive;
 pub use log::{
     Checked, Damage, FORMAT, Harm, Log, OpenError, Opened, Progress, Quarantine, Repaired, check, repair,
 };
-pub(crate) use log::{Pace, SEGMENT_BYTES, Scrub, can_be_read};
+pub(crate) use log::{DAMAGE_WAITING_MAX, Pace, SEGMENT_BYTES, Scrub, can_be_read};
 pub use memory::Forgetful;
 
 /// A number that nobody can guess, for what is not a key: the standard library seeds its hashers with one.

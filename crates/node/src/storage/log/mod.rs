@@ -41,6 +41,7 @@ pub use frame::FORMAT;
 pub use opening::OpenError;
 pub(crate) use opening::can_be_read;
 pub use quarantine::{Damage, Harm, Quarantine};
+pub(crate) use quarantine::WAITING_MAX as DAMAGE_WAITING_MAX;
 pub(crate) use scrub::{Pace, Scrub};
 
 use super::backend::{Backend, Reader, Refusal, Write};

@@ -30,7 +30,7 @@ const KEPT_FILES_MAX: usize = 1024;
 const WHOLE_BYTES_MAX: u64 = 256 << 20;
 const LINES_BYTES_MAX: u64 = 16 << 20;
 /// Damage that is remembered until somebody listens.
-const WAITING_MAX: usize = 4096;
+pub(crate) const WAITING_MAX: usize = 4096;
 /// Parts of the names of copies.
 const RECORD: &str = "-record-";
 const BYTES: &str = "-bytes-";
