@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use longwire_proto::service::{RecordId, StorageFailure};
+use std::time::Duration;
 
 /// One change of a batch.
 #[derive(Clone, Debug)]
@@ -50,6 +51,11 @@ pub trait Backend: Send + 'static {
     /// Does some of what can wait; true: there is more.
     fn tend(&mut self) -> bool {
         false
+    }
+
+    /// After there was no more: so long until there is, though nothing is written; none: there is none.
+    fn rests(&self) -> Option<Duration> {
+        None
     }
 
     /// Reads beside the writer.

@@ -8,9 +8,10 @@ use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, Stora
 use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// What an entry of a batch counts beside its data, bytes.
 const ENTRY_BYTES: usize = 64;
@@ -349,11 +350,15 @@ impl<B: Backend> Writer<B> {
         loop {
             if self.waiting.is_empty() {
                 // What can wait is done while nothing else is to do.
-                let next = if tends { jobs.try_recv() } else { jobs.recv().map_err(Into::into) };
+                let rests = if tends { Some(Duration::ZERO) } else { self.backend.rests() };
+                let next = match rests {
+                    Some(rest) => jobs.recv_timeout(rest),
+                    None => jobs.recv().map_err(Into::into),
+                };
                 match next {
                     Ok(more) => self.waiting.extend(more),
-                    Err(TryRecvError::Empty) => {}
-                    Err(TryRecvError::Disconnected) => return,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
             while let Ok(more) = jobs.try_recv() {
@@ -633,6 +638,49 @@ mod tests {
             assert_eq!(disk.syncs(), steps.len() as u64);
             assert_eq!(writer.unwritten.load(Ordering::Relaxed), 0);
             assert_eq!(disk.open().reader().read(RECORD, 0, 100), Ok(data));
+        }
+    }
+
+    /// A disk with something to do that can wait, three times, and nobody writes.
+    struct Restless {
+        disk: Forgetful,
+        tended: mpsc::Sender<()>,
+        left: u32,
+    }
+
+    impl Backend for Restless {
+        fn list(&mut self) -> Vec<(RecordId, u64)> {
+            self.disk.list()
+        }
+
+        fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
+            self.disk.write(batch)
+        }
+
+        fn tend(&mut self) -> bool {
+            self.left -= 1;
+            self.tended.send(()).expect("somebody waits for that");
+            false
+        }
+
+        fn rests(&self) -> Option<Duration> {
+            (self.left > 0).then_some(Duration::from_millis(1))
+        }
+
+        fn reader(&self) -> Box<dyn Reader> {
+            self.disk.reader()
+        }
+    }
+
+    #[test]
+    fn what_rests_is_tended_again_though_nobody_writes() {
+        let (tended, times) = mpsc::channel();
+        let backend = Restless { disk: Forgetful::default().open(), tended, left: 3 };
+        let _drive = Drive::start(backend, 0, Box::new(|_| {})).expect("threads");
+        for time in 1..=3 {
+            times
+                .recv_timeout(Duration::from_secs(60))
+                .unwrap_or_else(|_| panic!("time {time} does not come"));
         }
     }
 

@@ -147,14 +147,19 @@ impl Index {
         self.segments.values().fold((0, 0), sum)
     }
 
-    /// Some of the chunks in a segment, and whose they are: so many bytes or a little more.
-    pub(super) fn chunks_in(&self, segment: u32, bytes_max: u64) -> Vec<(RecordId, Chunk)> {
+    /// Some of those chunks in a segment that are wanted, and whose they are: so many bytes or a little more.
+    pub(super) fn chunks_in(
+        &self,
+        segment: u32,
+        bytes_max: u64,
+        mut is_wanted: impl FnMut(RecordId, &Chunk) -> bool,
+    ) -> Vec<(RecordId, Chunk)> {
         let mut left = bytes_max;
         let all = self
             .records
             .iter()
             .flat_map(|(id, record)| record.chunks.iter().map(move |chunk| (*id, *chunk)))
-            .filter(|(_, chunk)| chunk.segment == segment);
+            .filter(|(record, chunk)| chunk.segment == segment && is_wanted(*record, chunk));
         all.take_while(|(_, chunk)| {
             let wanted = left > 0;
             left = left.saturating_sub(chunk.bytes());

@@ -29,6 +29,7 @@ mod device;
 mod frame;
 mod index;
 mod listing;
+mod moving;
 mod newest;
 mod opening;
 mod quarantine;
@@ -53,17 +54,18 @@ use index::{Chunk, Index, chunk_of};
 use listing::Listing;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::{RecordId, StorageFailure};
+use moving::Unreadable;
 use newest::Newest;
 use rustix::fs::Advice;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A segment is not longer than this, unless one batch alone is.
 pub(crate) const SEGMENT_BYTES: u64 = 64 << 20;
@@ -73,12 +75,6 @@ const SEGMENT_BYTES_MIN: u64 = 256 << 10;
 const SEGMENTS: u64 = 32;
 /// Appends up to this may be notes about what is here already, and are taken from the reserve.
 const NOTE_BYTES_MAX: usize = 4096;
-/// How much is moved out of an old segment between two batches.
-const MOVE_BYTES: u64 = 4 << 20;
-/// How often a chunk that the device cannot read stays where it is, when it was to be moved.
-const UNREADABLE_TIMES_MAX: u32 = 3;
-/// How long it is left alone before it is tried again: a device that fails for a moment fails for all that is tried in it.
-const UNREADABLE_REST: Duration = Duration::from_secs(60);
 /// Data at most so long are copied beside their header; longer ones are written from where they are.
 const COPY_BYTES_MAX: usize = 4096;
 /// A segment without entries: its beginning and a mark.
@@ -127,10 +123,7 @@ pub struct Log {
     unnamed: u64,
     /// The active segment may have bytes of a write that failed.
     spoilt: bool,
-    /// The chunks of the oldest segment that the device could not read when they were to be moved, and how many times.
-    unreadable: BTreeMap<(RecordId, u64), Unreadable>,
-    /// How long these rest: [`UNREADABLE_REST`].
-    unreadable_rest: Duration,
+    unreadable: Unreadable,
     /// Bytes of the reserve that are there: an opening on a device that seemed smaller or larger has put aside less or more
     /// than this one would.
     aside: u64,
@@ -138,13 +131,6 @@ pub struct Log {
     short: bool,
     /// How long a segment may be.
     segment_bytes: u64,
-}
-
-/// A chunk that the device could not read.
-#[derive(Debug)]
-struct Unreadable {
-    times: u32,
-    last: Instant,
 }
 
 /// Takes the lock of a store, which no other process may have.
@@ -227,8 +213,7 @@ impl Log {
             listing: None,
             unnamed: met.unnamed,
             spoilt: false,
-            unreadable: BTreeMap::new(),
-            unreadable_rest: UNREADABLE_REST,
+            unreadable: Unreadable::default(),
             aside: 0,
             short: false,
             segment_bytes: (room / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES),
@@ -485,74 +470,6 @@ impl Log {
         }
         if all { Ok(()) } else { Err(Refusal::Full) }
     }
-
-    /// What is to be moved next: the oldest segment, if there is too much waste.
-    fn wasteful(&self) -> Option<u32> {
-        let index = lock_index(&self.index);
-        let (total, live) = index.totals();
-        let tolerated =
-            if self.short { self.segment_bytes.max(total / SEGMENTS) } else { live + 2 * self.segment_bytes };
-        let (number, oldest) = index.oldest()?;
-        let too_much = number != self.active && total.saturating_sub(live) > tolerated;
-        // All of it or nothing: a part that was moved frees nothing, and has taken what removals need. With one step it is
-        // either, by itself.
-        let at_once = oldest.live <= self.step_bytes();
-        let fits = at_once || self.free_in_need() > oldest.live + self.spare_bytes() / 8;
-        (too_much && fits).then_some(number)
-    }
-
-    /// How much is moved at once.
-    fn step_bytes(&self) -> u64 {
-        MOVE_BYTES.min(self.segment_bytes / 4)
-    }
-
-    /// True if a chunk that was to be moved could not be read, and that was so before.
-    fn is_given_up(&mut self, record: RecordId, chunk: &Chunk, failure: StorageFailure) -> bool {
-        if failure != StorageFailure::Device {
-            return false;
-        }
-        let now = Instant::now();
-        let found =
-            self.unreadable.entry((record, chunk.offset)).or_insert(Unreadable { times: 0, last: now });
-        found.times += 1;
-        found.last = now;
-        found.times > UNREADABLE_TIMES_MAX
-    }
-
-    /// True if a chunk could not be read a short while ago.
-    fn rests(&self, record: RecordId, chunk: &Chunk) -> bool {
-        let found = self.unreadable.get(&(record, chunk.offset));
-        found.is_some_and(|found| found.last.elapsed() < self.unreadable_rest)
-    }
-
-    /// Moves some of what counts out of the oldest segment, if there is too much waste.
-    fn move_some(&mut self) -> bool {
-        let Some(number) = self.wasteful() else { return false };
-        let moved = lock_index(&self.index).chunks_in(number, self.step_bytes());
-        let reader = self.log_reader();
-        let (mut copies, mut lost) = (Vec::new(), Vec::new());
-        for (record, chunk) in moved {
-            if self.rests(record, &chunk) {
-                continue;
-            }
-            match reader.chunk(&chunk) {
-                Ok(data) => copies.push(Write::Append { record, offset: chunk.offset, data }),
-                Err(failure)
-                    if failure == StorageFailure::Damaged || self.is_given_up(record, &chunk, failure) =>
-                {
-                    // Its segment can go; whoever reads the record will miss the chunk.
-                    self.quarantine.record(&self.index, record);
-                    lost.push(Header::lost(record, chunk.offset, chunk.length));
-                }
-                // Gone meanwhile, or perhaps readable another time.
-                Err(_) => {}
-            }
-        }
-        let some = !copies.is_empty() || !lost.is_empty();
-        let moved = some && self.commit_in_need(&copies, &lost).is_ok();
-        self.drop_dead();
-        moved
-    }
 }
 
 impl Backend for Log {
@@ -591,6 +508,10 @@ impl Backend for Log {
             self.short = self.device.free() < self.much_bytes();
         }
         self.move_some()
+    }
+
+    fn rests(&self) -> Option<Duration> {
+        self.unreadable.rests()
     }
 
     fn reader(&self) -> Box<dyn Reader> {

@@ -104,7 +104,7 @@ fn moved(name: &str, times: u64) -> (Place, Log, Arc<Mutex<Vec<Damage>>>) {
     let place = Place::new(name);
     let mut log = open_small(&place);
     // Each time counts.
-    log.unreadable_rest = Duration::ZERO;
+    log.unreadable.rest = Duration::ZERO;
     (1..=10).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
     let at = fs::read(&first).unwrap().windows(8).position(|window| window == [2; 8]).unwrap() as u64;
@@ -149,7 +149,7 @@ fn what_cannot_be_read_holds_up_no_segment() {
 /// An entry that can be read the next time is moved, and not given up.
 #[test]
 fn what_can_be_read_another_time_is_not_lost() {
-    let (place, log, told) = moved("bad-at-times", u64::from(UNREADABLE_TIMES_MAX));
+    let (place, log, told) = moved("bad-at-times", u64::from(moving::TIMES_MAX));
     let see = |log: &Log| {
         for record in [2, 5] {
             assert_eq!(log.reader().read(RecordId(record), 0, 40_000).unwrap(), vec![record as u8; 40_000]);
@@ -163,12 +163,56 @@ fn what_can_be_read_another_time_is_not_lost() {
 
 #[test]
 fn what_could_not_be_read_once_more_than_that_is_given_up() {
-    let (_place, _log, told) = moved("bad-too-often", u64::from(UNREADABLE_TIMES_MAX) + 1);
+    let (_place, _log, told) = moved("bad-too-often", u64::from(moving::TIMES_MAX) + 1);
     assert_eq!(told.lock().unwrap().len(), 1);
 }
 
 /// A time that no test takes.
 const LASTING: Duration = Duration::from_secs(86_400);
+
+/// More than is moved in one step cannot be read, at the front of the oldest segment.
+#[test]
+fn what_cannot_be_read_holds_up_nothing_behind_it() {
+    let place = Place::new("bad-stretch");
+    let mut log = open_small(&place);
+    // It does not end.
+    log.unreadable.rest = Duration::MAX;
+    (1..=6).for_each(|record| write_whole(&mut log, record));
+    let first = segment_path(&place.0, 1);
+    let at = |record: u8| fs::read(&first).unwrap().windows(8).position(|window| window == [record; 8]);
+    let end = at(4).expect("all are in the first segment") as u64;
+    assert!(end > log.step_bytes() + 40_000, "two steps");
+    let bad = Fault::bad(&first, vec![at(1).unwrap() as u64..end - HEADER_BYTES as u64]);
+    let told = told(&log);
+    for record in [4, 6] {
+        log.write(&[remove(record)]).unwrap();
+    }
+    for record in 100..160 {
+        write_whole(&mut log, record);
+        log.write(&[remove(record)]).unwrap();
+        while log.tend() {}
+    }
+    let segments = |log: &Log, record| {
+        let index = lock_index(&log.index);
+        index.records[&RecordId(record)].chunks.iter().map(|chunk| chunk.segment).collect::<BTreeSet<_>>()
+    };
+    for record in [1, 2, 3] {
+        assert_eq!(segments(&log, record), BTreeSet::from([1]), "record {record} rests");
+    }
+    assert!(!segments(&log, 5).contains(&1), "what is behind has been moved");
+    assert_eq!(told.lock().unwrap().len(), 0);
+    // Until the first has rested there is nothing to do.
+    assert_eq!(log.rests().map(|rest| rest > Duration::from_secs(3600)), Some(true));
+    // It is over.
+    drop(bad);
+    log.unreadable.rest = Duration::ZERO;
+    while log.tend() {}
+    assert!(!first.exists(), "all has been moved");
+    assert_eq!(log.rests(), None);
+    for record in [1, 2, 3, 5] {
+        assert_eq!(log.reader().read(RecordId(record), 0, 40_000).unwrap(), vec![record as u8; 40_000]);
+    }
+}
 
 /// A device that fails for a moment fails for all that is tried in it, and there is much to do in a moment.
 #[test]
@@ -176,8 +220,8 @@ fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
     let place = Place::new("bad-moment");
     let mut log = open_small(&place);
     // A moment that lasts.
-    assert!(log.unreadable_rest >= Duration::from_secs(60));
-    log.unreadable_rest = LASTING;
+    assert!(log.unreadable.rest >= Duration::from_secs(60));
+    log.unreadable.rest = LASTING;
     (1..=10).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
     let bad = Fault::bad(&first, std::iter::once(0..u64::MAX).collect());
@@ -191,16 +235,16 @@ fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
             log.write(&[remove(record)]).unwrap();
             while log.tend() {}
         }
-        let met: BTreeSet<_> = log.unreadable.keys().map(|(record, _)| record.0).collect();
+        let met: BTreeSet<_> = log.unreadable.chunks.keys().map(|(record, _)| record.0).collect();
         assert!(first.exists() && met == [2, 5].into(), "it was to be moved: {met:?}");
-        assert!(log.unreadable.values().all(|found| found.times == moment), "{:?}", log.unreadable);
+        assert!(log.unreadable.chunks.values().all(|found| found.times == moment), "{:?}", log.unreadable);
         assert_eq!(told.lock().unwrap().len(), 0);
         // The next is as bad.
-        log.unreadable.values_mut().for_each(|found| found.last -= LASTING);
+        log.unreadable.chunks.values_mut().for_each(|found| found.last -= LASTING);
     }
     // It is over.
     drop(bad);
-    log.unreadable_rest = Duration::ZERO;
+    log.unreadable.rest = Duration::ZERO;
     while log.tend() {}
     assert!(!first.exists(), "it has been moved");
     for record in [2, 5] {
