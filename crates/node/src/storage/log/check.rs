@@ -142,8 +142,9 @@ pub fn repair(folder: &Path, progress: Progress<'_>) -> Result<Repaired, OpenErr
     log.unnamed = 0;
     log.mark(&[]);
     // The note may not say more than is durable.
-    log.device.sync_data(&log.end().0)?;
-    log.note_newest();
+    let (file, end) = log.end();
+    log.device.sync_data(&file)?;
+    log.note_newest(end);
     drop(log);
     let damage = core::mem::take(&mut *damage.lock().expect("no thread panics with the list"));
     Ok(Repaired { damage, untold, removed: gone.len() as u64, now: check(folder, progress)? })

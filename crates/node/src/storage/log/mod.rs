@@ -41,8 +41,8 @@ pub use check::{Checked, Progress, Repaired, check, repair};
 pub use frame::FORMAT;
 pub use opening::OpenError;
 pub(crate) use opening::can_be_read;
-pub use quarantine::{Damage, Harm, Quarantine};
 pub(crate) use quarantine::WAITING_MAX as DAMAGE_WAITING_MAX;
+pub use quarantine::{Damage, Harm, Quarantine};
 pub(crate) use scrub::{Pace, Scrub};
 
 use super::backend::{Backend, Reader, Refusal, Write};
@@ -189,6 +189,7 @@ impl Log {
         let opening::Found { index, met, empty } = opening::read(parts, secret, newest, &quarantine, mend)?;
         // Segments have the number that their marks say, whatever their names are.
         last = last.max(index.segments.last_key_value().map_or(0, |(number, _)| *number));
+        let noted_end = newest.filter(|newest| newest.segment == last).map_or(0, |newest| newest.end);
         let harmed = met.harmed.len() as u64;
         let opened = Opened {
             records: index.records.len(),
@@ -227,7 +228,7 @@ impl Log {
         }
         names.parts.iter().for_each(|part| drop(fs::remove_file(part)));
         // All that is missing has been told.
-        log.note_newest();
+        log.note_newest(noted_end);
         log.aside = fs::metadata(log.reserve_path()).map_or(0, |about| about.len());
         if let Err(error) = log.begin_segment() {
             // A full device: what was put aside is enough to open it and to remove.
@@ -317,10 +318,10 @@ impl Log {
         }
     }
 
-    /// Notes what the newest batch left. Without the note it is known as far as the segments say it.
-    fn note_newest(&self) {
+    /// Notes what the newest batch left, and where it ends. Without the note it is known as far as the segments say it.
+    fn note_newest(&self, end: u64) {
         let records = lock_index(&self.index).records.len() as u64 + self.unnamed;
-        let newest = Newest { segment: self.active, batch: self.batch, records };
+        let newest = Newest { segment: self.active, batch: self.batch, records, end };
         let _ = newest.write(&self.lock, self.secret);
     }
 
@@ -430,7 +431,7 @@ impl Log {
         // The engines want the index for all that comes.
         removed.into_iter().for_each(|record| self.quarantine.forget(record));
         self.mark(&composed.headers);
-        self.note_newest();
+        self.note_newest(start + composed.bytes);
         Ok(())
     }
 

@@ -450,6 +450,7 @@ pub(super) fn read(
             file: &part.file,
             listed: listed.as_ref(),
             is_last: Some(number) == last,
+            noted: newest.filter(|newest| newest.segment == number),
             is_there: part.is_there,
         };
         let scanned = scan::scan(&mut found.index, segment, secret, quarantine, &mut found.met)?;

@@ -1,7 +1,8 @@
 //! Reading a segment, with its listing beside it.
 //!
 //! Only headers are read, but for what follows the last mark of a batch: a crash may have torn that. None of what follows
-//! the first entry of it that is not whole was ever acknowledged, and it does not count; it stays where it is. Damage
+//! the first entry of it that is not whole was ever acknowledged, and it does not count; it stays where it is. Where that mark went in a
+//! power cut, the note on the newest batch says up to where all was acknowledged (see [`super::newest`]). Damage
 //! anywhere else is not a crash's doing: what is behind it is searched for, and nothing but the damaged entry is missed. The
 //! listing has all headers once more: by it an entry whose header is damaged is read all the same, and one that is missing is
 //! known to be.
@@ -9,6 +10,7 @@
 use super::frame::{HEADER_BYTES, Header, Kind, Made, PREAMBLE_BYTES, Secret};
 use super::index::{Chunk, Index, chunk_of};
 use super::listing::{Listed, Placed};
+use super::newest::Newest;
 use super::quarantine::{self, Harm, Quarantine};
 use super::reading;
 use longwire_proto::codec::crc::crc32c;
@@ -45,6 +47,8 @@ pub(super) struct Segment<'a> {
     pub(super) listed: Option<&'a Listed>,
     /// No later segment proves that it is whole.
     pub(super) is_last: bool,
+    /// The newest batch, if that is in it.
+    pub(super) noted: Option<Newest>,
     /// It is not gone.
     pub(super) is_there: bool,
 }
@@ -79,7 +83,7 @@ pub(super) fn scan(
     quarantine: &Quarantine,
     met: &mut Met,
 ) -> io::Result<Scanned> {
-    let Segment { number, path, file, listed, is_last, is_there } = segment;
+    let Segment { number, path, file, listed, is_last, noted, is_there } = segment;
     let length = file.metadata()?.len();
     index.add_segment(number, path, file.clone());
     let mut headers = Headers::new(file, secret, length);
@@ -96,11 +100,14 @@ pub(super) fn scan(
     let lost = headers.lost();
     let all = Union::of(found, listed);
     // Everything before this is known to have been durable.
-    let known =
-        all.entries.iter().rev().find(|(entry, _)| entry.1.kind == Kind::Batch).map(|(entry, _)| entry.0);
+    let mark =
+        all.entries.iter().rev().find(|(entry, _)| entry.1.kind == Kind::Batch).map(|(entry, _)| entry);
+    // A mark of that batch or a later one says as much as the note.
+    let noted = noted.filter(|noted| mark.is_none_or(|(_, mark)| mark.offset < noted.batch));
+    let known = mark.map_or(0, |(at, _)| *at).max(noted.map_or(0, |noted| noted.end));
     let vouched = match listed {
-        Some(listed) => known.unwrap_or(0).max(listed.end()),
-        None if is_last => known.unwrap_or(0),
+        Some(listed) => known.max(listed.end()),
+        None if is_last => known,
         None => length,
     };
     for (from, to) in lost {

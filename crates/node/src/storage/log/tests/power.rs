@@ -61,6 +61,60 @@ fn a_batch_that_failed_in_the_middle_does_not_come_back() {
     assert_eq!(numbers(&mut open().0), [1, 5]);
 }
 
+/// The cut takes the mark and the listing of the last batch, and leaves the note, which says that it was acknowledged.
+#[test]
+fn a_batch_that_only_the_note_vouches_for_loses_what_is_damaged_and_nothing_else() {
+    type Harms = fn(&Path, u64);
+    let cases: [(&str, Harms, &[u64], [u64; 2]); 4] = [
+        ("nothing", |_, _| {}, &[1, 2, 3, 4], [0, 0]),
+        ("a header", |path, at| flip(path, at - HEADER_BYTES as u64 + 9), &[1, 2, 4], [2, 1]),
+        // It is found when it is read.
+        ("data", |path, at| flip(path, at + 100), &[1, 2, 4], [0, 0]),
+        (
+            "the end",
+            |path, at| OpenOptions::new().write(true).open(path).unwrap().set_len(at + 100).unwrap(),
+            &[1, 2],
+            // One by its header, and one that nothing names.
+            [3, 1],
+        ),
+    ];
+    for (name, harm, whole, [damaged, unnamed]) in cases {
+        let (place, left) = (Place::new("noted"), Place::new("noted-left"));
+        fs::create_dir_all(&place.0).unwrap();
+        let device = Device::with_a_plug(&place.0, ROOM);
+        let (mut log, _) = Log::open_on(&place.0, device.clone()).expect("the store opens");
+        log.write(&[append(1, 0, "kept")]).expect("there is room");
+        let listing = place.last_segment().with_extension("listing");
+        let listed = fs::read(&listing).unwrap();
+        let batch = [2, 3, 4].map(|record| append(record, 0, vec![record as u8; 5000]));
+        log.write(&batch).expect("there is room");
+        device.cut_power(&left.0);
+        fs::write(left.0.join(listing.file_name().unwrap()), listed).unwrap();
+        let path = left.last_segment();
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.windows(8).position(|window| window == [3; 8]).unwrap() as u64;
+        harm(&path, at);
+        // Of the batch that was never acknowledged something came to the device, and not its beginning.
+        let torn = if name == "the end" { 0 } else { 100 + HEADER_BYTES as u64 + 4 };
+        if torn > 0 {
+            bytes = fs::read(&path).unwrap();
+            bytes.extend([0; 100]);
+            Header::data(RecordId(9), 0, b"torn").encode(log.secret, &mut bytes);
+            bytes.extend(b"torn");
+            fs::write(&path, &bytes).unwrap();
+        }
+        let (mut log, opened) = Log::open_on(&left.0, Device::small(&left.0, ROOM)).expect("it opens");
+        let reader = log.reader();
+        let is_whole = |(record, length): &(RecordId, u64)| {
+            reader.read(*record, 0, *length as u32).is_ok_and(|data| data.len() as u64 == *length)
+        };
+        let found: Vec<u64> = log.list().iter().filter(|it| is_whole(it)).map(|(id, _)| id.0).collect();
+        assert_eq!(found, whole, "{name} is damaged");
+        let told = (opened.damaged, opened.unnamed, opened.torn_bytes);
+        assert_eq!(told, (damaged, unnamed, torn), "{name} is damaged");
+    }
+}
+
 /// A sync asks the kernel: neither a pipe nor a folder of the kernel's own has anything that could be made durable, and the
 /// kernel says so.
 #[test]
