@@ -4,11 +4,16 @@
 //! reason for a node to end or to wait, and strangers have a say in how much there is to say. So a thread of its own writes what
 //! the others hand it. Where it cannot keep up, lines are dropped, and how many is said in their place.
 //!
+//! Whoever shares a terminal or a pipe may have made it one that does not wait (`O_NONBLOCK` is of what is open, not of a process):
+//! then the thread waits until there is room, and goes on where it was.
+//!
 //! Units: lines, bytes. Limits: 1 MiB waits, and as much is being written.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::Write;
+use std::io::{self, ErrorKind, Stderr, Write};
+use std::os::fd::AsFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +23,8 @@ use std::time::{Duration, Instant};
 const BYTES_MAX: usize = 1 << 20;
 /// How long an end waits for what was said before it. A reader that reads takes a moment.
 const END_MAX: Duration = Duration::from_secs(2);
+/// Written at once by an end that has no thread for it: any pipe with room takes so much without waiting (POSIX, `_POSIX_PIPE_BUF`).
+const PIECE_BYTES: usize = 512;
 
 static STANDARD_ERROR: Queue = Queue::new();
 
@@ -29,7 +36,63 @@ pub fn say(lines: fmt::Arguments<'_>) {
 
 /// Waits until all that was said is written, for a while.
 pub fn finish() {
-    STANDARD_ERROR.finish(END_MAX);
+    if STANDARD_ERROR.lock().has_something() {
+        STANDARD_ERROR.begin();
+    }
+    STANDARD_ERROR.finish(&mut io::stderr(), END_MAX);
+}
+
+/// Where lines go.
+trait Outlet: Write {
+    /// Waits until there is room for something, or it is clear that there never will be; false: not so long.
+    ///
+    /// # Errors
+    /// The system does not say.
+    fn has_room(&self, longest: Option<Duration>) -> io::Result<bool>;
+}
+
+impl Outlet for Stderr {
+    fn has_room(&self, longest: Option<Duration>) -> io::Result<bool> {
+        has_room(self, longest)
+    }
+}
+
+fn has_room(out: &impl AsFd, longest: Option<Duration>) -> io::Result<bool> {
+    let longest = longest.map(|longest| Timespec::try_from(longest).map_err(io::Error::other)).transpose()?;
+    match poll(&mut [PollFd::new(out, PollFlags::OUT)], longest.as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        // Whoever asked asks again.
+        Err(rustix::io::Errno::INTR) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes all of it, unless nobody reads any more; false: there was no room until then.
+fn write_all(out: &mut impl Outlet, mut bytes: &[u8], until: Option<Instant>) -> bool {
+    while !bytes.is_empty() {
+        let mut piece = bytes;
+        if let Some(until) = until {
+            piece = &bytes[..bytes.len().min(PIECE_BYTES)];
+            match out.has_room(Some(until.saturating_duration_since(Instant::now()))) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(_) => return true,
+            }
+        }
+        match out.write(piece) {
+            Ok(0) => return true,
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if until.is_none() && out.has_room(None).is_err() {
+                    return true;
+                }
+            }
+            // Nobody is there to be told that nobody is there.
+            Err(_) => return true,
+        }
+    }
+    true
 }
 
 /// The lines that are still to be written.
@@ -48,6 +111,19 @@ struct Waiting {
     is_writing: bool,
     /// A thread writes them.
     has_thread: bool,
+}
+
+impl Waiting {
+    fn has_something(&self) -> bool {
+        !self.texts.is_empty() || self.dropped > 0
+    }
+
+    /// Takes what is to be written next.
+    fn take(&mut self) -> (VecDeque<String>, u64) {
+        self.bytes = 0;
+        self.is_writing = true;
+        (std::mem::take(&mut self.texts), std::mem::take(&mut self.dropped))
+    }
 }
 
 impl Queue {
@@ -79,49 +155,58 @@ impl Queue {
     fn begin(&'static self) {
         let mut waiting = self.lock();
         if !waiting.has_thread {
-            let write = || self.write_to(&mut std::io::stderr());
+            let write = || self.write_to(&mut io::stderr());
             // A system that has no thread now may have one for the next line.
             waiting.has_thread = thread::Builder::new().name("standard-error".into()).spawn(write).is_ok();
         }
     }
 
     /// Writes what is said, for ever.
-    fn write_to(&self, out: &mut impl Write) {
+    fn write_to(&self, out: &mut impl Outlet) {
         loop {
             self.write_next(out);
         }
     }
 
     /// Waits for something, and writes what is there.
-    fn write_next(&self, out: &mut impl Write) {
+    fn write_next(&self, out: &mut impl Outlet) {
         let mut waiting = self.lock();
-        while waiting.texts.is_empty() && waiting.dropped == 0 {
+        while !waiting.has_something() {
             waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        let (texts, dropped) = (std::mem::take(&mut waiting.texts), std::mem::take(&mut waiting.dropped));
-        waiting.bytes = 0;
-        waiting.is_writing = true;
+        self.write(out, waiting, None);
+    }
+
+    /// Writes what waits. False if there was no room for all of it until then.
+    fn write(
+        &self,
+        out: &mut impl Outlet,
+        mut waiting: MutexGuard<'_, Waiting>,
+        until: Option<Instant>,
+    ) -> bool {
+        let (mut texts, dropped) = waiting.take();
         drop(waiting);
-        for text in texts {
-            // Nobody is there to be told that nobody is there.
-            let _ = out.write_all(text.as_bytes());
-        }
         if dropped > 0 {
-            let _ = writeln!(
-                out,
-                "longwire: {dropped} lines are missing here: nobody read what was said before them"
-            );
+            texts.push_back(format!(
+                "longwire: {dropped} lines are missing here: nobody read what was said before them\n"
+            ));
         }
+        let all = texts.iter().all(|text| write_all(out, text.as_bytes(), until));
         let _ = out.flush();
         self.lock().is_writing = false;
         self.changed.notify_all();
+        all
     }
 
-    /// Waits until all that was said is written. False if that takes longer than this.
-    fn finish(&self, longest: Duration) -> bool {
+    /// Waits until all that was said is written, and writes it itself where there is no thread for that. False if that takes longer
+    /// than this.
+    fn finish(&self, out: &mut impl Outlet, longest: Duration) -> bool {
         let began = Instant::now();
         let mut waiting = self.lock();
-        while waiting.has_thread && (waiting.is_writing || !waiting.texts.is_empty() || waiting.dropped > 0) {
+        while waiting.is_writing || waiting.has_something() {
+            if !waiting.has_thread && !waiting.is_writing {
+                return self.write(out, waiting, Some(began + longest));
+            }
             let left = longest.saturating_sub(began.elapsed());
             if left.is_zero() {
                 return false;
@@ -135,7 +220,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io;
+    use std::io::{PipeWriter, Read as _};
     use std::sync::Arc;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -160,7 +245,45 @@ mod tests {
         }
     }
 
+    impl Outlet for Reader {
+        fn has_room(&self, _longest: Option<Duration>) -> io::Result<bool> {
+            Ok(true)
+        }
+    }
+
     struct Gone;
+
+    impl Outlet for Gone {
+        fn has_room(&self, _longest: Option<Duration>) -> io::Result<bool> {
+            Ok(true)
+        }
+    }
+
+    impl Outlet for PipeWriter {
+        fn has_room(&self, longest: Option<Duration>) -> io::Result<bool> {
+            has_room(self, longest)
+        }
+    }
+
+    /// A pipe, and who is told when there is no room in it.
+    struct Told(PipeWriter, Sender<()>);
+
+    impl Write for Told {
+        fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+            self.0.write(text)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.0.flush()
+        }
+    }
+
+    impl Outlet for Told {
+        fn has_room(&self, longest: Option<Duration>) -> io::Result<bool> {
+            let _ = self.1.send(());
+            self.0.has_room(longest)
+        }
+    }
 
     impl Write for Gone {
         fn write(&mut self, _text: &[u8]) -> io::Result<usize> {
@@ -192,7 +315,8 @@ mod tests {
         };
         queue.say("the first");
         is_there.recv().expect("it is about to be read");
-        assert!(!queue.finish(Duration::ZERO), "it is not read");
+        let finish = || queue.finish(&mut Gone, Duration::ZERO);
+        assert!(!finish(), "it is not read");
         // Nobody reads: as much as there is room for waits, and whoever says something does not.
         let long = "x".repeat(BYTES_MAX / 2 - 1);
         queue.say(&long);
@@ -208,7 +332,7 @@ mod tests {
         }
         queue.say("the last");
         let read = writing.join().expect("it writes");
-        assert!(queue.finish(Duration::ZERO), "all is written");
+        assert!(finish(), "all is written");
         let read = String::from_utf8(read).expect("text");
         let lines: Vec<&str> = read.lines().filter(|line| !line.starts_with('x')).collect();
         let missing = "longwire: 4 lines are missing here: nobody read what was said before them";
@@ -219,15 +343,57 @@ mod tests {
     /// An end waits for what was said, and for the line about what had no room, where there is a thread that writes them.
     #[test]
     fn all_that_was_said_is_waited_for_where_somebody_writes_it() {
+        let (_reader, mut writer) = io::pipe().expect("a pipe can be made");
         for line in ["a line", &"x".repeat(BYTES_MAX)] {
             let queue = Queue::new();
             queue.say(line);
-            assert!(queue.finish(Duration::ZERO), "nobody will write it");
             queue.lock().has_thread = true;
-            assert!(!queue.finish(Duration::ZERO), "it is not written");
-            queue.write_next(&mut io::sink());
-            assert!(queue.finish(Duration::ZERO), "it is written");
+            assert!(!queue.finish(&mut writer, Duration::ZERO), "it is not written");
+            queue.write_next(&mut writer);
+            assert!(queue.finish(&mut writer, Duration::ZERO), "it is written");
         }
+    }
+
+    /// The terminal or the pipe is shared with a program that does not want to wait for it.
+    #[test]
+    fn what_has_no_room_for_a_moment_is_written_when_there_is_some() {
+        let (mut reader, writer) = io::pipe().expect("a pipe can be made");
+        rustix::io::ioctl_fionbio(&writer, true).expect("it need not wait");
+        let queue = Queue::new();
+        // More than a pipe takes at once.
+        let lines: Vec<String> = (0..20).map(|number| number.to_string().repeat(20_000)).collect();
+        lines.iter().for_each(|line| queue.say(line));
+        let (full, is_full) = channel();
+        let writing = thread::spawn(move || {
+            queue.write_next(&mut Told(writer, full));
+            queue.lock().dropped
+        });
+        is_full.recv().expect("it waits for room");
+        let mut read = String::new();
+        reader.read_to_string(&mut read).expect("text");
+        assert_eq!(writing.join().expect("it writes"), 0);
+        assert!(read.lines().eq(&lines), "{} of {} lines", read.lines().count(), lines.len());
+    }
+
+    /// A system that has no thread for it, to the end.
+    #[test]
+    fn what_waits_is_written_at_the_end_though_no_thread_does_it() {
+        let queue = Queue::new();
+        let (mut reader, mut writer) = io::pipe().expect("a pipe can be made");
+        let long = "x".repeat(2000);
+        queue.say("a line");
+        queue.say(&long);
+        assert!(queue.finish(&mut writer, Duration::from_secs(60)));
+        assert!(queue.finish(&mut writer, Duration::ZERO), "there is nothing more");
+        // Nobody reads, and it waits for room: that ends.
+        for _ in 0..10 {
+            queue.say(&"y".repeat(100_000));
+        }
+        assert!(!queue.finish(&mut writer, Duration::from_millis(10)));
+        drop(writer);
+        let mut read = String::new();
+        reader.read_to_string(&mut read).expect("text");
+        assert!(read.starts_with(&format!("a line\n{long}\nyy")), "{}", read.len());
     }
 
     #[test]

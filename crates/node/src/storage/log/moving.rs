@@ -27,14 +27,14 @@ pub(super) struct Unreadable {
     /// How long each rests.
     pub(super) rest: Duration,
     /// All that is left in the segment rests, and of that what was tried first was tried then.
-    all_since: Option<Instant>,
+    pub(super) all_since: Option<Instant>,
 }
 
 /// How many times, and when for the last time.
 #[derive(Debug)]
 pub(super) struct Tried {
-    times: u32,
-    last: Instant,
+    pub(super) times: u32,
+    pub(super) last: Instant,
 }
 
 impl Default for Unreadable {

@@ -241,6 +241,7 @@ fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
         assert_eq!(told.lock().unwrap().len(), 0);
         // The next is as bad.
         log.unreadable.chunks.values_mut().for_each(|found| found.last -= LASTING);
+        log.unreadable.all_since = None;
     }
     // It is over.
     drop(bad);
