@@ -32,6 +32,8 @@ const CLAIMS_MAX: usize = 10_000;
 const PARTS: &str = ".longwire";
 /// Where files go that were sent.
 const SENT: &str = "sent";
+/// How the folder's name of a claim ends that the node has, and that cannot be put away yet.
+const HANDED_OVER: &str = "-sent";
 
 /// A file that has its bundle's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +42,30 @@ struct Claim {
     own: OsString,
     name: OsString,
     created: (u64, u64),
+}
+
+impl Claim {
+    /// True if an earlier try, perhaps before the last start, has handed it to the node.
+    fn is_handed_over(&self) -> bool {
+        self.own.to_str().is_some_and(|own| own.ends_with(HANDED_OVER))
+    }
+
+    /// The name of its folder once the node has it.
+    fn handed_over(&self) -> OsString {
+        let (time, number) = self.created;
+        OsString::from(format!("{time}-{number}{HANDED_OVER}"))
+    }
+}
+
+/// What was begun before.
+#[derive(Debug, Default)]
+struct Begun {
+    /// The oldest first.
+    claims: Vec<Claim>,
+    /// Why others are left alone, by the names of their folders.
+    others: Vec<(OsString, io::Error)>,
+    /// There is no more.
+    is_all: bool,
 }
 
 /// The folders of a claim, held open from its first step to its last.
@@ -118,15 +144,16 @@ async fn serve_on(drop: &DropFolder, clock: &WallClock, talk: &mut Talk, line: &
         // What was begun before goes first, as the bundles that it was.
         if pause.is_over(Instant::now()) {
             pause = Pause::default();
-            let (claims, others) = claims(&drop.folder).unwrap_or_else(|error| {
+            let begun = claims(&drop.folder).unwrap_or_else(|error| {
                 line.trouble(format!("cannot read {}: {error}", drop.folder.join(PARTS).display()));
-                (Vec::new(), Vec::new())
+                Begun::default()
             });
-            for claim in claims {
+            forget_gone(&begun, line, &mut accepted);
+            for claim in begun.claims {
                 number += 1;
                 pause.after(send(drop, talk, line, &claim, number, &mut accepted).await?);
             }
-            others.into_iter().for_each(|error| line.trouble(error.to_string()));
+            begun.others.into_iter().for_each(|(_, error)| line.trouble(error.to_string()));
         }
         match watch.at_rest(Instant::now()) {
             Ok((ready, others)) => {
@@ -229,25 +256,27 @@ fn claim(folder: &Path, name: &OsStr, created: (u64, u64)) -> io::Result<Claim> 
     Ok(Claim { own, name: name.to_owned(), created })
 }
 
-/// The files that have their bundle's name already, the oldest first; and why others are left alone.
-fn claims(folder: &Path) -> io::Result<(Vec<Claim>, Vec<io::Error>)> {
+/// The files that have their bundle's name already.
+fn claims(folder: &Path) -> io::Result<Begun> {
     let parts = Held::open(folder)?.some_folder(OsStr::new(PARTS))?;
-    let (mut claims, mut others) = (Vec::new(), Vec::new());
-    for own in parts.names(CLAIMS_MAX)? {
+    let names = parts.names(CLAIMS_MAX)?;
+    let mut begun = Begun { is_all: names.len() < CLAIMS_MAX, ..Begun::default() };
+    for own in names {
         let Some(created) = created(&own) else { continue };
         match found(&parts, &own) {
-            Ok(Some(name)) => claims.push(Claim { own, name, created }),
+            Ok(Some(name)) => begun.claims.push(Claim { own, name, created }),
             Ok(None) => {}
-            Err(error) => others.push(error),
+            Err(error) => begun.others.push((own, error)),
         }
     }
-    claims.sort_by_key(|claim| claim.created);
-    Ok((claims, others))
+    begun.claims.sort_by_key(|claim| claim.created);
+    Ok(begun)
 }
 
 /// The timestamp in a claim's name.
 fn created(own: &OsStr) -> Option<(u64, u64)> {
-    let (time, number) = own.to_str()?.split_once('-')?;
+    let own = own.to_str()?;
+    let (time, number) = own.strip_suffix(HANDED_OVER).unwrap_or(own).split_once('-')?;
     Some((time.parse().ok()?, number.parse().ok()?))
 }
 
@@ -264,6 +293,18 @@ fn found(parts: &Held, own: &OsStr) -> io::Result<Option<OsString>> {
 /// The claims, by their folders' names, that the node has and that cannot be put away: they are not sent again.
 type Accepted = BTreeSet<OsString>;
 
+/// What is there no more was put away after all: only the last step of that had failed.
+fn forget_gone(begun: &Begun, line: &Line, accepted: &mut Accepted) {
+    if !begun.is_all {
+        return;
+    }
+    let others = begun.others.iter().map(|(own, _)| own);
+    let there: BTreeSet<&OsString> = begun.claims.iter().map(|claim| &claim.own).chain(others).collect();
+    let before = accepted.len();
+    accepted.retain(|own| there.contains(own));
+    (accepted.len()..before).for_each(|_| line.done());
+}
+
 /// Sends a file and puts it where it belongs then; or why it waits.
 async fn send(
     drop: &DropFolder,
@@ -275,7 +316,7 @@ async fn send(
 ) -> Result<Option<Reason>, Gone> {
     let waits = match ready(drop, claim) {
         Ok((place, sent)) => {
-            let outcome = if accepted.contains(&claim.own) {
+            let outcome = if claim.is_handed_over() || accepted.contains(&claim.own) {
                 Outcome::Accepted
             } else if accepted.len() >= CLAIMS_MAX {
                 Outcome::Later(Reason::of_file("too many that were sent cannot be put away".to_owned()))
@@ -287,13 +328,17 @@ async fn send(
                 Outcome::Accepted => {
                     let is_new = accepted.insert(claim.own.clone());
                     let finished = finish(sent.as_ref(), line, claim, &place);
-                    match &finished {
-                        Ok(()) => _ = accepted.remove(&claim.own),
-                        Err(reason) if is_new => {
-                            let (folder, name) = (drop.folder.display(), claim.name.to_string_lossy());
-                            say(format_args!("longwire: {folder}: {name}: {}", reason.words));
-                        }
-                        Err(_) => {}
+                    if let Err(reason) = &finished
+                        && is_new
+                    {
+                        let (folder, name) = (drop.folder.display(), claim.name.to_string_lossy());
+                        say(format_args!("longwire: {folder}: {name}: {}", reason.words));
+                    }
+                    if finished.is_ok() {
+                        accepted.remove(&claim.own);
+                    } else if !claim.is_handed_over() && note_handed_over(claim, &place).is_ok() {
+                        accepted.remove(&claim.own);
+                        accepted.insert(claim.handed_over());
                     }
                     finished
                 }
@@ -415,6 +460,14 @@ fn finish(sent: Option<&Held>, line: &Line, claim: &Claim, place: &Place) -> Res
     Ok(())
 }
 
+/// Gives the folder of a claim a name by which the next start, too, knows that the node has had it.
+fn note_handed_over(claim: &Claim, place: &Place) -> io::Result<()> {
+    place.parts.take_as(&place.parts, &claim.own, &claim.handed_over())?;
+    // It has that name now, whether a power cut leaves it or not.
+    let _ = place.parts.sync();
+    Ok(())
+}
+
 /// It was changed after all: it waits until it is at rest again, and becomes another bundle then.
 fn put_back(claim: &Claim, place: &Place) -> Result<(), Reason> {
     put(&place.watched, claim, place)
@@ -470,8 +523,8 @@ mod tests {
 
     /// The claims, of which none is left alone.
     fn all_claims(folder: &Folder) -> Vec<Claim> {
-        let (claims, others) = claims(&folder.0).unwrap();
-        assert!(others.is_empty(), "{others:?}");
+        let Begun { claims, others, is_all } = claims(&folder.0).unwrap();
+        assert!(others.is_empty() && is_all, "{others:?}");
         claims
     }
 
@@ -549,9 +602,9 @@ mod tests {
         fs::write(parts(&folder).join("1-3"), "no folder").unwrap();
         fs::write(folder.0.join("a.txt"), "a").unwrap();
         let (mine, _) = claim_one(&folder, "a.txt", (7, 8));
-        let (found, others) = claims(&folder.0).unwrap();
-        assert_eq!(found, [mine], "the others are held up by nothing");
-        let mut others: Vec<String> = others.iter().map(ToString::to_string).collect();
+        let found = claims(&folder.0).unwrap();
+        assert_eq!(found.claims, [mine], "the others are held up by nothing");
+        let mut others: Vec<String> = found.others.iter().map(|(_, error)| error.to_string()).collect();
         others.sort();
         let wanted = ["1-2", "1-3"].map(|name| format!("{name} is a link or no folder, and is left alone"));
         assert_eq!(others, wanted);
@@ -614,38 +667,78 @@ mod tests {
         assert_eq!((fs::read_dir(&elsewhere.0).unwrap().count(), all_claims(&folder)), (0, vec![claim]));
     }
 
-    /// The folder for what was sent goes while the node takes a file: it is put away later, and not sent a second time.
+    /// The folder for what was sent goes while the node takes a file: it is put away later, and not sent a second time, though the
+    /// node has ended meanwhile. That is in the name of its folder, or in memory where something else has that name.
     #[tokio::test]
     async fn what_the_node_has_is_not_sent_again_because_it_cannot_be_put_away() {
-        let folder = folder("again");
-        fs::write(folder.0.join("a.txt"), "a").unwrap();
-        let (claim, _) = claim_one(&folder, "a.txt", (1, 2));
-        let (events, mut heard) = tokio::sync::mpsc::unbounded_channel();
-        let client = crate::client::Client::new(crate::event::ClientId(1), events);
-        let mut talk = Talk { client, waiting: VecDeque::new() };
-        let Some(Event::Client(_, end)) = heard.recv().await else { panic!("an application comes") };
-        let drop = DropFolder { folder: folder.0.clone(), raw: true, ..DropFolder::default() };
-        let (line, mut accepted) = (line(), Accepted::new());
-        let node = async {
-            let Some(Event::Request(_, Message { head: Request::Send { send, .. }, .. })) =
-                heard.recv().await
-            else {
-                panic!("it is sent")
+        for (ends, is_taken) in [(false, false), (true, false), (false, true)] {
+            let folder = folder("again");
+            fs::write(folder.0.join("a.txt"), "a").unwrap();
+            let (claim, _) = claim_one(&folder, "a.txt", (1, 2));
+            if is_taken {
+                fs::write(parts(&folder).join("1-2-sent"), "no folder").unwrap();
+            }
+            let (events, mut heard) = tokio::sync::mpsc::unbounded_channel();
+            let client = crate::client::Client::new(crate::event::ClientId(1), events);
+            let mut talk = Talk { client, waiting: VecDeque::new() };
+            let Some(Event::Client(_, end)) = heard.recv().await else { panic!("an application comes") };
+            let drop = DropFolder { folder: folder.0.clone(), raw: true, ..DropFolder::default() };
+            let (line, mut accepted) = (line(), Accepted::new());
+            let node = async {
+                let Some(Event::Request(_, Message { head: Request::Send { send, .. }, .. })) =
+                    heard.recv().await
+                else {
+                    panic!("it is sent")
+                };
+                fs::remove_dir(folder.0.join(SENT)).unwrap();
+                let (source, created) = ("dtn://moon/".to_owned(), claim.created);
+                let reply = Reply::Accepted { send, source, created, name_may_stay: false };
+                end.replies.send(reply.into()).expect("it listens");
             };
-            fs::remove_dir(folder.0.join(SENT)).unwrap();
-            let (source, created) = ("dtn://moon/".to_owned(), claim.created);
-            let reply = Reply::Accepted { send, source, created, name_may_stay: false };
-            end.replies.send(reply.into()).expect("it listens");
-        };
-        let (waits, ()) = tokio::join!(send(&drop, &mut talk, &line, &claim, 1, &mut accepted), node);
-        let waits = waits.expect("the node is there").expect("it cannot be put away");
-        assert!(waits.words.starts_with("the node has it, and it cannot be put away: "), "{waits:?}");
-        // Its bytes were handed over; from here on the node hears nothing of it.
-        while heard.try_recv().is_ok() {}
-        let waits = send(&drop, &mut talk, &line, &claim, 2, &mut accepted);
-        assert!(waits.await.expect("the node is there").is_none());
-        assert!(heard.try_recv().is_err(), "it is not sent");
-        assert_eq!((read(folder.0.join("sent/a.txt")), accepted.len()), ("a".to_owned(), 0));
+            let (waits, ()) = tokio::join!(send(&drop, &mut talk, &line, &claim, 1, &mut accepted), node);
+            let waits = waits.expect("the node is there").expect("it cannot be put away");
+            assert!(waits.words.starts_with("the node has it, and it cannot be put away: "), "{waits:?}");
+            // Its bytes were handed over; from here on the node hears nothing of it.
+            while heard.try_recv().is_ok() {}
+            if ends {
+                accepted = Accepted::new();
+            }
+            let begun = claims(&folder.0).unwrap();
+            forget_gone(&begun, &line, &mut accepted);
+            let [claim] = &begun.claims[..] else { panic!("it is there: {begun:?}") };
+            assert_eq!(claim.own, if is_taken { "1-2" } else { "1-2-sent" });
+            let waits = send(&drop, &mut talk, &line, claim, 2, &mut accepted);
+            assert!(waits.await.expect("the node is there").is_none());
+            assert!(heard.try_recv().is_err(), "it is not sent");
+            assert_eq!((read(folder.0.join("sent/a.txt")), accepted.len()), ("a".to_owned(), 0));
+            assert_eq!(claims(&folder.0).unwrap().claims, []);
+        }
+    }
+
+    /// The file was moved, and only then something failed: it is neither remembered for ever nor missed in the count.
+    #[test]
+    fn what_was_put_away_after_all_is_counted_and_forgotten() {
+        let folder = folder("gone");
+        let shown = super::super::Shown::default();
+        let line = Line::new(&shown, crate::view::Folder::default());
+        fs::create_dir(parts(&folder).join("1-2-sent")).unwrap();
+        fs::create_dir(parts(&folder).join("3-4")).unwrap();
+        symlink(&folder.0, parts(&folder).join("5-6")).unwrap();
+        fs::write(folder.0.join("a.txt"), "a").unwrap();
+        claim_one(&folder, "a.txt", (7, 8));
+        let all = || Accepted::from(["1-2-sent", "3-4", "5-6", "7-8", "9-9"].map(OsString::from));
+        let mut accepted = all();
+        let begun = claims(&folder.0).unwrap();
+        forget_gone(&Begun { is_all: false, ..claims(&folder.0).unwrap() }, &line, &mut accepted);
+        assert_eq!(accepted, all(), "more may be there than was read");
+        forget_gone(&begun, &line, &mut accepted);
+        assert_eq!(
+            accepted,
+            Accepted::from(["5-6", "7-8"].map(OsString::from)),
+            "one is left alone, one waits"
+        );
+        let files: Vec<u64> = shown.lock().unwrap().iter().map(|folder| folder.files).collect();
+        assert_eq!(files, [3]);
     }
 
     /// Files that the node has and that cannot be put away are remembered, up to a limit: then nothing else is sent.
