@@ -182,7 +182,8 @@ fn what_cannot_be_read_holds_up_nothing_behind_it() {
     let at = |record: u8| fs::read(&first).unwrap().windows(8).position(|window| window == [record; 8]);
     let end = at(4).expect("all are in the first segment") as u64;
     assert!(end > log.step_bytes() + 40_000, "two steps");
-    let bad = Fault::bad(&first, vec![at(1).unwrap() as u64..end - HEADER_BYTES as u64]);
+    let range = at(1).unwrap() as u64..end - HEADER_BYTES as u64;
+    let bad = Fault::bad(&first, vec![range]);
     let told = told(&log);
     for record in [4, 6] {
         log.write(&[remove(record)]).unwrap();
