@@ -50,7 +50,7 @@ impl Task {
 
     /// Tells what has waited for the agent, if that knows by now which bundles are here.
     pub(crate) fn tell_damage_with_names(&mut self, now: Instant) {
-        if self.engines.upper.is_ready() {
+        if !self.damage.waiting.is_empty() && self.engines.upper.is_ready() {
             self.tell_waiting_damage(now);
         }
     }

@@ -377,7 +377,6 @@ impl Task {
                 for indication in said {
                     self.store.heard(&indication);
                     self.engines.handle_indication(now, Port::First(indication));
-                    self.tell_damage_with_names(now);
                 }
             }
             Event::Damage(damage) => self.hear_damage(now, damage),
@@ -656,6 +655,7 @@ impl Task {
     pub(crate) fn drain(&mut self, now: Instant) {
         self.store.set_copies(self.pressure.is_full_of_buffers());
         loop {
+            self.tell_damage_with_names(now);
             while let Some(indication) = self.engines.poll_indication() {
                 if self.see(now, &indication) {
                     self.desk.indication(indication);
