@@ -78,6 +78,14 @@ fn write_whole(log: &mut Log, record: u64) {
     log.write(&[append(record, 0, data.clone()), append(record, 20_000, data)]).unwrap();
 }
 
+/// Where the data of the first entry begin that has so many bytes of this value. The header before them may end with the same.
+fn data_at(path: &Path, value: u8, length: usize) -> u64 {
+    let bytes = fs::read(path).unwrap();
+    let near = bytes.windows(8).position(|window| window == [value; 8]).expect("it is there");
+    let run = bytes[near..].iter().take_while(|byte| **byte == value).count();
+    (near + run - length) as u64
+}
+
 /// Removes the records 1 to `last` but those kept, and goes on until so much is waste that the first segment goes.
 fn compact_but(log: &mut Log, last: u64, kept: [u64; 2], first: &Path) {
     for record in (1..=last).filter(|record| !kept.contains(record)) {

@@ -446,8 +446,7 @@ fn what_is_damaged_and_was_to_be_moved_stays_named() {
     let (mut log, _) = open_small(&place).unwrap();
     (1..=20).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
-    let at = fs::read(&first).unwrap().windows(8).position(|window| window == [2; 8]).unwrap();
-    flip(&first, at as u64);
+    flip(&first, data_at(&first, 2, 20_000));
     compact_but(&mut log, 20, [2, 5], &first);
     let see = |log: &mut Log| {
         let reader = log.reader();

@@ -91,13 +91,11 @@ fn a_batch_that_only_the_note_vouches_for_loses_what_is_damaged_and_nothing_else
         device.cut_power(&left.0);
         fs::write(left.0.join(listing.file_name().unwrap()), listed).unwrap();
         let path = left.last_segment();
-        let mut bytes = fs::read(&path).unwrap();
-        let at = bytes.windows(8).position(|window| window == [3; 8]).unwrap() as u64;
-        harm(&path, at);
+        harm(&path, data_at(&path, 3, 5000));
         // Of the batch that was never acknowledged something came to the device, and not its beginning.
         let torn = if name == "the end" { 0 } else { 100 + HEADER_BYTES as u64 + 4 };
         if torn > 0 {
-            bytes = fs::read(&path).unwrap();
+            let mut bytes = fs::read(&path).unwrap();
             bytes.extend([0; 100]);
             Header::data(RecordId(9), 0, b"torn").encode(log.secret, &mut bytes);
             bytes.extend(b"torn");

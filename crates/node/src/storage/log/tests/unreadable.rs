@@ -107,7 +107,7 @@ fn moved(name: &str, times: u64) -> (Place, Log, Arc<Mutex<Vec<Damage>>>) {
     log.unreadable.rest = Duration::ZERO;
     (1..=10).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
-    let at = fs::read(&first).unwrap().windows(8).position(|window| window == [2; 8]).unwrap() as u64;
+    let at = data_at(&first, 2, 20_000);
     let bad = block(at + 8192);
     let left = AtomicU64::new(times);
     let _bad = Fault::new(&first, move |read| {
@@ -179,10 +179,10 @@ fn what_cannot_be_read_holds_up_nothing_behind_it() {
     log.unreadable.rest = Duration::MAX;
     (1..=6).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
-    let at = |record: u8| fs::read(&first).unwrap().windows(8).position(|window| window == [record; 8]);
-    let end = at(4).expect("all are in the first segment") as u64;
+    let at = |record: u8| data_at(&first, record, 20_000);
+    let end = at(4);
     assert!(end > log.step_bytes() + 40_000, "two steps");
-    let range = at(1).unwrap() as u64..end - HEADER_BYTES as u64;
+    let range = at(1)..end - HEADER_BYTES as u64;
     let bad = Fault::bad(&first, vec![range]);
     let told = told(&log);
     for record in [4, 6] {
