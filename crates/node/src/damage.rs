@@ -1,6 +1,6 @@
 //! What was damaged in the store, told to people.
 //!
-//! Whose it is only the agent knows, once it has read what the store has. What opening meets, and what is found while the agent
+//! The agent alone knows whose a record is, once it has read the store. Damage that opening meets, or that is found while the agent
 //! reads, waits for that.
 //!
 //! Limit: as much waits as the store remembers before somebody listens; what is beyond that is told at once, without a name.
@@ -24,7 +24,7 @@ pub(crate) struct Damages {
 impl Damages {
     const LATEST_MAX: usize = 16;
 
-    /// What was told, and what waits for that.
+    /// Places that were told, and those that wait for that.
     pub(crate) fn count(&self) -> u64 {
         self.told + self.waiting.len() as u64
     }

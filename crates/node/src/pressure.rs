@@ -4,7 +4,7 @@
 //! could still fill any memory. So there is a limit on the sum. While it is reached, a connection reads and queues no more
 //! than a small share, which keeps everybody going; and while as much waits for the store, nobody reads anything.
 //!
-//! What comes in is handed on without a copy, and may stay: in the store's cache, in the queue of a peer that reads nothing. A
+//! Received bytes are handed on without a copy, and may stay: in the store's cache, in the queue of a peer that reads nothing. A
 //! little of it keeps the whole buffer that it came in. So buffers count for as long as anything of them is left; and while they
 //! are too many, what stays is copied, and buffers are short.
 //!

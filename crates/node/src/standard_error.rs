@@ -4,7 +4,7 @@
 //! reason for a node to end or to wait, and strangers have a say in how much there is to say. So a thread of its own writes what
 //! the others hand it. Where it cannot keep up, lines are dropped, and how many is said in their place.
 //!
-//! Whoever shares a terminal or a pipe may have made it one that does not wait (`O_NONBLOCK` is of what is open, not of a process):
+//! Another program may have made a shared terminal or pipe one that does not wait (`O_NONBLOCK` is of what is open, not of a process):
 //! then the thread waits until there is room, and goes on where it was.
 //!
 //! Units: lines, bytes. Limits: 1 MiB waits, and as much is being written.
@@ -42,7 +42,7 @@ pub fn finish() {
     STANDARD_ERROR.finish(&mut io::stderr(), END_MAX);
 }
 
-/// Where lines go.
+/// The place that lines go to.
 trait Outlet: Write {
     /// Waits until there is room for something, or it is clear that there never will be; false: not so long.
     ///

@@ -32,7 +32,7 @@ const CLAIMS_MAX: usize = 10_000;
 const PARTS: &str = ".longwire";
 /// Where files go that were sent.
 const SENT: &str = "sent";
-/// How the folder's name of a claim ends that the node has, and that cannot be put away yet.
+/// The end of the folder's name of a claim that the node has, and that cannot be put away yet.
 const HANDED_OVER: &str = "-sent";
 
 /// A file that has its bundle's name.
@@ -57,7 +57,7 @@ impl Claim {
     }
 }
 
-/// What was begun before.
+/// Claims of earlier looks and starts.
 #[derive(Debug, Default)]
 struct Begun {
     /// The oldest first.
@@ -293,7 +293,7 @@ fn found(parts: &Held, own: &OsStr) -> io::Result<Option<OsString>> {
 /// The claims, by their folders' names, that the node has and that cannot be put away: they are not sent again.
 type Accepted = BTreeSet<OsString>;
 
-/// What is there no more was put away after all: only the last step of that had failed.
+/// Claims that are gone were put away after all: only the last step of that had failed.
 fn forget_gone(begun: &Begun, line: &Line, accepted: &mut Accepted) {
     if !begun.is_all {
         return;
@@ -504,12 +504,14 @@ fn numbered(name: &OsStr, number: u32) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::ClientEnd;
     use crate::event::Event;
     use crate::scratch::Folder;
     use std::collections::VecDeque;
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     fn folder(name: &str) -> Folder {
         let folder = Folder::new(&format!("outbox-{name}"));
@@ -667,6 +669,14 @@ mod tests {
         assert_eq!((fs::read_dir(&elsewhere.0).unwrap().count(), all_claims(&folder)), (0, vec![claim]));
     }
 
+    /// An application of the test, the node's ear for it, and the node's way to answer.
+    async fn talking() -> (Talk, UnboundedReceiver<Event>, ClientEnd) {
+        let (events, mut heard) = unbounded_channel();
+        let client = crate::client::Client::new(crate::event::ClientId(1), events);
+        let Some(Event::Client(_, end)) = heard.recv().await else { panic!("an application comes") };
+        (Talk { client, waiting: VecDeque::new() }, heard, end)
+    }
+
     /// The folder for what was sent goes while the node takes a file: it is put away later, and not sent a second time, though the
     /// node has ended meanwhile. That is in the name of its folder, or in memory where something else has that name.
     #[tokio::test]
@@ -678,10 +688,7 @@ mod tests {
             if is_taken {
                 fs::write(parts(&folder).join("1-2-sent"), "no folder").unwrap();
             }
-            let (events, mut heard) = tokio::sync::mpsc::unbounded_channel();
-            let client = crate::client::Client::new(crate::event::ClientId(1), events);
-            let mut talk = Talk { client, waiting: VecDeque::new() };
-            let Some(Event::Client(_, end)) = heard.recv().await else { panic!("an application comes") };
+            let (mut talk, mut heard, end) = talking().await;
             let drop = DropFolder { folder: folder.0.clone(), raw: true, ..DropFolder::default() };
             let (line, mut accepted) = (line(), Accepted::new());
             let node = async {
@@ -747,10 +754,7 @@ mod tests {
         let folder = folder("too-many");
         fs::write(folder.0.join("a.txt"), "a").unwrap();
         let (claim, _) = claim_one(&folder, "a.txt", (1, 2));
-        let (events, mut heard) = tokio::sync::mpsc::unbounded_channel();
-        let client = crate::client::Client::new(crate::event::ClientId(1), events);
-        let mut talk = Talk { client, waiting: VecDeque::new() };
-        let Some(Event::Client(_, _end)) = heard.recv().await else { panic!("an application comes") };
+        let (mut talk, mut heard, _end) = talking().await;
         let drop = DropFolder { folder: folder.0.clone(), raw: true, ..DropFolder::default() };
         let (line, mut accepted) = (line(), Accepted::new());
         accepted.extend((0..CLAIMS_MAX).map(|number| OsString::from(number.to_string())));

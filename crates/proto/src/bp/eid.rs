@@ -179,7 +179,7 @@ impl Eid {
         }
     }
 
-    /// What of it lies in memory of its own.
+    /// The part of it that lies in memory of its own.
     fn text(&self) -> Option<&Bytes> {
         match self {
             Eid::Dtn(DtnName { ssp: text, .. }) | Eid::Uri(text) | Eid::Unknown { ssp: text, .. } => {

@@ -1,7 +1,7 @@
 //! Moving what counts out of old segments, so that they can go.
 //!
-//! What the device cannot read stays where it is for a while, and is tried again; what is behind it is moved meanwhile. What could not be
-//! read in the end is given up and told: without that, its segment and all behind it would stay for ever.
+//! A chunk that the device cannot read stays where it is for a while, and is tried again; those behind it are moved meanwhile. One that
+//! could not be read in the end is given up and told: without that, its segment and all behind it would stay for ever.
 //!
 //! Units: bytes.
 
@@ -72,7 +72,7 @@ impl Unreadable {
 }
 
 impl Log {
-    /// What is to be moved next: the oldest segment, if there is too much waste.
+    /// The segment that is to be moved next: the oldest, if there is too much waste.
     fn wasteful(&self) -> Option<u32> {
         let index = lock_index(&self.index);
         let (total, live) = index.totals();

@@ -27,7 +27,7 @@ pub(super) struct Newest {
     pub(super) batch: u64,
     /// How many records there are.
     pub(super) records: u64,
-    /// Where it ends in its segment, bytes; 0: that is not known.
+    /// Its end in its segment, bytes; 0: that is not known.
     pub(super) end: u64,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Taken {
 }
 
 impl Agent {
-    /// What stands for a bundle and its fragments among all that are here.
+    /// The digest that stands for a bundle and its fragments among all that are here.
     pub(super) fn adu_digest(&self, adu: &AduKey) -> Digest {
         Digest::of(self.digest_key, adu)
     }
