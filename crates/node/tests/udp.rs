@@ -8,7 +8,7 @@ use bytes::Bytes;
 use common::{App, DEADLINE, config, payload, reserved, start};
 use longwire_node::Node;
 use longwire_node::message::{Options, Reply};
-use longwire_proto::bp::{Bundle, Content, HopCount};
+use longwire_proto::bp::{Bundle, Content, Head, HopCount};
 use std::net::UdpSocket;
 
 const MEMORY: &str = "[storage]\nkind = 'memory'\n";
@@ -189,20 +189,23 @@ fn fragments_with_blocks_numbered_zero_are_taken_from_the_address_of_a_link_that
         ion.local_addr().expect("an address")
     ));
     let at = bob.udp_addresses()[0];
-    let fragment = |from: &str, offset: u64, data: &'static [u8]| {
-        let mut head = peer::head(from, "dtn://bob/inbox", 1, 10).fragment(offset, data.len() as u64);
+    let fragment = |of: &Head, offset: u64, data: &'static [u8]| {
+        let mut head = of.fragment(offset, data.len() as u64);
         head.set(&Content::HopCount(HopCount { limit: 30, count: 1 }));
         head.blocks.iter_mut().for_each(|block| block.number = 0);
         Bundle::new(head, Bytes::from_static(data)).to_bytes()
     };
     let mut there = App::new(&bob);
     there.register("inbox", 1000);
-    stranger.send_to(&fragment("dtn://mallory/", 0, b"never"), at).expect("it is sent");
+    // The time of creation is a part of a bundle's identity: one head for all its fragments.
+    let [forged, true_one] =
+        ["dtn://mallory/", "dtn://ion/"].map(|from| peer::head(from, "dtn://bob/inbox", 1, 10));
+    stranger.send_to(&fragment(&forged, 0, b"never"), at).expect("it is sent");
     let status = there.wait_status(|status| status["refused"][0]["count"] == 1);
     assert_eq!(status["refused"][0]["accept"][0], "fragment-blocks-numbered-zero", "{status:#}");
     // It hears on one port and sends from another.
-    ion_sends.send_to(&fragment("dtn://ion/", 0, b"hello"), at).expect("it is sent");
-    ion_sends.send_to(&fragment("dtn://ion/", 5, b"world"), at).expect("it is sent");
+    ion_sends.send_to(&fragment(&true_one, 0, b"hello"), at).expect("it is sent");
+    ion_sends.send_to(&fragment(&true_one, 5, b"world"), at).expect("it is sent");
     let (_, got) = there.receive();
     assert_eq!(&got[..], b"helloworld");
 }
