@@ -159,7 +159,7 @@ impl Held {
 }
 
 /// The amounts that all have.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Accounts {
     own: Amount,
     received: Amount,
@@ -283,6 +283,17 @@ impl Agent {
             None => format!("link {}", id.0),
         };
         *link.neighbour.insert(Neighbour::named(secret, &name))
+    }
+}
+
+#[cfg(test)]
+impl Agent {
+    /// Panics unless the accounts are those of the bundles that are here.
+    pub(super) fn check_accounts(&self) {
+        let mut accounts = Accounts::default();
+        self.bundles.values().filter(|held| held.copy_of.is_none()).for_each(|held| accounts.enter(held));
+        assert_eq!(self.accounts, accounts, "the accounts of {}, and those of what it has", self.node());
+        assert_eq!(self.bytes_held, self.bundles.values().map(|held| held.share).sum::<u64>());
     }
 }
 

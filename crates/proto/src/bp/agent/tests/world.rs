@@ -545,6 +545,7 @@ impl World {
         let limit = self.now + time;
         while self.step(limit) {}
         self.now = limit;
+        self.check_accounts();
     }
 
     /// Runs until the condition holds; panics if it does not within `time`.
@@ -553,6 +554,14 @@ impl World {
         while !done(self) {
             assert!(self.step(limit), "not within {time:?}: {what}; counters {:?}", self.all_counters());
         }
+        self.check_accounts();
+    }
+
+    fn check_accounts(&self) {
+        self.nodes
+            .iter()
+            .filter_map(|node| node.agent.as_ref())
+            .for_each(|agent| agent.engine.check_accounts());
     }
 
     pub(super) fn all_counters(&self) -> Vec<String> {
