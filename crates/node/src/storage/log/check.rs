@@ -2,10 +2,11 @@
 
 use super::device::Device;
 use super::index::Index;
+use super::lock::Lock;
 use super::newest::Newest;
 use super::opening::{self, OpenError};
 use super::quarantine::{self, Damage, Quarantine};
-use super::{FORMAT, Log, lock_file, lock_index};
+use super::{FORMAT, Log, lock_index};
 use crate::private;
 use crate::storage::backend::{Backend as _, Write};
 use longwire_proto::service::RecordId;
@@ -80,9 +81,8 @@ pub fn check(folder: &Path, progress: Progress<'_>) -> Result<Checked, OpenError
     // A node that has the store open has locked this file; where it is missing, nobody can be asked.
     let lock = match File::open(folder.join("lock")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        lock => Some(lock?),
+        lock => Some(Lock::take(lock?)?),
     };
-    lock.as_ref().map_or(Ok(()), lock_file)?;
     let quarantine = Quarantine::that_only_tells(folder);
     let (damage, _) = collected(&quarantine);
     let mut parts = opening::parts(&names, secret)?;
@@ -118,9 +118,8 @@ pub fn repair(folder: &Path, progress: Progress<'_>) -> Result<Repaired, OpenErr
         Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => None,
         Err(OpenError::DamagedFormat { .. }) => {
             let mut options = private::file();
-            let lock =
-                options.create(true).truncate(false).read(true).write(true).open(folder.join("lock"))?;
-            lock_file(&lock)?;
+            options.create(true).truncate(false).read(true).write(true);
+            let _lock = Lock::take(options.open(folder.join("lock"))?)?;
             opening::mend_formats(folder, &quarantine)?;
             opening::look(folder)?.1
         }

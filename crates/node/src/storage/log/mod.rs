@@ -29,6 +29,7 @@ mod device;
 mod frame;
 mod index;
 mod listing;
+mod lock;
 mod moving;
 mod newest;
 mod opening;
@@ -52,6 +53,7 @@ use device::Device;
 use frame::{DATA_BYTES_MAX, HEADER_BYTES, Header, Kind, Made, PREAMBLE_BYTES, Secret};
 use index::{Chunk, Index, chunk_of};
 use listing::Listing;
+use lock::Lock;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::{RecordId, StorageFailure};
 use moving::Unreadable;
@@ -59,7 +61,7 @@ use newest::Newest;
 use rustix::fs::Advice;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
@@ -108,8 +110,7 @@ pub struct Opened {
 pub struct Log {
     folder: PathBuf,
     device: Device,
-    /// Held locked: one process at a time.
-    lock: File,
+    lock: Lock,
     index: Arc<Mutex<Index>>,
     quarantine: Arc<Quarantine>,
     secret: Secret,
@@ -133,14 +134,6 @@ pub struct Log {
     segment_bytes: u64,
 }
 
-/// Takes the lock of a store, which no other process may have.
-fn lock_file(file: &File) -> Result<(), OpenError> {
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => OpenError::InUse,
-        TryLockError::Error(error) => error.into(),
-    })
-}
-
 fn lock_index(index: &Mutex<Index>) -> MutexGuard<'_, Index> {
     index.lock().expect("no thread panics while it has the index")
 }
@@ -161,8 +154,7 @@ impl Log {
         opening::look(folder)?;
         let mut options = private::file();
         options.create(true).truncate(false).read(true).write(true);
-        let lock = private::make(&mut options, &folder.join("lock"))?;
-        lock_file(&lock)?;
+        let lock = Lock::take(private::make(&mut options, &folder.join("lock"))?)?;
         let (names, known) = opening::look(folder)?;
         // An earlier version let everybody read it.
         let mut open_to_others = names.close()?;

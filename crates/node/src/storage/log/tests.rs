@@ -135,6 +135,16 @@ fn only_one_at_a_time() {
     assert!(matches!(repair(&place.0, &mut |_, _| {}), Err(OpenError::InUse)));
 }
 
+/// The copy that a child has while it is being started.
+#[test]
+fn a_copy_of_its_file_does_not_keep_the_lock() {
+    let place = Place::new("copied");
+    let (log, _) = place.open();
+    let _copy = log.lock.try_clone().unwrap();
+    drop(log);
+    drop(place.open());
+}
+
 #[test]
 fn a_batch_that_a_crash_tore_anywhere_leaves_all_before_it_and_a_prefix() {
     let place = Place::new("torn");
