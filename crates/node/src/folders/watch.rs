@@ -72,6 +72,8 @@ impl Watch {
         let Some(events) = &mut self.events else { return std::future::pending().await };
         let event = poll_fn(|context| futures_core::Stream::poll_next(Pin::new(&mut *events), context)).await;
         match event {
+            // Nothing was read for long, and the system has dropped what came then.
+            Some(Ok(event)) if event.mask.contains(EventMask::Q_OVERFLOW) => self.forget_events(),
             Some(Ok(event)) => {
                 let Some(name) = event.name else { return };
                 if event.mask.contains(EventMask::MODIFY) {
@@ -82,12 +84,17 @@ impl Watch {
                     self.finished.insert(name);
                 }
             }
-            // Too much at a time, most likely: what was missed comes to rest.
             Some(Err(_)) | None => {
-                self.unfinished.clear();
+                self.forget_events();
                 self.events = self.listen().ok();
             }
         }
+    }
+
+    /// Events were missed: a file may have been closed, or written to again, and has to come to rest.
+    fn forget_events(&mut self) {
+        self.unfinished.clear();
+        self.finished.clear();
     }
 
     /// The names of files that are at rest, and how many are not.
@@ -182,6 +189,38 @@ mod tests {
             }
             let (ready, others) = watch.at_rest(later).unwrap();
             assert_eq!((ready, others), (vec!["letter".into(), "open".into()], 0));
+        });
+    }
+
+    /// More happens than the system keeps for whoever does not read it.
+    #[test]
+    fn a_file_whose_end_was_not_told_of_comes_to_rest() {
+        let folder = Folder::new("watch-overflow");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let kept = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+        let kept: usize = kept.trim().parse().unwrap();
+        runtime.block_on(async {
+            let mut watch = Watch::new(&folder.0, Duration::from_secs(2));
+            let now = Instant::now();
+            fs::write(folder.0.join("closed"), "content").unwrap();
+            let mut files = ["letter", "other"].map(|name| fs::File::create(folder.0.join(name)).unwrap());
+            // The same event twice in turn would be one.
+            for number in 0..=kept {
+                files[number % 2].write_all(b"x").unwrap();
+            }
+            drop(files);
+            let told = async {
+                while watch.unfinished.len() < 2 {
+                    watch.event().await;
+                }
+                while !watch.unfinished.is_empty() {
+                    watch.event().await;
+                }
+            };
+            let in_time = tokio::time::timeout(Duration::from_secs(120), told).await;
+            in_time.expect("the system says that it has dropped events");
+            assert_eq!(watch.at_rest(now).unwrap(), (vec![], 3));
+            assert_eq!(watch.at_rest(now + Duration::from_secs(2)).unwrap().0.len(), 3);
         });
     }
 }
