@@ -142,7 +142,11 @@ impl Default for Config {
             tls: tls::Settings::default(),
             udp: udpcl::Config::default(),
             ax25cl: ax25cl::Config::default(),
-            ax25cm: tcpcl::Config::ax25(""),
+            // The link itself says when nobody answers. A table has no word for no limit; left out, it would be that of TCP.
+            ax25cm: tcpcl::Config {
+                connect_timeout: Some(longwire_proto::time::Duration::from_secs(86_400)),
+                ..tcpcl::Config::ax25("")
+            },
             uicl: uicl::Config::default(),
             tcp: Tcp::default(),
         }

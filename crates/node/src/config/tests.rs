@@ -20,6 +20,19 @@ fn a_configuration_is_short_and_its_paths_are_beside_it() {
     assert_eq!(config.agent.limits.buffer_bytes_max, 8 << 20, "a node's own default");
 }
 
+/// A file that says nothing of a section leaves it as this node has it, not as others would.
+#[test]
+fn what_is_not_said_is_the_default() {
+    let config = parse("node = 'dtn://alice/'").expect("it makes sense");
+    let default = Config::default();
+    assert_eq!(config.tcpcl, default.tcpcl);
+    assert_eq!(config.ax25cm, default.ax25cm);
+    assert_eq!(config.ax25cl, default.ax25cl);
+    assert_eq!((config.udp, config.uicl), (default.udp, default.uicl));
+    assert_eq!((config.agent, config.routing), (default.agent, default.routing));
+    assert_eq!((config.stream, config.tcp), (default.stream, default.tcp));
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_with_a_hint() {
     let refused = |text: &str| parse(text).expect_err(text).to_string();
@@ -47,7 +60,7 @@ fn what_makes_no_sense_is_refused_with_a_hint() {
         ("node = 'dtn://a/'\n[[link]]\nname = 'b'\naddress = ':1'", "is no address", "host:port"),
         (
             "node = 'dtn://a/'\n[[drop]]\nfolder = '5d'\nto = 'dtn://b/x'\nlifetime = 'soon'",
-            "a length of time\nin `drop.lifetime`",
+            "expected a length of time, found \"soon\"\nin `drop.lifetime`",
             "3 d",
         ),
         ("node = 'dtn://a/'\n[tcpcl]\nsegment-bytes = 0", "`tcpcl.segment-bytes` is 0", "16384"),
