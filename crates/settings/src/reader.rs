@@ -3,8 +3,11 @@
 
 use crate::toml_text::duration_of;
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer, StringDeserializer};
-use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, Expected, IntoDeserializer, MapAccess, Unexpected, Visitor,
+};
 use serde::forward_to_deserialize_any;
+use std::borrow::Cow;
 use std::fmt;
 use toml::{Table, Value};
 
@@ -33,6 +36,50 @@ impl std::error::Error for Fault {}
 impl Error for Fault {
     fn custom<T: fmt::Display>(message: T) -> Fault {
         Fault { message: message.to_string(), path: Vec::new() }
+    }
+
+    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Fault {
+        Fault::custom(format!("expected {}, found {}", kind_of(&wanted.to_string()), words_for(found)))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Fault {
+        Fault::invalid_type(found, wanted)
+    }
+}
+
+/// The kind of value for which serde says the name of a type.
+fn kind_of(wanted: &str) -> Cow<'_, str> {
+    let plain = match wanted {
+        "u8" => return whole(u8::MIN, u8::MAX),
+        "u16" => return whole(u16::MIN, u16::MAX),
+        "u32" => return whole(u32::MIN, u32::MAX),
+        "u64" | "u128" | "usize" => "a whole number of 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        "struct Duration" => "a length of time",
+        name if name.starts_with("struct ") => "a table",
+        other => other,
+    };
+    plain.into()
+}
+
+fn whole<T: fmt::Display>(least: T, most: T) -> Cow<'static, str> {
+    format!("a whole number from {least} to {most}").into()
+}
+
+fn words_for(found: Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Bool(truth) => truth.to_string(),
+        Unexpected::Unsigned(number) => number.to_string(),
+        Unexpected::Signed(number) => number.to_string(),
+        Unexpected::Float(number) => number.to_string(),
+        Unexpected::Str(text) => format!("{text:?}"),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Map => "a table".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -22,9 +22,7 @@ pub fn parse(text: &str, place: &str) -> Result<Table, Error> {
 /// Unknown keys (with the nearest known one) and values of the wrong kind.
 pub fn from_table<T: DeserializeOwned>(table: Table, place: &str) -> Result<T, Error> {
     T::deserialize(Reader(Value::Table(table))).map_err(|fault| {
-        // Serde knows the type's name; people know what it is for.
-        let message = fault.to_string().replace("struct Duration", "a length of time");
-        let plain = Error::new(format!("{place}: {}", message.trim_end()));
+        let plain = Error::new(format!("{place}: {fault}"));
         match hint_of(&fault.message) {
             Some(hint) => plain.hint(hint),
             None => plain,
@@ -101,7 +99,7 @@ pub fn to_table(value: &impl Serialize) -> Table {
 /// Serde says `unknown field `a`, expected one of `b`, `c``: the nearest of those. Or it says that it wants a
 /// duration: how one is written.
 fn hint_of(message: &str) -> Option<String> {
-    if message.contains("struct Duration") {
+    if message.starts_with("expected a length of time") {
         return Some(DURATION_HINT.to_owned());
     }
     let (_, rest) = message.split_once("unknown ")?;
@@ -253,10 +251,45 @@ mod tests {
         let wrong = |text: &str| from_table::<Sample>(table(text), "test").expect_err(text).to_string();
         assert!(wrong("nme = 'x'").contains("did you mean `name`?"));
         let said = wrong("growth.bytes = { name = 'x', for-so-long = 'soon' }");
-        assert!(said.contains("expected a length of time\nin `growth.bytes.for-so-long`"), "{said}");
+        assert!(
+            said.contains("expected a length of time, found \"soon\"\nin `growth.bytes.for-so-long`"),
+            "{said}"
+        );
         assert!(wrong("growth = { off = 1, bytes = 2 }").contains("not 2 keys"));
         assert!(wrong("all = ['90 s', 'soon']").contains("in `all`"));
         assert!(wrong("growth = 'of'").contains("did you mean `off`?"));
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_is_named_as_people_name_it() {
+        #[derive(Debug, Default, serde::Deserialize)]
+        #[serde(default)]
+        struct Kinds {
+            count: u64,
+            port: u16,
+            share: f64,
+            name: String,
+            on: bool,
+            list: Vec<String>,
+            inner: Inner,
+        }
+        #[derive(Debug, Default, serde::Deserialize)]
+        struct Inner {}
+        for (text, said) in [
+            ("count = 'many'", "expected a whole number of 0 or more, found \"many\"\nin `count`"),
+            ("count = -1", "expected a whole number of 0 or more, found -1\nin `count`"),
+            ("count = 1.5", "expected a whole number of 0 or more, found 1.5\nin `count`"),
+            ("port = 65536", "expected a whole number from 0 to 65535, found 65536\nin `port`"),
+            ("share = true", "expected a number, found true\nin `share`"),
+            ("name = 5", "expected a string, found 5\nin `name`"),
+            ("on = 'yes'", "expected true or false, found \"yes\"\nin `on`"),
+            ("list = 'one'", "expected a list, found \"one\"\nin `list`"),
+            ("inner = 5", "expected a table, found 5\nin `inner`"),
+            ("name = { a = 1 }", "expected a string, found a table\nin `name`"),
+        ] {
+            let error = from_table::<Kinds>(table(text), "test").expect_err(text).to_string();
+            assert_eq!(error, format!("test: {said}"));
+        }
     }
 
     #[test]
