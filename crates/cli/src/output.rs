@@ -125,7 +125,7 @@ impl Measure {
 }
 
 /// True from the first Ctrl-C on; a second one ends the process.
-fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let watched = signal_hook::flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), stop.clone())
         .and_then(|_| signal_hook::flag::register(SIGINT, stop.clone()));

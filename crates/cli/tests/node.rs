@@ -69,6 +69,18 @@ fn a_file_goes_from_one_node_to_another_and_the_receipt_comes_back() {
     let pings = place.asked("alice", &["ping", "dtn://bob/", "--count", "1", "--json"]);
     let pings: serde_json::Value = serde_json::from_str(&pings).unwrap();
     assert_eq!(pings["received"], 1);
+    // Ctrl-C ends it with what there is by then.
+    let words = ["ping", "dtn://bob/", "--count", "1000000", "--config", "alice.toml"];
+    let mut child = place.longwire(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(said.next().unwrap().unwrap().contains("number 0"));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let last = said.last().unwrap().unwrap();
+    assert!(
+        last.contains(" came back, 0 % lost; least") || last.contains(" came back, 50 % lost;"),
+        "{last}"
+    );
+    assert_eq!(place.ended(child, "the pings end").status.code(), Some(130));
     bob.kill();
     alice.kill();
 }

@@ -3,18 +3,24 @@
 use crate::endpoint;
 use crate::failure::Failure;
 use crate::flag;
+use crate::output::interrupts;
 use crate::reach::{Reach, print};
 use clap::Args;
 use longwire_node::message::{Message, Options, Reply, Request};
 use longwire_node::ping;
 use longwire_node::view::Pings;
 use longwire_settings::error::Error;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Bytes that are handed over at once.
 const PIECE_BYTES: usize = 256 * 1024;
+/// The longest wait without a look at whether Ctrl-C was pressed.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Send small bundles to a node's echo service and wait for them to come back
+///
+/// Ctrl-C ends it with a summary of those that were sent by then.
 #[derive(Debug, Args)]
 pub(crate) struct Ping {
     /// The node, or the endpoint of an echo service: dtn://bob/, ipn:7.0, ipn:7.2047
@@ -48,11 +54,12 @@ impl Ping {
         let to = ping::target(&self.to);
         talk.note_neighbour(&endpoint::check(&to)?)?;
         let (interval, timeout) = (self.interval, self.timeout);
+        let stop = interrupts()?;
         let began = Instant::now();
         let mut sent_at: Vec<Instant> = Vec::new();
         let mut times: Vec<Option<f64>> = vec![None; self.count as usize];
         let mut next = began;
-        while times.iter().any(Option::is_none) {
+        while times.iter().any(Option::is_none) && !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
             if sent_at.len() < times.len() && now >= next {
                 let lifetime_s =
@@ -79,7 +86,7 @@ impl Ping {
             let Some(patience) = until.checked_duration_since(now).filter(|left| !left.is_zero()) else {
                 break;
             };
-            let Some(said) = talk.hear_within(patience)? else { continue };
+            let Some(said) = talk.hear_within(patience.min(LOOK))? else { continue };
             match said.head {
                 Reply::Delivered { delivery, .. } if ping::number(&said.body).is_none() => {
                     // It is too long to come with its delivery.
@@ -96,7 +103,8 @@ impl Ping {
                 _ => {}
             }
         }
-        self.summary(to, times)
+        times.truncate(sent_at.len());
+        self.summary(to, times, stop.load(Ordering::Relaxed))
     }
 
     fn came_back(
@@ -115,9 +123,12 @@ impl Ping {
         Ok(())
     }
 
-    fn summary(&self, to: String, times: Vec<Option<f64>>) -> Result<(), Failure> {
+    fn summary(&self, to: String, times: Vec<Option<f64>>, is_stopped: bool) -> Result<(), Failure> {
         let pings = ping::add_up(to, times);
         self.reach.show(&pings, || words(&pings))?;
+        if is_stopped {
+            return Err(Failure::Interrupted);
+        }
         if pings.received == 0 {
             let hint = "`longwire bundles` says why they are still here; other nodes have other echo services (HDTN: 2047)";
             return Err(Failure::Failed(
@@ -130,13 +141,11 @@ impl Ping {
 
 fn words(pings: &Pings) -> String {
     let Pings { sent, received, lost_percent, .. } = pings;
+    let counts = format!("{received} of {sent} came back, {lost_percent:.0} % lost");
     let (Some(least), Some(mean), Some(most), Some(deviation)) =
         (pings.least_ms, pings.mean_ms, pings.most_ms, pings.deviation_ms)
     else {
-        return String::new();
+        return counts;
     };
-    format!(
-        "{received} of {sent} came back, {lost_percent:.0} % lost; \
-         least {least:.3}, mean {mean:.3}, most {most:.3}, deviation {deviation:.3} ms"
-    )
+    format!("{counts}; least {least:.3}, mean {mean:.3}, most {most:.3}, deviation {deviation:.3} ms")
 }
