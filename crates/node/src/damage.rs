@@ -29,8 +29,8 @@ impl Damages {
         self.told + self.waiting.len() as u64
     }
 
-    fn add(&mut self, line: String) {
-        self.told += 1;
+    fn add(&mut self, places: u64, line: String) {
+        self.told += places;
         self.latest.push_back(line);
         if self.latest.len() > Self::LATEST_MAX {
             self.latest.pop_front();
@@ -44,7 +44,7 @@ impl Task {
         if !self.engines.upper.is_ready() && self.damage.waiting.len() < DAMAGE_WAITING_MAX {
             self.damage.waiting.push(damage);
         } else {
-            self.tell_damage(now, &damage);
+            self.tell_damage(now, 1, &damage);
         }
     }
 
@@ -57,17 +57,22 @@ impl Task {
 
     /// Tells what has waited, with names or without.
     pub(crate) fn tell_waiting_damage(&mut self, now: Instant) {
-        for damage in std::mem::take(&mut self.damage.waiting) {
-            self.tell_damage(now, &damage);
+        let waiting = std::mem::take(&mut self.damage.waiting);
+        // A segment that is gone has many places of one record, and one line says so.
+        for places in waiting.chunk_by(is_more_of) {
+            let bytes = places.iter().map(|damage| damage.bytes).sum();
+            self.tell_damage(now, places.len() as u64, &Damage { bytes, ..places[0].clone() });
         }
     }
 
-    fn tell_damage(&mut self, now: Instant, damage: &Damage) {
+    /// Tells one place, or several of which this is the first, with the bytes of all.
+    fn tell_damage(&mut self, now: Instant, places: u64, damage: &Damage) {
         let bundle = damage.record.map(|record| self.bundle_of(now, record)).unwrap_or_default();
-        let line = format!("{damage}{bundle}");
+        let more = if places > 1 { format!("; in {places} places from there on") } else { String::new() };
+        let line = format!("{damage}{more}{bundle}");
         crate::standard_error::say(format_args!("longwire: the store: {line}"));
         self.note(now, crate::view::Event::StoreDamaged { what: line.clone() });
-        self.damage.add(line);
+        self.damage.add(places, line);
     }
 
     /// The bundle that a record is of, as far as that is known.
@@ -86,5 +91,40 @@ impl Task {
             None if agent.is_ready() => "; no bundle that can be read is of it".to_owned(),
             None => String::new(),
         }
+    }
+}
+
+/// True if one line can say both: the same has happened to the same record in the same file, and no copy of it is kept.
+fn is_more_of(one: &Damage, next: &Damage) -> bool {
+    let of = |damage: &Damage| (damage.harm, damage.record, damage.file.clone());
+    one.record.is_some() && of(one) == of(next) && one.kept.is_none() && next.kept.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Harm;
+
+    #[test]
+    fn places_that_one_line_says_are_of_one_record_and_file_and_not_kept() {
+        let place = |at| Damage {
+            harm: Harm::Missing,
+            record: Some(RecordId(7)),
+            file: "00000003.log".to_owned(),
+            at,
+            bytes: 100,
+            kept: None,
+        };
+        assert!(is_more_of(&place(0), &place(100)));
+        for other in [
+            Damage { harm: Harm::Data, ..place(100) },
+            Damage { record: Some(RecordId(8)), ..place(100) },
+            Damage { file: "00000004.log".to_owned(), ..place(100) },
+            Damage { kept: Some("copy".into()), ..place(100) },
+        ] {
+            assert!(!is_more_of(&place(0), &other), "{other}");
+        }
+        let unnamed = |at| Damage { record: None, ..place(at) };
+        assert!(!is_more_of(&unnamed(0), &unnamed(100)));
     }
 }
