@@ -425,8 +425,7 @@ fn damage_that_is_too_much_to_be_remembered_is_counted() {
     let damaged = bob.status()["store"]["damaged"].as_u64().expect("a number");
     // Records of other kinds were there, too: the number of the start.
     assert!((BUNDLES..BUNDLES + 10).contains(&damaged), "{damaged}");
-    let told = bob.log().lines().filter(|line| line.starts_with("longwire: the store: ")).count();
-    assert_eq!(told, REMEMBERED);
+    bob.wait_lines(REMEMBERED, |line| line.starts_with("longwire: the store: "));
     let list = fs::read_to_string(bob.store().join("damaged/list.jsonl")).unwrap();
     assert_eq!(list.lines().count() as u64, damaged);
     memory_holds(&bob);

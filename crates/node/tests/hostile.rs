@@ -611,7 +611,7 @@ fn a_refusal_names_the_clause_the_block_and_the_peer() {
         double["link"].as_str().unwrap(),
         double["what"].as_str().unwrap()
     );
-    assert_eq!(bob.log().matches(&line).count(), 1, "{}", bob.log());
+    bob.wait_lines(1, |said| said.contains(&line));
     // A peer that comes under ever new names has a place for each, and no more than there are.
     for number in 0..100 {
         let mut peer = Peer::up_4(bob.address, &format!("dtn://mallory-{number}/")).unwrap();

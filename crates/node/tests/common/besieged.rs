@@ -256,6 +256,23 @@ impl Besieged {
         self.place.0.join("store")
     }
 
+    /// Waits until so many lines on its standard error are such ones, and fails if there are more. A thread of the node writes them
+    /// when it comes to that.
+    #[track_caller]
+    pub(crate) fn wait_lines(&mut self, count: usize, is_wanted: impl Fn(&str) -> bool) {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            let found = self.log().lines().filter(|line| is_wanted(line)).count();
+            if found >= count {
+                assert_eq!(found, count, "{}", self.log());
+                return;
+            }
+            assert!(Instant::now() < until, "waited in vain: {found} of {count} lines in {}", self.log());
+            // It is asked in order not to look all the time.
+            self.status();
+        }
+    }
+
     /// The lines on its standard error so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.place.0.join("log")).expect("it has one")
