@@ -207,6 +207,15 @@ impl App {
     }
 }
 
+/// Waits until alice knows that bob has so many bytes of payloads over the only link between them: a letter of bob's comes
+/// behind his acknowledgements.
+pub(crate) fn wait_acknowledged(alice: &mut App, bob: &mut App, bytes: u64) {
+    alice.register("letters", 1000);
+    bob.wait_status(|status| status["links"][0]["counters"]["payload_received"].as_u64() >= Some(bytes));
+    bob.send("dtn://alice/letters", &payload(4, 1), Options::default());
+    alice.receive();
+}
+
 /// The time until which something is waited for.
 pub(crate) struct Until(std::time::Instant);
 
