@@ -14,7 +14,8 @@ use std::path::Path;
 /// All below a folder, with its rights.
 fn modes(path: &Path, all: &mut Vec<(String, u32)>) {
     for entry in fs::read_dir(path).expect("a folder").flatten() {
-        let (path, about) = (entry.path(), entry.metadata().expect("it is there"));
+        // What has been moved away meanwhile is elsewhere, or no more.
+        let (path, Ok(about)) = (entry.path(), entry.metadata()) else { continue };
         all.push((path.display().to_string(), about.permissions().mode() & 0o7777));
         if about.is_dir() {
             modes(&path, all);
