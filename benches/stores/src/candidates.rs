@@ -6,7 +6,7 @@
 
 use crate::tables::{Change, Fjall, Redb, Sqlite, Table, Trouble};
 use bytes::Bytes;
-use longwire_node::storage::{Backend, Log, Reader, Refusal, Write};
+use longwire_node::storage::{Backend, Log, StoreReader, BatchRefusal, StoreWrite};
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::{RecordId, StorageFailure};
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,13 +106,13 @@ impl<T: Table> Chunks<T> {
         Some(self.files.as_ref()?.join(format!("{:016x}", record.0)))
     }
 
-    fn try_write(&self, batch: &[Write]) -> Result<(), Trouble> {
+    fn try_write(&self, batch: &[StoreWrite]) -> Result<(), Trouble> {
         let mut changes = Vec::with_capacity(batch.len());
         let mut content: BTreeMap<RecordId, File> = BTreeMap::new();
         let (mut made, mut gone) = (false, BTreeSet::new());
         for write in batch {
             match write {
-                Write::Append { record, offset, data } => {
+                StoreWrite::Append { record, offset, data } => {
                     let sealed = match self.path(*record).filter(|_| data.len() >= FILE_BYTES_MIN) {
                         None => Sealed::Inline(data.clone()),
                         Some(path) => {
@@ -127,7 +127,7 @@ impl<T: Table> Chunks<T> {
                     };
                     changes.push(Change::Put { record: *record, offset: *offset, value: sealed.encode() });
                 }
-                Write::Remove { record } => {
+                StoreWrite::Remove { record } => {
                     changes.push(Change::Remove { record: *record });
                     gone.insert(*record);
                 }
@@ -159,16 +159,16 @@ impl<T: Table> Backend for Chunks<T> {
         found.into_iter().collect()
     }
 
-    fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
-        self.try_write(batch).map_err(|_| Refusal::Device)
+    fn write(&mut self, batch: &[StoreWrite]) -> Result<(), BatchRefusal> {
+        self.try_write(batch).map_err(|_| BatchRefusal::Device)
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
+    fn reader(&self) -> Box<dyn StoreReader> {
         Box::new(self.clone())
     }
 }
 
-impl<T: Table> Reader for Chunks<T> {
+impl<T: Table> StoreReader for Chunks<T> {
     fn length(&self, _: RecordId) -> Option<u64> {
         None
     }

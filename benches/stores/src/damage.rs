@@ -3,7 +3,7 @@
 
 use crate::candidates::open;
 use crate::{SMALL_BYTES, appends, payload};
-use longwire_node::storage::{Backend, Write};
+use longwire_node::storage::{Backend, StoreWrite};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::RecordId;
 use std::os::unix::fs::FileExt;
@@ -52,9 +52,9 @@ pub fn look(name: &str, folder: &Path) {
     }
     let fresh = RecordId(SMALL + LARGE);
     let data = payload(fresh.0, SMALL_BYTES);
-    let goes_on = store.write(&[Write::Append { record: fresh, offset: 0, data: data.clone() }]).is_ok()
+    let goes_on = store.write(&[StoreWrite::Append { record: fresh, offset: 0, data: data.clone() }]).is_ok()
         && store.reader().read(fresh, 0, SMALL_BYTES as u32).is_ok_and(|read| read == data)
-        && store.write(&[Write::Remove { record: fresh }]).is_ok();
+        && store.write(&[StoreWrite::Remove { record: fresh }]).is_ok();
     println!("open {listed} {lost} {wrong} {}", u8::from(goes_on));
 }
 

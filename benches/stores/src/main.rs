@@ -14,7 +14,7 @@ mod tables;
 
 use bytes::Bytes;
 use candidates::{NAMES, open};
-use longwire_node::storage::Write;
+use longwire_node::storage::StoreWrite;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::RecordId;
 use std::path::{Path, PathBuf};
@@ -115,15 +115,15 @@ fn payload(record: u64, length: usize) -> Bytes {
     data.into()
 }
 
-fn pieces(record: RecordId, data: &Bytes, piece: usize) -> impl Iterator<Item = Write> + use<> {
+fn pieces(record: RecordId, data: &Bytes, piece: usize) -> impl Iterator<Item = StoreWrite> + use<> {
     let data = data.clone();
     (0..data.len()).step_by(piece).map(move |at| {
         let data = data.slice(at..data.len().min(at + piece));
-        Write::Append { record, offset: at as u64, data }
+        StoreWrite::Append { record, offset: at as u64, data }
     })
 }
 
-fn appends(first: u64, count: u64, length: usize, piece: usize) -> Vec<Write> {
+fn appends(first: u64, count: u64, length: usize, piece: usize) -> Vec<StoreWrite> {
     let records = first..first + count;
     records.flat_map(|record| pieces(RecordId(record), &payload(record, length), piece)).collect()
 }
@@ -151,7 +151,7 @@ fn cycle(name: &str, folder: &Path, count: u64, length: usize, piece: usize, bat
     let (began, cpu, written) = (Instant::now(), cpu_s(), written_bytes());
     for first in (0..count).step_by(batch as usize) {
         let records = first..count.min(first + batch);
-        let writes: Vec<Write> =
+        let writes: Vec<StoreWrite> =
             records.clone().flat_map(|record| pieces(RecordId(record), &data, piece)).collect();
         for part in writes.chunks(256) {
             store.write(part).expect("it is written");
@@ -160,9 +160,9 @@ fn cycle(name: &str, folder: &Path, count: u64, length: usize, piece: usize, bat
             let read = reader.read(RecordId(record), 0, length as u32).expect("it reads");
             assert_eq!(read.len(), length);
         }
-        let removals: Vec<Write> = records.map(|record| Write::Remove { record: RecordId(record) }).collect();
+        let removals: Vec<StoreWrite> = records.map(|record| StoreWrite::Remove { record: RecordId(record) }).collect();
         store.write(&removals).expect("it is removed");
-        while store.tend() {}
+        while store.maintain() {}
     }
     let (elapsed, cpu) = (began.elapsed().as_secs_f64(), cpu_s() - cpu);
     let bytes = (count * length as u64) as f64;

@@ -1,24 +1,24 @@
 //! Endpoints as people type them: what is none is refused with the one that was most likely meant.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use longwire_node::view::Link;
 use longwire_proto::bp::Eid;
 use longwire_settings::error::{Error, nearest};
 
 /// Reads an endpoint.
-pub(crate) fn check(text: &str) -> Result<Eid, Failure> {
+pub(crate) fn check(text: &str) -> Result<Eid, CommandFailure> {
     match text.parse::<Eid>() {
         Ok(eid) if !eid.is_null() => Ok(eid),
         Ok(_) => {
             let what = format!("`{text}` is nobody: what goes there is thrown away");
-            Err(Failure::Usage(Error::new(what).hint("name an endpoint: dtn://bob/files, ipn:7.1")))
+            Err(CommandFailure::Usage(Error::new(what).hint("name an endpoint: dtn://bob/files, ipn:7.1")))
         }
         Err(_) => {
             let hint = match meant(text) {
                 Some(meant) => format!("did you mean {meant}?"),
                 None => "an endpoint looks like dtn://bob/files or ipn:7.1".to_owned(),
             };
-            Err(Failure::Usage(Error::new(format!("`{text}` is not an endpoint")).hint(hint)))
+            Err(CommandFailure::Usage(Error::new(format!("`{text}` is not an endpoint")).hint(hint)))
         }
     }
 }
@@ -89,7 +89,9 @@ mod tests {
             ("dtn:none", "name an endpoint"),
         ] {
             match check(text) {
-                Err(Failure::Usage(error)) => assert!(error.to_string().contains(hint), "{text}: {error}"),
+                Err(CommandFailure::Usage(error)) => {
+                    assert!(error.to_string().contains(hint), "{text}: {error}")
+                }
                 other => panic!("{text}: {other:?}"),
             }
         }

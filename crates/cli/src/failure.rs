@@ -7,13 +7,13 @@ use std::process::ExitCode;
 
 /// Why a command did not end well.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandFailure {
     /// The command asks for something that does not exist or makes no sense.
     Usage(Error),
     /// Something went wrong while it was carried out.
     Failed(Error),
     /// Nobody reads what is written any more, and that is no failure.
-    NobodyReads,
+    OutputClosed,
     /// Ctrl-C ended it early; what was there by then has been shown.
     Interrupted,
 }
@@ -21,50 +21,50 @@ pub(crate) enum Failure {
 /// The exit status of what Ctrl-C ended, as shells have it: 128 and the signal's number.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-impl Failure {
+impl CommandFailure {
     /// Says it on stderr.
     pub(crate) fn tell(&self) -> ExitCode {
         match self {
-            Failure::Usage(error) => {
+            CommandFailure::Usage(error) => {
                 crate::output::talk(format_args!("error: {error}"));
                 ExitCode::from(2)
             }
-            Failure::Failed(error) => {
+            CommandFailure::Failed(error) => {
                 crate::output::talk(format_args!("error: {error}"));
                 ExitCode::from(1)
             }
-            Failure::NobodyReads => ExitCode::SUCCESS,
-            Failure::Interrupted => ExitCode::from(INTERRUPTED),
+            CommandFailure::OutputClosed => ExitCode::SUCCESS,
+            CommandFailure::Interrupted => ExitCode::from(INTERRUPTED),
         }
     }
 
     /// Writing to stdout went wrong.
-    pub(crate) fn of_stdout(error: &io::Error) -> Failure {
+    pub(crate) fn of_stdout(error: &io::Error) -> CommandFailure {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure::NobodyReads;
+            return CommandFailure::OutputClosed;
         }
         let what = format!("cannot write the result to standard output: {error}");
-        Failure::Failed(Error::new(what).hint("--out DIR writes it into files"))
+        CommandFailure::Failed(Error::new(what).hint("--out DIR writes it into files"))
     }
 
     /// A directory that was asked for cannot be made.
-    pub(crate) fn of_directory(directory: &Path, error: &io::Error) -> Failure {
+    pub(crate) fn of_directory(directory: &Path, error: &io::Error) -> CommandFailure {
         let what =
             format!("cannot make the directory {}: {error}\nNothing was computed.", directory.display());
-        Failure::Failed(Error::new(what).hint("name a directory in a place that can be written to"))
+        CommandFailure::Failed(Error::new(what).hint("name a directory in a place that can be written to"))
     }
 
     /// Writing files went wrong after the result was shown.
-    pub(crate) fn of_file(error: &io::Error) -> Failure {
+    pub(crate) fn of_file(error: &io::Error) -> CommandFailure {
         let what = format!("cannot write {error}\nThe result above is complete; its files are not.");
-        Failure::Failed(
+        CommandFailure::Failed(
             Error::new(what).hint("name a directory that can be written to with --out or --trace"),
         )
     }
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure::Failed(error)
+impl From<Error> for CommandFailure {
+    fn from(error: Error) -> CommandFailure {
+        CommandFailure::Failed(error)
     }
 }

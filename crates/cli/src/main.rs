@@ -6,9 +6,9 @@
 mod endpoint;
 mod failure;
 mod flag;
+mod node_connection;
 mod output;
 mod progress;
-mod reach;
 mod verb;
 
 use clap::Parser;

@@ -1,13 +1,13 @@
 //! What every measuring verb can be told, and how what it found is shown.
 
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::{CommandFailure, INTERRUPTED};
 use crate::flag;
 use crate::progress;
 use clap::Args;
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
 use longwire_lab::progress::Progress;
-use longwire_lab::{output, spread, trace};
+use longwire_lab::{output, parallel, trace};
 use signal_hook::consts::SIGINT;
 use std::env;
 use std::fmt;
@@ -30,7 +30,7 @@ pub(crate) struct Show {
 
 impl Show {
     /// Shows and writes what was found.
-    pub(crate) fn carry_out(&self, finding: &Finding) -> Result<(), Failure> {
+    pub(crate) fn carry_out(&self, finding: &Finding) -> Result<(), CommandFailure> {
         if let Some(directory) = &self.out {
             write_report(directory, finding)?;
         }
@@ -72,18 +72,18 @@ impl Measure {
     }
 
     pub(crate) fn threads(&self) -> usize {
-        self.threads.unwrap_or_else(spread::threads_available)
+        self.threads.unwrap_or_else(parallel::threads_available)
     }
 
     /// Computes with progress on stderr, then shows and writes what was found.
     pub(crate) fn carry_out(
         &self,
         compute: impl FnOnce(&Progress) -> Result<Finding, Error>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let stop = interrupts()?;
         // Better told before a long computation than after it.
         for directory in [&self.out, &self.trace].into_iter().flatten() {
-            fs::create_dir_all(directory).map_err(|error| Failure::of_directory(directory, &error))?;
+            fs::create_dir_all(directory).map_err(|error| CommandFailure::of_directory(directory, &error))?;
         }
         let visible = !self.quiet && io::stderr().is_terminal();
         let progress = Progress::until(stop);
@@ -97,10 +97,10 @@ impl Measure {
         // Whoever stops reading still gets the files.
         self.write(&finding)?;
         shown?;
-        if is_stopped { Err(Failure::Interrupted) } else { Ok(()) }
+        if is_stopped { Err(CommandFailure::Interrupted) } else { Ok(()) }
     }
 
-    fn write(&self, finding: &Finding) -> Result<(), Failure> {
+    fn write(&self, finding: &Finding) -> Result<(), CommandFailure> {
         let unsaid = (!self.json).then(|| PathBuf::from("longwire-report"));
         if let Some(directory) = self.out.clone().or(unsaid) {
             let page = write_report(&directory, finding)?;
@@ -110,7 +110,7 @@ impl Measure {
             for traced in &finding.traces {
                 let directory = directory.join(folder(&traced.name));
                 let written = trace::write(&directory, &traced.name, &traced.frames);
-                written.map_err(|error| Failure::of_file(&error))?;
+                written.map_err(|error| CommandFailure::of_file(&error))?;
             }
             self.say(format_args!("traces of {} runs: {}", finding.traces.len(), directory.display()));
         }
@@ -125,16 +125,18 @@ impl Measure {
 }
 
 /// True from the first Ctrl-C on; a second one ends the process.
-pub(crate) fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn interrupts() -> Result<Arc<AtomicBool>, CommandFailure> {
     let stop = Arc::new(AtomicBool::new(false));
     let watched = signal_hook::flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), stop.clone())
         .and_then(|_| signal_hook::flag::register(SIGINT, stop.clone()));
-    watched.map_err(|error| Failure::Failed(Error::new(format!("the system gives no signals: {error}"))))?;
+    watched.map_err(|error| {
+        CommandFailure::Failed(Error::new(format!("the system gives no signals: {error}")))
+    })?;
     Ok(stop)
 }
 
 /// What was found, on stdout.
-fn print(finding: &Finding, json: bool) -> Result<(), Failure> {
+fn print(finding: &Finding, json: bool) -> Result<(), CommandFailure> {
     let mut out = io::stdout().lock();
     let written = if json {
         finding.experiment.write_json(&mut out)
@@ -142,13 +144,13 @@ fn print(finding: &Finding, json: bool) -> Result<(), Failure> {
         let (width, colour) = stdout_style();
         out.write_all(output::terminal(&finding.summary, width, colour).as_bytes())
     };
-    written.and_then(|()| out.flush()).map_err(|error| Failure::of_stdout(&error))
+    written.and_then(|()| out.flush()).map_err(|error| CommandFailure::of_stdout(&error))
 }
 
 /// What was found, as files; says where the page is.
-fn write_report(directory: &Path, finding: &Finding) -> Result<PathBuf, Failure> {
+fn write_report(directory: &Path, finding: &Finding) -> Result<PathBuf, CommandFailure> {
     let written = output::write(directory, &finding.experiment, &finding.report);
-    Ok(written.map_err(|error| Failure::of_file(&error))?.swap_remove(0))
+    Ok(written.map_err(|error| CommandFailure::of_file(&error))?.swap_remove(0))
 }
 
 /// A line on stderr. That nobody reads it is no failure.

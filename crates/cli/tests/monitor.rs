@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use bytes::{Bytes, BytesMut};
-use longwire_proto::ax25::{Address, Control, Frame, Modulo, Role, Supervisory, Unnumbered};
+use longwire_proto::ax25::{Address, CommandResponse, Control, Frame, Modulo, Supervisory, Unnumbered};
 use longwire_proto::{agwpe, kiss};
 
 /// Nothing here takes this long.
@@ -13,7 +13,7 @@ const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
 const HERE: &str = "EI7IG-1";
 const THERE: &str = "EI2GYB";
 
-fn frame(from: &str, role: Role, control: Control, information: &'static [u8]) -> Bytes {
+fn frame(from: &str, role: CommandResponse, control: Control, information: &'static [u8]) -> Bytes {
     let to = if from == HERE { THERE } else { HERE };
     let address = Address::new(from.parse().unwrap(), to.parse().unwrap(), role, &[]);
     let pid = if control.has_pid() { 0xf0 } else { 0 };
@@ -27,12 +27,12 @@ fn transfer() -> Vec<Bytes> {
     let ready =
         |receive| Control::Supervisory { function: Supervisory::ReceiveReady, receive, poll_final: true };
     vec![
-        frame(HERE, Role::Command, unnumbered(Unnumbered::SetMode), b""),
-        frame(THERE, Role::Response, unnumbered(Unnumbered::Acknowledge), b""),
-        frame(HERE, Role::Command, information(0, false), b"seven bytes"),
-        frame(HERE, Role::Command, information(1, true), b"and more"),
-        frame(THERE, Role::Response, ready(2), b""),
-        frame(HERE, Role::Command, information(2, true), b"end"),
+        frame(HERE, CommandResponse::Command, unnumbered(Unnumbered::SetMode), b""),
+        frame(THERE, CommandResponse::Response, unnumbered(Unnumbered::Acknowledge), b""),
+        frame(HERE, CommandResponse::Command, information(0, false), b"seven bytes"),
+        frame(HERE, CommandResponse::Command, information(1, true), b"and more"),
+        frame(THERE, CommandResponse::Response, ready(2), b""),
+        frame(HERE, CommandResponse::Command, information(2, true), b"end"),
         Bytes::from_static(b"noise"),
     ]
 }

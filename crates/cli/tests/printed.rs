@@ -5,7 +5,7 @@ mod common;
 use common::{Place, reserved};
 use longwire_lab::compare::use_of;
 use longwire_lab::link::SHIPPED;
-use longwire_lab::report::Block;
+use longwire_lab::report::PageBlock;
 use longwire_lab::stack::STACKS;
 use longwire_node::Config;
 use std::fs;
@@ -68,7 +68,7 @@ fn whatever_wins_is_printed_so_that_a_node_takes_it() {
             for name in stack.names() {
                 let blocks = use_of(&name, link).unwrap();
                 let codes = blocks.iter().filter_map(|block| match block {
-                    Block::Code { text, .. } => Some(text),
+                    PageBlock::Code { text, .. } => Some(text),
                     _ => None,
                 });
                 let codes: Vec<&String> = codes.collect();

@@ -1,9 +1,9 @@
 //! Batches of runs: the same point with different seeds, many points at once, spread over threads.
 
+use crate::parallel::{Shard, spread_rounds};
 use crate::progress::Progress;
 use crate::record::Params;
 use crate::run::{Outcome, Setup, Wanted};
-use crate::spread::{Shard, spread_rounds};
 
 /// Runs of one series at one point.
 pub struct Batch {

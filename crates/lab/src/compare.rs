@@ -6,13 +6,13 @@ use crate::batch::{self, Batch};
 use crate::error::Error;
 use crate::finding::{self, Finding};
 use crate::link::LinkProfile;
+use crate::parallel::Shard;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params};
-use crate::report::{Assumption, Block, Cell, Column, LedgerChart, RankChart, RankRow, Report};
+use crate::report::{Assumption, Cell, Column, LedgerChart, PageBlock, RankChart, RankRow, Report};
 use crate::report::{Section, Table, Tone, figure, with_error};
 use crate::run::{Outcome, Setup};
 use crate::scenario::Scenario;
-use crate::spread::Shard;
 use crate::stack;
 use crate::stats::{Summary, mean};
 use crate::sweep;
@@ -186,7 +186,7 @@ pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error>
 ///
 /// # Errors
 /// An unknown stack or link.
-pub fn use_of(name: &str, link: &str) -> Result<Vec<Block>, Error> {
+pub fn use_of(name: &str, link: &str) -> Result<Vec<PageBlock>, Error> {
     let profile = LinkProfile::load(link, Path::new("."))?;
     let (stack, variant) = stack::find(name)?;
     let settings = (variant.settings)(std::slice::from_ref(&profile));
@@ -253,9 +253,9 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     fn finding(&self) -> Finding {
         let configuration = self.configuration();
-        let mut summary = vec![Block::Text(self.lead()), Block::Table(self.ranking())];
+        let mut summary = vec![PageBlock::Text(self.lead()), PageBlock::Table(self.ranking())];
         summary.extend(self.without_guarantee());
-        summary.extend(self.caveats().into_iter().map(Block::Text));
+        summary.extend(self.caveats().into_iter().map(PageBlock::Text));
         summary.extend(configuration.clone());
         let (experiment, report) = (self.experiment(), self.report(configuration));
         Finding { experiment, report, summary, traces: Vec::new() }
@@ -392,7 +392,7 @@ impl Comparison<'_> {
     }
 
     /// Those that nobody can rely on, with what they did.
-    fn without_guarantee(&self) -> Vec<Block> {
+    fn without_guarantee(&self) -> Vec<PageBlock> {
         if self.unsure.is_empty() {
             return Vec::new();
         }
@@ -414,8 +414,8 @@ impl Comparison<'_> {
             );
         }
         vec![
-            Block::Text(words),
-            Block::Table(self.table(&self.unsure, "without a guarantee of delivery", false)),
+            PageBlock::Text(words),
+            PageBlock::Table(self.table(&self.unsure, "without a guarantee of delivery", false)),
         ]
     }
 
@@ -491,7 +491,7 @@ impl Comparison<'_> {
     }
 
     /// The winner's settings; where it carries no bundles, a node's with the best that does, too.
-    fn configuration(&self) -> Vec<Block> {
+    fn configuration(&self) -> Vec<PageBlock> {
         let best = &self.contenders[0];
         let blocks = |contender: &Contender, caption: String| {
             advice::blocks(&contender.name, &contender.advice, caption, &self.options.link, self.link)
@@ -512,7 +512,7 @@ impl Comparison<'_> {
         all
     }
 
-    fn report(&self, configuration: Vec<Block>) -> Report {
+    fn report(&self, configuration: Vec<PageBlock>) -> Report {
         let answer = Section::new("Which is best").with(self.ranking()).with(self.chart());
         let answer = self.without_guarantee().into_iter().fold(answer, Section::with);
         let answer = self.caveats().into_iter().fold(answer, Section::with);

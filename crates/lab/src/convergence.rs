@@ -11,7 +11,7 @@ use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Packets, Priority, TransferId,
 };
-use longwire_proto::tcpcl::{Config, Packaging, Session};
+use longwire_proto::tcpcl::{Config, PacketStream, Session};
 use longwire_proto::time::Duration;
 use longwire_sim::{ClockConfig, DiskConfig, Factory, FrameSink, NodeId, OnRadio, Simulation};
 
@@ -59,7 +59,7 @@ fn ax25cm(name: &str, rng: &Rng) -> Engines {
             Origin::Above => Session::active(config.clone(), rng),
             Origin::Below => Session::passive(config.clone(), rng),
         };
-        Some(Stack::new(session, Packaging::new()))
+        Some(Stack::new(session, PacketStream::new()))
     }))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ledger;
 use crate::record::{Experiment, Params, Record, Run, Value};
-use crate::report::{Bar, Block, LedgerChart, Report, Share, figure, with_error};
+use crate::report::{Bar, LedgerChart, LedgerShare, PageBlock, Report, figure, with_error};
 use crate::run::Outcome;
 use crate::stats::{self, Summary};
 use crate::trace::CapturedFrame;
@@ -15,7 +15,7 @@ pub struct Finding {
     /// The page for people.
     pub report: Report,
     /// What a terminal shows: the answer in a few paragraphs and tables.
-    pub summary: Vec<Block>,
+    pub summary: Vec<PageBlock>,
     /// The frames of single runs, where they were asked for.
     pub traces: Vec<Trace>,
 }
@@ -30,9 +30,9 @@ pub struct Trace {
 }
 
 /// What is measured of every run: its name with its unit, the unit in words, and the value, where the run has one.
-type Metric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
+type RunMetric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
 
-const METRICS: &[Metric] = &[
+const METRICS: &[RunMetric] = &[
     ("transfer_s", "s", |outcome| outcome.transfer_s),
     ("goodput_byte_per_s", "byte/s", |outcome| Some(outcome.goodput())),
     ("last_hop_s", "s", Outcome::last_hop_s),
@@ -182,8 +182,8 @@ pub fn mean_ledger(outcomes: &[&Outcome], hop: usize, way: usize) -> Vec<f64> {
 /// An empty chart with the ledger's entries for shares.
 pub fn ledger_chart(title: &str, caption: &str) -> LedgerChart {
     let share = |(name, meaning, silent): &(&str, &str, bool)| match silent {
-        true => Share::idle(*name, *meaning),
-        false => Share::new(*name, *meaning),
+        true => LedgerShare::idle(*name, *meaning),
+        false => LedgerShare::new(*name, *meaning),
     };
     LedgerChart {
         title: title.to_owned(),

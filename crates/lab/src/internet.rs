@@ -5,7 +5,9 @@
 //! ```
 
 use crate::packets::{of_host, way};
-use longwire_proto::ax25::{self, Callsign, Carriage, InterfaceTo, LinkConfig, Peer, Station, Version, pid};
+use longwire_proto::ax25::{
+    self, Callsign, IpInterfaceConfig, IpMode, LinkConfig, PeerStation, Station, Version, pid,
+};
 use longwire_proto::engine::Engine;
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
@@ -36,7 +38,7 @@ pub struct Internet {
     /// The share of frames that do not arrive, whatever their length, 0 to 1.
     pub loss: f64,
     /// What carries the packets.
-    pub carriage: Carriage,
+    pub carriage: IpMode,
     /// The longest packet with its IPv4 header, and so the longest information field, bytes.
     pub mtu_bytes: u16,
     /// Frames on their way at a time (k), 1 to 7; over UI frames it does not matter.
@@ -76,9 +78,9 @@ impl Internet {
         Box::new(Stack::new(host, Stack::new(lower, way(self.tnc.as_ref(), self.loss, rng))))
     }
 
-    fn interface(&self, at: usize) -> ax25::Internet {
+    fn interface(&self, at: usize) -> ax25::IpInterfaces {
         let (peer, carriage) = (callsign(1 - at), self.carriage);
-        ax25::Internet::new([InterfaceTo { interface: INTERFACE, link: OTHER, peer, carriage }])
+        ax25::IpInterfaces::new([IpInterfaceConfig { interface: INTERFACE, link: OTHER, peer, carriage }])
     }
 
     fn station(&self, at: usize) -> ax25::Config {
@@ -92,11 +94,11 @@ impl Internet {
             ..LinkConfig::default()
         };
         let link = of_host(self.tnc.as_ref(), link);
-        let peer = Peer { station: callsign(1 - at), path: Vec::new(), link: link.clone() };
+        let peer = PeerStation { station: callsign(1 - at), path: Vec::new(), link: link.clone() };
         config.callers = Some(link);
         match self.carriage {
-            Carriage::Unconnected => config.unconnected.insert(OTHER, peer),
-            Carriage::Connected => config.peers.insert(OTHER, peer),
+            IpMode::Unconnected => config.unconnected.insert(OTHER, peer),
+            IpMode::Connected => config.peers.insert(OTHER, peer),
         };
         config
     }
@@ -107,9 +109,9 @@ fn callsign(at: usize) -> Callsign {
 }
 
 /// What a station knows of a channel of which all stations are like the first one.
-pub(crate) fn station_radio(radio: &RadioConfig) -> ax25::Radio {
+pub(crate) fn station_radio(radio: &RadioConfig) -> ax25::RadioParameters {
     let station = radio.stations.first().cloned().unwrap_or_default();
-    ax25::Radio {
+    ax25::RadioParameters {
         rate_bps: radio.rate_bps as u32,
         tx_delay: station.tx_delay,
         tx_tail: station.tx_tail,

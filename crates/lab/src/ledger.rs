@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Which way of a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum HopDirection {
     /// Towards the destination.
     There,
     /// Towards the source.
@@ -35,14 +35,14 @@ pub const ENTRIES: [(&str, &str, bool); 12] = [
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ledger {
     /// Which way.
-    pub way: Way,
+    pub way: HopDirection,
     /// Nanoseconds, in the order of [`ENTRIES`].
     pub nanos: [u64; ENTRIES.len()],
 }
 
 impl Ledger {
     /// Of what a channel counted.
-    pub fn of(way: Way, airtime: &Airtime) -> Ledger {
+    pub fn of(way: HopDirection, airtime: &Airtime) -> Ledger {
         let nanos = [
             airtime.payload,
             airtime.header,

@@ -2,6 +2,7 @@
 
 pub mod ax25_throughput;
 pub mod batch;
+pub mod bundle_observer;
 pub mod cislunar;
 pub mod compare;
 pub mod convergence;
@@ -16,18 +17,17 @@ pub mod meetings;
 pub mod model;
 pub mod output;
 pub mod packets;
+pub mod parallel;
 pub mod progress;
 pub mod radio;
 pub mod record;
 pub mod report;
 pub mod run;
 pub mod scenario;
-pub mod spread;
 pub mod stack;
 pub mod stats;
 pub mod sweep;
 pub mod trace;
-pub mod witness;
 pub mod workload;
 
 pub use longwire_settings::{error, toml_text};

@@ -45,7 +45,7 @@ pub struct Keying {
 
 /// One hop, in the direction of the file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hop {
+pub struct LimitHop {
     /// Line rate, bit/s.
     pub rate_bps: f64,
     /// One-way delay, seconds.
@@ -86,7 +86,7 @@ pub struct Limit {
 ///
 /// # Panics
 /// Without a hop, or where packets have no room for a payload.
-pub fn limit(hops: &[Hop], bytes: u64) -> Limit {
+pub fn limit(hops: &[LimitHop], bytes: u64) -> Limit {
     assert!(!hops.is_empty(), "a path has a hop");
     // The hop `at` carries all bytes, in packets that suit it best, and the others one byte, before it and after it. No way
     // of cutting the file is faster, so the latest over all hops is a bound, for tiny files and unequal hops, too.
@@ -107,7 +107,7 @@ pub fn limit(hops: &[Hop], bytes: u64) -> Limit {
 ///
 /// # Panics
 /// Where packets have no room for a payload.
-pub fn best_payload_bytes(hop: &Hop) -> u32 {
+pub fn best_payload_bytes(hop: &LimitHop) -> u32 {
     assert!(hop.payload_max_bytes > 0, "packets have no room for a payload");
     match hop.errors {
         Errors::GilbertElliott(model) => {
@@ -135,10 +135,10 @@ fn growth_a_byte(ber: f64) -> f64 {
 }
 
 /// When the last byte arrives where these bytes cross each hop, one hop after the other.
-fn arrival(hops: &[Hop], bytes: impl Fn(usize) -> u64) -> Bound {
+fn arrival(hops: &[LimitHop], bytes: impl Fn(usize) -> u64) -> Bound {
     let (mut at, mut errors_before) = (Bound::default(), false);
     for (index, hop) in hops.iter().enumerate() {
-        let Sending { air, keyed } = hop.sending(bytes(index));
+        let HopTime { air, keyed } = hop.sending(bytes(index));
         let out_s = hop.sent_at(at.error_free_s, air.error_free_s);
         let error_free_s = out_s.max(at.error_free_s + keyed.error_free_s);
         // Where sending begins at a known moment, what errors add to the time on the air they add to its end, too.
@@ -152,7 +152,7 @@ fn arrival(hops: &[Hop], bytes: impl Fn(usize) -> u64) -> Bound {
 
 /// How long a file takes a hop, without its delay and its outages.
 #[derive(Clone, Copy)]
-struct Sending {
+struct HopTime {
     /// The packets alone.
     air: Bound,
     /// With the key-ups that they take.
@@ -169,8 +169,8 @@ impl Bound {
     }
 }
 
-impl Hop {
-    fn sending(&self, bytes: u64) -> Sending {
+impl LimitHop {
+    fn sending(&self, bytes: u64) -> HopTime {
         assert!(self.payload_max_bytes > 0, "packets have no room for a payload");
         let fewest = bytes.div_ceil(u64::from(self.payload_max_bytes)).max(1);
         let line_bytes = bytes + fewest * u64::from(self.header_bytes);
@@ -185,7 +185,7 @@ impl Hop {
             }
             _ => 0.0,
         };
-        Sending {
+        HopTime {
             air: Bound { error_free_s, mean_s: air_s.max(in_bursts_s) },
             keyed: Bound { error_free_s: fewest_keyed_s, mean_s: keyed_s.max(in_bursts_s) },
         }
@@ -247,8 +247,8 @@ impl Hop {
 mod tests {
     use super::*;
 
-    fn hop(delay_s: f64, ber: f64) -> Hop {
-        Hop {
+    fn hop(delay_s: f64, ber: f64) -> LimitHop {
+        LimitHop {
             rate_bps: 115_200.0,
             delay_s,
             errors: Errors::Ber(ber),
@@ -287,8 +287,8 @@ mod tests {
 
     #[test]
     fn a_tiny_file_over_unequal_hops_has_a_limit_that_packets_of_any_length_keep() {
-        let slow = Hop { rate_bps: 1200.0, payload_max_bytes: 216, ..hop(0.0, 0.0) };
-        let fast = Hop { rate_bps: 9600.0, ..hop(0.0, 0.0) };
+        let slow = LimitHop { rate_bps: 1200.0, payload_max_bytes: 216, ..hop(0.0, 0.0) };
+        let fast = LimitHop { rate_bps: 9600.0, ..hop(0.0, 0.0) };
         for bytes in [1, 50, 200, 216, 217, 1000] {
             for path in [[slow.clone(), fast.clone()], [fast.clone(), slow.clone()]] {
                 let found = limit(&path, bytes);
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn no_way_of_cutting_a_file_is_faster_on_average() {
         for ber in [1e-5, 1e-4, 1e-3] {
-            let hop = Hop { payload_max_bytes: 200, ..hop(0.0, ber) };
+            let hop = LimitHop { payload_max_bytes: 200, ..hop(0.0, ber) };
             let cost_s = |payload: usize| {
                 let bits = 8.0 * (payload as f64 + f64::from(IP_BYTES));
                 bits / hop.rate_bps * libm::exp(-bits * libm::log1p(-ber))
@@ -355,7 +355,7 @@ mod tests {
             good_ber: 0.0,
             bad_ber: 0.3,
         };
-        let bursts = limit(&[Hop { errors: Errors::GilbertElliott(model), ..hop(0.0, 0.0) }], 1_000_000);
+        let bursts = limit(&[LimitHop { errors: Errors::GilbertElliott(model), ..hop(0.0, 0.0) }], 1_000_000);
         let even = limit(&[hop(0.0, model.mean_ber())], 1_000_000);
         let free = limit(&[hop(0.0, 0.0)], 1_000_000);
         assert_eq!(bursts.streaming.error_free_s, free.streaming.error_free_s);
@@ -403,7 +403,7 @@ mod tests {
         assert!((second.store_and_forward.mean_s - 2.0 * 76.42).abs() < 0.06, "{second:?}");
         assert!(near(second.store_and_forward.error_free_s, 2.0 * 70.7667), "{second:?}");
         // Nor when a third one begins: all that is known is that it is not over before its outage.
-        let late = Hop { outages: vec![(150.0, 1150.0)], ..hop(0.0, 1e-5) };
+        let late = LimitHop { outages: vec![(150.0, 1150.0)], ..hop(0.0, 1e-5) };
         let third = limit(&[hop(0.0, 1e-5), hop(0.0, 1e-5), late], 1_000_000).store_and_forward;
         assert!(near(third.error_free_s, 1000.0 + 3.0 * 70.7667), "{third:?}");
         assert_eq!(third.mean_s, third.error_free_s);
@@ -418,7 +418,7 @@ mod tests {
     fn a_shared_channel_is_keyed_as_seldom_as_is_allowed() {
         let keying =
             Keying { access_s: 0.2, before_s: 0.4, after_s: 0.02, burst_max_s: 20.0, frames_max: 128 };
-        let shared = Hop {
+        let shared = LimitHop {
             rate_bps: 1200.0,
             header_bytes: AX25_BYTES,
             payload_max_bytes: 256,
@@ -431,12 +431,12 @@ mod tests {
         assert!(near(found.error_free_s, 51.5533 + 3.0 * 0.4 + 2.0 * 0.02), "every slot free: {found:?}");
         // Ten frames each: three again; and at a hundred times the rate, three of ten frames where one would do for the time.
         let few = Keying { frames_max: 10, burst_max_s: 1000.0, ..keying };
-        let found = limit(&[Hop { keying: Some(few), ..shared.clone() }], 7182).streaming;
+        let found = limit(&[LimitHop { keying: Some(few), ..shared.clone() }], 7182).streaming;
         assert!(near(found.mean_s, 51.5533 + 3.0 * 0.6 + 2.0 * 0.02), "{found:?}");
-        let fast = Hop { rate_bps: 120_000.0, ..shared.clone() };
+        let fast = LimitHop { rate_bps: 120_000.0, ..shared.clone() };
         assert!(near(limit(&[fast], 7182).streaming.mean_s, 0.5155 + 0.6));
         // A transmitter may be keyed in an outage, so that its first frame leaves when the channel is back.
-        let out = Hop { outages: vec![(0.0, 100.0)], ..shared };
+        let out = LimitHop { outages: vec![(0.0, 100.0)], ..shared };
         assert!(near(limit(&[out], 7182).streaming.error_free_s, 151.5533));
     }
 

@@ -225,7 +225,7 @@ impl LinkProfile {
     }
 
     /// What a station on it knows of its channel and the longest key-up there; none on a line.
-    pub fn believed_radio(&self) -> Option<(ax25::Radio, Duration)> {
+    pub fn believed_radio(&self) -> Option<(ax25::RadioParameters, Duration)> {
         self.radio.as_ref().map(|radio| (radio.believed(self), radio.key_up_max()))
     }
 
@@ -245,7 +245,7 @@ impl LinkProfile {
     }
 
     /// The hop forward as the limit sees it, with these outages.
-    pub fn hop(&self, outages: Vec<(f64, f64)>) -> limit::Hop {
+    pub fn hop(&self, outages: Vec<(f64, f64)>) -> limit::LimitHop {
         let scheduled = self.delay_schedule.iter().map(|point| point.delay_ms);
         let soonest = scheduled.reduce(f64::min).unwrap_or(self.delay_ms);
         // The longest information field is that of a frame, and the longest packet one with its headers.
@@ -253,7 +253,7 @@ impl LinkProfile {
             Some(_) => (limit::AX25_BYTES, self.mtu_bytes),
             None => (limit::IP_BYTES, self.mtu_bytes - limit::IP_BYTES),
         };
-        limit::Hop {
+        limit::LimitHop {
             rate_bps: self.rate_bps as f64,
             delay_s: soonest / 1e3,
             errors: self.errors(Direction::Forward),

@@ -1,24 +1,24 @@
 //! Where figures and pages go: a terminal, a directory.
 
 use crate::record::Experiment;
-use crate::report::{Block, Report};
+use crate::report::{PageBlock, Report};
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Blocks for a terminal so many columns wide. Plots and ledgers are shown as their tables, and `colour` adds weight
 /// and colour to what the words already say.
-pub fn terminal(blocks: &[Block], width: usize, colour: bool) -> String {
+pub fn terminal(blocks: &[PageBlock], width: usize, colour: bool) -> String {
     // Long lines of words are hard to read, however wide the terminal.
     const WORDS_MAX: usize = 100;
     let words = |text: &str| wrapped(&text.replace('`', ""), width.min(WORDS_MAX));
-    let part = |block: &Block| match block {
-        Block::Text(text) => words(text),
-        Block::Code { caption, text } => format!("{}\n{}\n", words(caption), indented(text)),
-        Block::Table(table) => table.terminal(width, colour),
-        Block::Plot(plot) => plot.table().terminal(width, colour),
-        Block::Ledger(chart) => chart.table().terminal(width, colour),
-        Block::Rank(chart) => chart.table().terminal(width, colour),
+    let part = |block: &PageBlock| match block {
+        PageBlock::Text(text) => words(text),
+        PageBlock::Code { caption, text } => format!("{}\n{}\n", words(caption), indented(text)),
+        PageBlock::Table(table) => table.terminal(width, colour),
+        PageBlock::Plot(plot) => plot.table().terminal(width, colour),
+        PageBlock::Ledger(chart) => chart.table().terminal(width, colour),
+        PageBlock::Rank(chart) => chart.table().terminal(width, colour),
     };
     blocks.iter().map(part).collect::<Vec<_>>().join("\n")
 }
@@ -98,9 +98,9 @@ mod tests {
         let mut table = Table::new("", [Column::text("stack"), Column::number("time", "s")]);
         table.row([Cell::text("tcpcl4"), Cell::number(105.0)]);
         let blocks = [
-            Block::Text("`tcpcl4` is the fastest of them all.".into()),
-            Block::Table(table),
-            Block::Code { caption: "`node.toml`".into(), text: "[link]\n\nx = 1\n".into() },
+            PageBlock::Text("`tcpcl4` is the fastest of them all.".into()),
+            PageBlock::Table(table),
+            PageBlock::Code { caption: "`node.toml`".into(), text: "[link]\n\nx = 1\n".into() },
         ];
         let expected = "\
 tcpcl4 is the

@@ -2,15 +2,15 @@
 
 use crate::internet::station_radio;
 use bytes::Bytes;
-use longwire_proto::ax25::{self, Callsign, LinkConfig, Peer, Station, Version};
+use longwire_proto::ax25::{self, Callsign, LinkConfig, PeerStation, Station, Version};
 use longwire_proto::engine::Engine;
-use longwire_proto::joint::{Stack, Through};
+use longwire_proto::joint::{PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     Both, Datagrams, Frames, InterfaceId, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
 };
 use longwire_proto::time::Duration;
-use longwire_proto::wrap::{Spoil, SpoilConfig};
+use longwire_proto::wrap::{Impair, ImpairConfig};
 use longwire_sim::{
     ClockConfig, DiskConfig, Factory, NodeId, OnRadio, RadioConfig, Simulation, Tnc, TncConfig,
 };
@@ -36,19 +36,19 @@ pub enum Since {
 }
 
 /// What stands between a station and its channel.
-pub(crate) type Way = Box<dyn Engine<Above = Frames, Below = Frames> + Send>;
+pub(crate) type StationTower = Box<dyn Engine<Above = Frames, Below = Frames> + Send>;
 
 /// A controller, if there is one, on a channel on which a share of frames does not arrive.
-pub(crate) fn way(tnc: Option<&TncConfig>, loss: f64, rng: &Rng) -> Way {
-    let controller: Way = match tnc {
-        None => Box::new(Through::<Frames>::new()),
+pub(crate) fn way(tnc: Option<&TncConfig>, loss: f64, rng: &Rng) -> StationTower {
+    let controller: StationTower = match tnc {
+        None => Box::new(PassThrough::<Frames>::new()),
         Some(tnc) => Box::new(Tnc::new(tnc.clone())),
     };
     if loss == 0.0 {
         return controller;
     }
-    let config = SpoilConfig { loss, down: false, ..SpoilConfig::default() };
-    Box::new(Stack::new(controller, Spoil::<Frames>::new(config, rng.fork("loss"))))
+    let config = ImpairConfig { loss, down: false, ..ImpairConfig::default() };
+    Box::new(Stack::new(controller, Impair::<Frames>::new(config, rng.fork("loss"))))
 }
 
 /// A transfer of packets from one station to another.
@@ -92,11 +92,11 @@ impl Transfer {
 
     /// Both stations: the one that calls, and the one that is called.
     pub(crate) fn stations(&self) -> [ax25::Config; 2] {
-        let peer = Peer { station: callsign("N0CALL-2"), path: Vec::new(), link: self.link() };
+        let peer = PeerStation { station: callsign("N0CALL-2"), path: Vec::new(), link: self.link() };
         [self.station("N0CALL-1", Some(peer)), self.station("N0CALL-2", None)]
     }
 
-    fn station(&self, own: &str, peer: Option<Peer>) -> ax25::Config {
+    fn station(&self, own: &str, peer: Option<PeerStation>) -> ax25::Config {
         let mut config = ax25::Config::new(callsign(own));
         config.radio = station_radio(&self.radio);
         config.callers = Some(self.link());
@@ -187,7 +187,7 @@ impl Stage {
             match said {
                 PacketsIndication::Connected { .. } => self.connected |= sends,
                 PacketsIndication::Room(room) if sends => self.room = room,
-                PacketsIndication::Room(_) | PacketsIndication::Takes { .. } => {}
+                PacketsIndication::Room(_) | PacketsIndication::Sizes { .. } => {}
                 PacketsIndication::Acknowledged(count) if sends => self.acknowledged = count,
                 PacketsIndication::Acknowledged(_) => {}
                 PacketsIndication::Packet(packet) => {

@@ -53,7 +53,7 @@ pub struct Record {
     /// Where it is published: `section III.A`.
     pub source: Option<String>,
     /// What our figure is worth beside the published one.
-    pub kind: Kind,
+    pub kind: FigureKind,
     /// The unit in words, for axes and tables: `byte/s`.
     pub unit: String,
     /// What the channel itself would allow, in the same unit.
@@ -88,7 +88,7 @@ impl Record {
             max: summary.max,
             reference: None,
             source: None,
-            kind: Kind::Predicted,
+            kind: FigureKind::Predicted,
             unit: unit.into(),
             limit: None,
             ratio: None,
@@ -110,7 +110,7 @@ impl Record {
     }
 
     /// Of another kind.
-    pub fn with_kind(mut self, kind: Kind) -> Record {
+    pub fn with_kind(mut self, kind: FigureKind) -> Record {
         self.kind = kind;
         self
     }
@@ -124,7 +124,7 @@ impl Record {
 /// What a figure of ours is worth beside a published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FigureKind {
     /// A constant of ours, or a choice between readings, was fitted to that very figure.
     Calibrated,
     /// Nothing was fitted to it.
@@ -135,13 +135,13 @@ pub enum Kind {
     Measured,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FigureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Kind::Calibrated => "calibrated",
-            Kind::Predicted => "predicted",
-            Kind::ClosedForm => "closed-form",
-            Kind::Measured => "measured",
+            FigureKind::Calibrated => "calibrated",
+            FigureKind::Predicted => "predicted",
+            FigureKind::ClosedForm => "closed-form",
+            FigureKind::Measured => "measured",
         })
     }
 }
@@ -359,7 +359,7 @@ impl Experiment {
     /// Those of the writer.
     pub fn write_runs_csv(&self, out: impl Write) -> io::Result<()> {
         let names = param_names(self.runs.iter().map(|run| &run.params));
-        let mut metrics = Names::default();
+        let mut metrics = DistinctNames::default();
         self.runs.iter().flat_map(|run| &run.values).for_each(|(metric, _)| metrics.add(metric));
         let mut csv = csv::Writer::from_writer(out);
         let head = ["series"].into_iter().chain(names.iter().map(String::as_str)).chain(["run", "seed"]);
@@ -381,12 +381,12 @@ impl Experiment {
 
 /// Different names in the order in which they first came.
 #[derive(Default)]
-struct Names {
+struct DistinctNames {
     in_order: Vec<String>,
     index: BTreeMap<String, usize>,
 }
 
-impl Names {
+impl DistinctNames {
     fn add(&mut self, name: &str) {
         if !self.index.contains_key(name) {
             self.index.insert(name.to_owned(), self.in_order.len());
@@ -396,7 +396,7 @@ impl Names {
 }
 
 fn param_names<'a>(points: impl Iterator<Item = &'a Params>) -> Vec<String> {
-    let mut names = Names::default();
+    let mut names = DistinctNames::default();
     points.flat_map(Params::iter).for_each(|(name, _)| names.add(name));
     names.in_order
 }
@@ -443,7 +443,7 @@ mod tests {
             .with_reference(2550.0, "section III.A")
             .with_limit(13_700.0);
         let plain = Record::of("tcp", Params::new().with("file", "a, b"), "time_s", "s", &[0.1 + 0.2])
-            .with_kind(Kind::ClosedForm);
+            .with_kind(FigureKind::ClosedForm);
         let run = |number: u32, values: &[(&str, f64)]| Run {
             series: "tcpcl3".into(),
             params: point.clone(),

@@ -4,23 +4,23 @@
 //! from nothing else, so every protocol meets the same noise (common random numbers), and the same run gives the same
 //! bytes on every machine and on any number of threads.
 
+use crate::bundle_observer::{self, ObservedTraffic};
 use crate::error::Error;
-use crate::ledger::{Ledger, Way};
+use crate::ledger::{HopDirection, Ledger};
 use crate::limit::{self, Bound, Limit};
 use crate::link::{FrameCheck, LinkProfile};
 use crate::report::figure;
 use crate::scenario::{Outage, OutageFrom, Scenario};
-use crate::stack::{self, Assembly, Place, Tally};
+use crate::stack::{self, Assembly, NodePosition, Tally};
 use crate::trace::CapturedFrame;
-use crate::witness::{self, Seen};
-use crate::workload::{Failure, Task, TaskIndication, TaskRequest};
+use crate::workload::{FileTask, TaskIndication, TaskRequest, TryFailure};
 use bytes::Bytes;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::InterfaceId;
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
-    Airtime, ChannelConfig, ChannelId, ClockConfig, Delay, DelayPoint, Direction, DiskConfig, Fate, Fault,
-    Fcs, FrameRecord, LineConfig, NodeId, Pause, Simulation, Window,
+    Airtime, ChannelConfig, ChannelId, ClockConfig, Delay, DelayPoint, Direction, DiskConfig, Fcs, FrameFate,
+    FrameRecord, InjectedFault, LineConfig, NodeId, Pause, Simulation, Window,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -61,11 +61,11 @@ pub struct Outcome {
     /// What the channel itself would have needed, on this run's outages.
     pub limit: Limit,
     /// Why it was not delivered, if it was not.
-    pub missed: Option<Missed>,
+    pub missed: Option<NotDelivered>,
     /// Tries that failed at the source, in order.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<TryFailure>,
     /// What each hop did.
-    pub hops: Vec<Hop>,
+    pub hops: Vec<HopOutcome>,
     /// What the nodes counted, summed.
     pub tally: Tally,
     /// Connections were watched after the transfer, too.
@@ -78,37 +78,37 @@ pub struct Outcome {
 
 /// Why a run did not deliver every file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Missed {
+pub enum NotDelivered {
     /// What arrived is not what was sent.
     Changed,
     /// The source gave a file up, after so many failures; the last one was this.
-    GivenUp(usize, Failure),
+    GivenUp(usize, TryFailure),
     /// The run was ended after so many seconds.
     Time(f64),
     /// Nobody had anything to do any more.
     Silence,
 }
 
-impl std::fmt::Display for Missed {
+impl std::fmt::Display for NotDelivered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Missed::Changed => f.write_str("what arrived is not what was sent"),
-            Missed::GivenUp(tries, why) => {
+            NotDelivered::Changed => f.write_str("what arrived is not what was sent"),
+            NotDelivered::GivenUp(tries, why) => {
                 write!(
                     f,
                     "given up after {tries} {}, the last: {why}",
                     if *tries == 1 { "try" } else { "tries" }
                 )
             }
-            Missed::Time(limit_s) => write!(f, "not done after {} s", figure(*limit_s)),
-            Missed::Silence => f.write_str("both ends fell silent"),
+            NotDelivered::Time(limit_s) => write!(f, "not done after {} s", figure(*limit_s)),
+            NotDelivered::Silence => f.write_str("both ends fell silent"),
         }
     }
 }
 
 /// What one hop did in a run.
 #[derive(Clone, Debug)]
-pub struct Hop {
+pub struct HopOutcome {
     /// Where its time went until the end of the transfer, towards the destination and back; on a shared channel twice that of
     /// the channel.
     pub ledgers: [Ledger; 2],
@@ -131,7 +131,7 @@ pub struct Hop {
     /// Bundle bytes that were sent again after they had been acknowledged.
     pub acknowledged_again_bytes: u64,
     /// Everything the witness of its bundles saw; empty for plain streams.
-    pub seen: Seen,
+    pub seen: ObservedTraffic,
 }
 
 impl Outcome {
@@ -338,7 +338,7 @@ impl Watched {
     fn note_forward(&mut self, record: &FrameRecord, started: Instant) {
         self.frames += 1;
         self.repeated += u64::from(record.shares.repeated > 0);
-        self.damaged += u64::from(matches!(record.fate, Fate::Damaged | Fate::CheckFailed));
+        self.damaged += u64::from(matches!(record.fate, FrameFate::Damaged | FrameFate::CheckFailed));
         if record.shares.payload > 0 || record.shares.repeated > 0 {
             let (first, last) = self.data.get_or_insert((started, started));
             (*first, *last) = ((*first).min(started), (*last).max(started));
@@ -353,18 +353,18 @@ struct Stage<'a> {
     wanted: Wanted,
     /// The outages of this run.
     scheduled: Vec<Outage>,
-    simulation: Simulation<Task>,
+    simulation: Simulation<FileTask>,
     nodes: Vec<NodeId>,
     channels: Vec<ChannelId>,
-    bundles: witness::Record,
+    bundles: bundle_observer::SharedObservations,
     tally: Arc<Mutex<Tally>>,
     gathered: Arc<Mutex<Gathered>>,
     /// Outages that wait for data, and those that have begun: hop, beginning, end.
     outages: Vec<(usize, Instant, Instant)>,
     missing: usize,
     intact: bool,
-    missed: Option<Missed>,
-    failures: Vec<Failure>,
+    missed: Option<NotDelivered>,
+    failures: Vec<TryFailure>,
     /// Airtime until the end of the transfer.
     ledgers: Vec<[Ledger; 2]>,
     done_at: Option<Instant>,
@@ -373,11 +373,11 @@ struct Stage<'a> {
 impl<'a> Stage<'a> {
     fn set(setup: &'a Setup, seed: u64, scheduled: Vec<Outage>, wanted: Wanted) -> Stage<'a> {
         let hops = setup.links.len();
-        let (bundles, tally) = (witness::record(hops), Arc::new(Mutex::new(Tally::default())));
+        let (bundles, tally) = (bundle_observer::record(hops), Arc::new(Mutex::new(Tally::default())));
         let mut simulation = Simulation::new(seed);
         let mut nodes = Vec::new();
         for (position, name) in setup.scenario.nodes.iter().enumerate() {
-            let place = Place {
+            let place = NodePosition {
                 position,
                 names: setup.scenario.nodes.clone(),
                 mtus: setup.links.iter().map(|link| link.mtu_bytes as u16).collect(),
@@ -446,8 +446,8 @@ impl<'a> Stage<'a> {
                 }
                 let from = simulation.now() + Duration::from_secs_f64(outage.after_s);
                 let to = from + Duration::from_secs_f64(outage.length_s);
-                simulation.fault_at(from, Fault::Cut(channels[hop]));
-                simulation.fault_at(to, Fault::Heal(channels[hop]));
+                simulation.fault_at(from, InjectedFault::Cut(channels[hop]));
+                simulation.fault_at(to, InjectedFault::Heal(channels[hop]));
                 begun.push((hop, from, to));
                 false
             });
@@ -471,10 +471,10 @@ impl<'a> Stage<'a> {
             missing > 0
         });
         self.missed = match (missing, failures.last()) {
-            (0, _) => (!intact).then_some(Missed::Changed),
-            (_, Some(why)) if given_up => Some(Missed::GivenUp(failures.len(), *why)),
-            _ if pause == Pause::Quiet => Some(Missed::Silence),
-            _ => Some(Missed::Time(self.setup.scenario.duration_limit_s)),
+            (0, _) => (!intact).then_some(NotDelivered::Changed),
+            (_, Some(why)) if given_up => Some(NotDelivered::GivenUp(failures.len(), *why)),
+            _ if pause == Pause::Quiet => Some(NotDelivered::Silence),
+            _ => Some(NotDelivered::Time(self.setup.scenario.duration_limit_s)),
         };
         (self.missing, self.intact, self.failures) = (missing, intact, failures);
         (self.outages, self.done_at) = (begun, done_at);
@@ -494,11 +494,12 @@ impl<'a> Stage<'a> {
         };
         let both = |(&channel, link): (&ChannelId, &LinkProfile)| {
             if link.radio.is_some() {
-                let ledger = closed(channel, Way::Shared, self.simulation.radio_channel_airtime(channel));
+                let ledger =
+                    closed(channel, HopDirection::Shared, self.simulation.radio_channel_airtime(channel));
                 return [ledger.clone(), ledger];
             }
             let line = |direction, way| closed(channel, way, self.simulation.airtime(channel, direction));
-            [line(Direction::Forward, Way::There), line(Direction::Backward, Way::Back)]
+            [line(Direction::Forward, HopDirection::There), line(Direction::Backward, HopDirection::Back)]
         };
         self.ledgers = self.channels.iter().zip(&self.setup.links).map(both).collect();
     }
@@ -519,7 +520,7 @@ impl<'a> Stage<'a> {
             hops.push(hop_outcome(watched, seen, outages, self.ledgers[hop].clone()));
         }
         let file_bytes = setup.files.iter().map(|file| file.len() as u64).sum();
-        let path: Vec<limit::Hop> =
+        let path: Vec<limit::LimitHop> =
             setup.links.iter().zip(&hops).map(|(link, hop)| link.hop(hop.outages.clone())).collect();
         let outcome = Outcome {
             run,
@@ -543,7 +544,7 @@ impl<'a> Stage<'a> {
 
 /// Adds the channel of a hop: two lines, or a radio channel that both ends share.
 fn add_channel(
-    simulation: &mut Simulation<Task>,
+    simulation: &mut Simulation<FileTask>,
     setup: &Setup,
     scheduled: &[Outage],
     nodes: &[NodeId],
@@ -559,8 +560,8 @@ fn add_channel(
     let config = radio.channel(link, Direction::BOTH.map(|direction| link.errors(direction)));
     let channel = simulation.add_radio(config, &ends);
     for (begin, end) in on_schedule(scheduled.iter(), hop) {
-        simulation.fault_at(at(begin), Fault::Cut(channel));
-        simulation.fault_at(at(end), Fault::Heal(channel));
+        simulation.fault_at(at(begin), InjectedFault::Cut(channel));
+        simulation.fault_at(at(end), InjectedFault::Heal(channel));
     }
     channel
 }
@@ -588,10 +589,15 @@ fn outages_of(outages: &[Outage], hop: usize, begun: &[(usize, Instant, Instant)
     spans
 }
 
-fn hop_outcome(watched: &Watched, seen: Seen, outages: Vec<(f64, f64)>, ledgers: [Ledger; 2]) -> Hop {
+fn hop_outcome(
+    watched: &Watched,
+    seen: ObservedTraffic,
+    outages: Vec<(f64, f64)>,
+    ledgers: [Ledger; 2],
+) -> HopOutcome {
     let seconds = |(first, last): (Instant, Instant)| (first.as_secs_f64(), last.as_secs_f64());
     let of_bundles = seen.first_piece.zip(seen.last_piece);
-    Hop {
+    HopOutcome {
         ledgers,
         data_s: of_bundles.or(watched.data).map(seconds),
         came_s: seen.last_came.map(Instant::as_secs_f64),

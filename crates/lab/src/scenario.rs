@@ -170,7 +170,7 @@ pub enum OutageFrom {
 
 /// One point of a scenario's grid.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct GridPoint {
     /// What the sweeps set here.
     pub params: Params,
     /// The scenario with that.
@@ -298,12 +298,12 @@ impl Scenario {
     ///
     /// # Errors
     /// A key or value that the scenario does not take, or a grid that is too large.
-    pub fn points(&self, further: &[(String, Vec<Value>)]) -> Result<Vec<Point>, Error> {
+    pub fn points(&self, further: &[(String, Vec<Value>)]) -> Result<Vec<GridPoint>, Error> {
         let mut base = toml_text::to_table(self);
         base.remove("sweep");
         let points = grid(base, &merged(&self.sweep, further)?)?;
         let place = "with the sweeps applied";
-        let point = |(params, table)| Ok(Point { params, scenario: Scenario::from_table(table, place)? });
+        let point = |(params, table)| Ok(GridPoint { params, scenario: Scenario::from_table(table, place)? });
         points.into_iter().map(point).collect()
     }
 }

@@ -75,7 +75,7 @@ impl Summary {
 
 /// A line `intercept + slope * x`, fitted by least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct FittedLine {
     /// Growth per unit of x.
     pub slope: f64,
     /// Half the width of the slope's 95 % interval; none with fewer than three points.
@@ -86,9 +86,9 @@ pub struct Line {
     pub r_squared: f64,
 }
 
-impl Line {
+impl FittedLine {
     /// Fits a line; none if fewer than two different x.
-    pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
+    pub fn fit(points: &[(f64, f64)]) -> Option<FittedLine> {
         let n = points.len() as f64;
         let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
         let mean_y = points.iter().map(|p| p.1).sum::<f64>() / n;
@@ -105,7 +105,7 @@ impl Line {
             student_t_95(degrees) * (unexplained / degrees as f64 / xx).sqrt()
         });
         let r_squared = if yy == 0.0 { 1.0 } else { 1.0 - unexplained / yy };
-        Some(Line { slope, slope_ci95, intercept: mean_y - slope * mean_x, r_squared })
+        Some(FittedLine { slope, slope_ci95, intercept: mean_y - slope * mean_x, r_squared })
     }
 
     /// The line at `x`.
@@ -132,7 +132,7 @@ impl Exponential {
             return None;
         }
         let logarithms: Vec<(f64, f64)> = points.iter().map(|p| (p.0, libm::log(p.1))).collect();
-        let line = Line::fit(&logarithms)?;
+        let line = FittedLine::fit(&logarithms)?;
         Some(Exponential { rate: line.slope, scale: libm::exp(line.intercept), r_squared: line.r_squared })
     }
 
@@ -268,7 +268,7 @@ mod tests {
     fn a_line_and_an_exponential_are_found_again() {
         let points: Vec<(f64, f64)> = (0..9).map(|i| (1280.0 + 400.0 * f64::from(i), 0.0)).collect();
         let line: Vec<_> = points.iter().map(|p| (p.0, 20.0 + 0.08 * p.0)).collect();
-        let fit = Line::fit(&line).unwrap();
+        let fit = FittedLine::fit(&line).unwrap();
         assert!(
             close(fit.slope, 0.08, 1e-12) && close(fit.intercept, 20.0, 1e-8) && fit.r_squared > 0.999_999
         );
@@ -276,7 +276,7 @@ mod tests {
         let decay: Vec<_> = points.iter().map(|p| (p.0, 9000.0 * libm::exp(-0.0005 * p.0))).collect();
         let fit = Exponential::fit(&decay).unwrap();
         assert!(close(fit.rate, -0.0005, 1e-12) && close(fit.at(0.0), 9000.0, 1e-6));
-        assert_eq!(Line::fit(&[(1.0, 2.0), (1.0, 3.0)]), None, "one x makes no line");
+        assert_eq!(FittedLine::fit(&[(1.0, 2.0), (1.0, 3.0)]), None, "one x makes no line");
         assert_eq!(Exponential::fit(&[(1.0, 2.0), (2.0, 0.0)]), None, "zero has no logarithm");
     }
 }

@@ -4,13 +4,13 @@ use crate::batch::{self, Batch};
 use crate::error::Error;
 use crate::finding::{self, Finding, Trace};
 use crate::meetings;
+use crate::parallel::Shard;
 use crate::progress::Progress;
 use crate::radio;
 use crate::record::{Experiment, Params, Record, Value};
-use crate::report::{Axis, Block, Cell, Column, Plot, PlotSeries, Point, Report, Section, Table, Tone};
+use crate::report::{Axis, Cell, Column, PageBlock, Plot, PlotSeries, Point, Report, Section, Table, Tone};
 use crate::run::{Outcome, Setup, Wanted};
 use crate::scenario::Scenario;
-use crate::spread::Shard;
 use crate::stats::Summary;
 use crate::toml_text;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Finding, Error> {
     let table = toml_text::parse(&Scenario::text(&options.scenario)?, &place)?;
     // A world of meetings is told by them, and a shared channel by itself: a chain has neither.
     if table.contains_key("meeting") {
-        return meetings::run(meetings::Plan::from_table(table, &place)?, options, progress);
+        return meetings::run(meetings::MeetingScenario::from_table(table, &place)?, options, progress);
     }
     if table.contains_key("radio") {
         return radio::run(table, &place, options, progress);
@@ -121,8 +121,8 @@ impl Sweep<'_> {
         }
         let table = self.table();
         let report = self.report(&experiment, table.clone());
-        let mut summary = vec![Block::Text(self.lead()), Block::Table(table)];
-        summary.extend(self.beyond_limit().into_iter().map(Block::Text));
+        let mut summary = vec![PageBlock::Text(self.lead()), PageBlock::Table(table)];
+        summary.extend(self.beyond_limit().into_iter().map(PageBlock::Text));
         Finding { experiment, report, summary, traces }
     }
 
@@ -207,7 +207,7 @@ impl Sweep<'_> {
             }
             ledgers = ledgers.with(chart);
         }
-        let scenario = Block::Code { caption: "the scenario".into(), text: self.scenario.to_text() };
+        let scenario = PageBlock::Code { caption: "the scenario".into(), text: self.scenario.to_text() };
         Report {
             title: if self.scenario.title.is_empty() {
                 experiment.experiment.clone()

@@ -1,9 +1,9 @@
 //! Stacks over AX.25 on simulated radio channels, as `compare` runs them.
 
 use longwire_lab::compare::{Options, compare};
-use longwire_lab::ledger::Way;
+use longwire_lab::ledger::HopDirection;
 use longwire_lab::progress::Progress;
-use longwire_lab::report::Block;
+use longwire_lab::report::PageBlock;
 use longwire_lab::run::{Outcome, Setup, Wanted};
 use longwire_lab::scenario::Scenario;
 use longwire_lab::stack::{self, Medium};
@@ -41,7 +41,7 @@ fn every_stack_delivers_and_accounts_for_its_time() {
                 assert!(outcome.delivered, "{text}: {:?} {:?}", outcome.missed, outcome.failures);
                 let [ledger, _] = &outcome.hops[0].ledgers;
                 let elapsed = (outcome.transfer_s.unwrap() * 1e9).round() as u64;
-                assert_eq!((ledger.way, ledger.total()), (Way::Shared, elapsed), "{text}");
+                assert_eq!((ledger.way, ledger.total()), (HopDirection::Shared, elapsed), "{text}");
                 for entry in ["payload", "headers", "framing", "stuffing", "keying"] {
                     assert!(ledger.seconds(entry) > 0.0, "{text}: {entry}");
                 }
@@ -168,8 +168,8 @@ fn the_configuration_is_that_of_a_node() {
     };
     let finding = compare(&options, &Progress::new()).unwrap();
     std::fs::remove_file(&file).unwrap();
-    let code = |block: &Block| match block {
-        Block::Code { caption, text } => Some((caption.clone(), text.clone())),
+    let code = |block: &PageBlock| match block {
+        PageBlock::Code { caption, text } => Some((caption.clone(), text.clone())),
         _ => None,
     };
     let codes: Vec<(String, String)> = finding.summary.iter().filter_map(code).collect();
@@ -187,7 +187,7 @@ fn the_configuration_is_that_of_a_node() {
         finding
             .summary
             .iter()
-            .any(|block| matches!(block, Block::Text(text) if text.starts_with("Not run: `tcp`")))
+            .any(|block| matches!(block, PageBlock::Text(text) if text.starts_with("Not run: `tcp`")))
     );
 }
 

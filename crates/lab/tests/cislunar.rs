@@ -3,7 +3,7 @@
 use longwire_lab::cislunar::{Options, SCENARIO, reproduce};
 use longwire_lab::finding::Finding;
 use longwire_lab::progress::Progress;
-use longwire_lab::record::{Kind, Record, Value};
+use longwire_lab::record::{FigureKind, Record, Value};
 use longwire_lab::run::{Outcome, Setup, Wanted};
 use longwire_lab::scenario::{Scenario, parse_sweep};
 use longwire_lab::stats::mean;
@@ -122,8 +122,9 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
             && record.reference.is_some()
             && record.params.get("ber").and_then(Value::as_f64).is_some_and(|ber| ber > 0.0)
     };
-    let kinds: Vec<Kind> = one.experiment.records.iter().filter(chosen).map(|record| record.kind).collect();
-    assert_eq!(kinds, [Kind::Calibrated; 2], "a reading chosen by a figure does not predict it");
+    let kinds: Vec<FigureKind> =
+        one.experiment.records.iter().filter(chosen).map(|record| record.kind).collect();
+    assert_eq!(kinds, [FigureKind::Calibrated; 2], "a reading chosen by a figure does not predict it");
     let is = |record: &&Record, ber: f64| {
         record.reference.is_some() && record.params.get("ber").and_then(Value::as_f64) == Some(ber)
     };

@@ -1,8 +1,8 @@
 //! Routers in the same world of meetings: what has to hold between them, whatever the seed.
 
-use longwire_lab::meetings::{Outcome, Plan};
+use longwire_lab::meetings::{MeetingScenario, Outcome};
+use longwire_lab::parallel::Shard;
 use longwire_lab::progress::Progress;
-use longwire_lab::spread::Shard;
 use longwire_lab::sweep::{self, Options};
 use longwire_proto::bp::agent::RouterChoice;
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ fn valley() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/valley.toml"))
 }
 
-fn plan(change: impl FnOnce(&mut toml::Table)) -> Plan {
+fn plan(change: impl FnOnce(&mut toml::Table)) -> MeetingScenario {
     let text = std::fs::read_to_string(valley()).expect("it is shipped");
     let mut table: toml::Table = toml::from_str(&text).expect("TOML");
     change(&mut table);
-    Plan::from_table(table, "valley").expect("it makes sense")
+    MeetingScenario::from_table(table, "valley").expect("it makes sense")
 }
 
 /// What holds in every world: who has more ways brings no less and no later, who counts copies keeps to the count.
-fn law(plan: &Plan, copies: usize, run: u32) -> Result<(), String> {
+fn law(plan: &MeetingScenario, copies: usize, run: u32) -> Result<(), String> {
     let play = |router| plan.play(router, run);
     let (fixed, planned) = (play(RouterChoice::Static), play(RouterChoice::ContactPlan));
     let (epidemic, spray) = (play(RouterChoice::Epidemic), play(RouterChoice::SprayAndWait));
@@ -94,7 +94,7 @@ fn a_world_that_makes_no_sense_is_refused() {
         let mut table: toml::Table = toml::from_str(&text).expect("TOML");
         let new: toml::Table = toml::from_str(&format!("x = {value}")).expect("TOML");
         table.insert(key.into(), new["x"].clone());
-        let error = Plan::from_table(table, "valley").expect_err(key).to_string();
+        let error = MeetingScenario::from_table(table, "valley").expect_err(key).to_string();
         assert!(error.contains(what), "{key}: {error}");
     }
 }

@@ -1,8 +1,8 @@
 //! Single frames on a shared channel, from the file to what came of them.
 
+use longwire_lab::parallel::Shard;
 use longwire_lab::progress::Progress;
-use longwire_lab::radio::Plan;
-use longwire_lab::spread::Shard;
+use longwire_lab::radio::RadioScenario;
 use longwire_lab::sweep::{self, Options};
 use std::path::PathBuf;
 
@@ -10,9 +10,9 @@ fn shipped() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/positions.toml"))
 }
 
-fn plan(text: &str) -> Result<Plan, String> {
+fn plan(text: &str) -> Result<RadioScenario, String> {
     let table: toml::Table = text.parse().expect("it is TOML");
-    Plan::from_table(table, "here").map_err(|error| error.to_string())
+    RadioScenario::from_table(table, "here").map_err(|error| error.to_string())
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use longwire_lab::error::Error;
 use longwire_lab::finding::Finding;
+use longwire_lab::parallel::Shard;
 use longwire_lab::progress::Progress;
 use longwire_lab::record::{Run, Value};
-use longwire_lab::spread::Shard;
 use longwire_lab::{ax25_throughput, cislunar, compare, dtn_ax25, sweep};
 use std::fs;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Bundles over UDP in virtual time: as fast as the link, and nobody repeats anything.
 
-use longwire_lab::run::{Missed, Outcome, Setup, Wanted};
+use longwire_lab::run::{NotDelivered, Outcome, Setup, Wanted};
 use longwire_lab::scenario::Scenario;
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn a_relay_sends_each_fragment_on_when_it_has_come() {
 fn on_a_noisy_link_what_is_damaged_is_lost() {
     let outcome = play("'tx', 'rx'", "ber = 1e-5", 0);
     assert!(!outcome.delivered);
-    assert_eq!(outcome.missed, Some(Missed::Time(3000.0)));
+    assert_eq!(outcome.missed, Some(NotDelivered::Time(3000.0)));
     let hop = &outcome.hops[0];
     assert!(hop.damaged_frames > 5 && hop.repeated_frames == 0, "{} damaged", hop.damaged_frames);
     assert_eq!(outcome.transfer_s, None);

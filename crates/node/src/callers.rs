@@ -14,8 +14,8 @@
 //!
 //! Units: connections.
 
-use crate::config::Stream;
-use crate::identities::Refusal;
+use crate::config::StreamSettings;
+use crate::identities::CallerRefusal;
 use crate::view;
 use longwire_proto::service::LinkId;
 use longwire_proto::time::Instant;
@@ -36,7 +36,7 @@ struct Caller {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(crate) struct Callers {
+pub(crate) struct CallerTable {
     callers: BTreeMap<LinkId, Caller>,
     /// Those without a session. Later callers have higher ids.
     opening: BTreeSet<LinkId>,
@@ -46,53 +46,53 @@ pub(crate) struct Callers {
 
 /// What becomes of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub(crate) enum CallerAdmission {
     /// There is a place.
-    Welcome,
+    Admit,
     /// There is one as soon as this one has gone.
     InPlaceOf(LinkId),
     /// There is none.
-    TurnedAway,
+    Refuse,
 }
 
-impl Callers {
+impl CallerTable {
     /// Somebody calls from here.
-    pub(crate) fn admit(&mut self, now: Instant, address: &str, limits: &Stream) -> Admission {
+    pub(crate) fn admit(&mut self, now: Instant, address: &str, limits: &StreamSettings) -> CallerAdmission {
         self.counters.arrived += 1;
         let admission = self.judge(now, &host_of(address), limits);
         match admission {
-            Admission::Welcome => {}
-            Admission::InPlaceOf(_) => self.counters.gave_way += 1,
-            Admission::TurnedAway => self.counters.turned_away += 1,
+            CallerAdmission::Admit => {}
+            CallerAdmission::InPlaceOf(_) => self.counters.gave_way += 1,
+            CallerAdmission::Refuse => self.counters.turned_away += 1,
         }
         admission
     }
 
-    fn judge(&self, now: Instant, host: &str, limits: &Stream) -> Admission {
+    fn judge(&self, now: Instant, host: &str, limits: &StreamSettings) -> CallerAdmission {
         let of_host = self.by_host.get(host);
         if of_host.is_some_and(|links| links.len() >= limits.callers_per_address_max) {
             let mut links = of_host.into_iter().flatten();
             return match links.find(|link| self.opening.contains(link)) {
-                Some(link) => Admission::InPlaceOf(*link),
-                None => Admission::TurnedAway,
+                Some(link) => CallerAdmission::InPlaceOf(*link),
+                None => CallerAdmission::Refuse,
             };
         }
         if self.callers.len() < limits.callers_max {
-            return Admission::Welcome;
+            return CallerAdmission::Admit;
         }
         if let Some(link) = self.opening.first() {
-            return Admission::InPlaceOf(*link);
+            return CallerAdmission::InPlaceOf(*link);
         }
         let own = of_host.map_or(0, BTreeSet::len);
         let most = self.by_host.values().max_by_key(|links| links.len());
         if let Some(links) = most.filter(|links| links.len() > own + 1) {
             let idlest = links.iter().min_by_key(|link| self.callers.get(link).map(|caller| caller.active));
-            return idlest.map_or(Admission::TurnedAway, |link| Admission::InPlaceOf(*link));
+            return idlest.map_or(CallerAdmission::Refuse, |link| CallerAdmission::InPlaceOf(*link));
         }
         let idlest = self.callers.iter().min_by_key(|(_, caller)| caller.active);
         match idlest.filter(|(_, caller)| now.saturating_since(caller.active) >= limits.caller_idle) {
-            Some((link, _)) => Admission::InPlaceOf(*link),
-            None => Admission::TurnedAway,
+            Some((link, _)) => CallerAdmission::InPlaceOf(*link),
+            None => CallerAdmission::Refuse,
         }
     }
 
@@ -147,13 +147,13 @@ impl Callers {
     }
 
     /// One was not let in.
-    pub(crate) fn refused(&mut self, refusal: Refusal) {
+    pub(crate) fn refused(&mut self, refusal: CallerRefusal) {
         let counters = &mut self.counters;
         *match refusal {
-            Refusal::Own => &mut counters.refused_own_id,
-            Refusal::Unknown => &mut counters.refused_unknown,
-            Refusal::Unproven => &mut counters.refused_unproven,
-            Refusal::Taken(_) => &mut counters.refused_taken,
+            CallerRefusal::Own => &mut counters.refused_own_id,
+            CallerRefusal::Unknown => &mut counters.refused_unknown,
+            CallerRefusal::Unproven => &mut counters.refused_unproven,
+            CallerRefusal::Taken(_) => &mut counters.refused_taken,
         } += 1;
     }
 
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    const LIMITS: Stream = Stream {
+    const LIMITS: StreamSettings = StreamSettings {
         queue_bytes: 1,
         window_bytes: 1,
         callers_max: 4,
@@ -206,25 +206,25 @@ mod tests {
 
     #[test]
     fn who_says_nothing_gives_way_and_who_carries_bundles_does_not() {
-        let mut callers = Callers::default();
+        let mut callers = CallerTable::default();
         for number in 0..4 {
             let address = format!("10.0.0.{number}:9");
-            assert_eq!(callers.admit(at(0), &address, &LIMITS), Admission::Welcome);
+            assert_eq!(callers.admit(at(0), &address, &LIMITS), CallerAdmission::Admit);
             callers.enter(at(0), link(number), &address);
         }
         callers.up(at(1), link(0));
-        assert_eq!(callers.admit(at(1), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(1)));
+        assert_eq!(callers.admit(at(1), "10.0.1.1:9", &LIMITS), CallerAdmission::InPlaceOf(link(1)));
         (1..4).for_each(|number| callers.up(at(2), link(number)));
-        assert_eq!(callers.admit(at(3), "10.0.1.1:9", &LIMITS), Admission::TurnedAway);
+        assert_eq!(callers.admit(at(3), "10.0.1.1:9", &LIMITS), CallerAdmission::Refuse);
         // Number 2 has carried nothing for a minute, and nobody else for longer.
         callers.look(at(50), |of| if of == link(2) { (10, 0) } else { (1000, 0) });
-        assert_eq!(callers.admit(at(61), "10.0.1.1:9", &LIMITS), Admission::TurnedAway);
-        assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(2)));
+        assert_eq!(callers.admit(at(61), "10.0.1.1:9", &LIMITS), CallerAdmission::Refuse);
+        assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), CallerAdmission::InPlaceOf(link(2)));
         // One that is about to go is the first.
         callers.down(link(3));
-        assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(3)));
+        assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), CallerAdmission::InPlaceOf(link(3)));
         callers.leave(link(3));
-        assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), Admission::Welcome);
+        assert_eq!(callers.admit(at(62), "10.0.1.1:9", &LIMITS), CallerAdmission::Admit);
         let view = callers.view();
         assert_eq!((view.now, view.opening), (3, 0));
         assert_eq!((view.arrived, view.gave_way, view.turned_away), (10, 3, 2));
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn few_addresses_at_work_do_not_keep_others_out() {
-        let mut callers = Callers::default();
+        let mut callers = CallerTable::default();
         for number in 0..4 {
             let address = format!("10.0.0.{}:{number}", number % 2);
             callers.enter(at(0), link(number), &address);
@@ -241,18 +241,18 @@ mod tests {
         callers.look(at(5), |of| (1000 * u64::from(of.0), 0));
         callers.look(at(10), |of| (if of == link(1) { 0 } else { 1 << 60 }, 0));
         // The one of an address with two that has carried nothing for longest gives way, though all are at work.
-        assert_eq!(callers.admit(at(10), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(1)));
+        assert_eq!(callers.admit(at(10), "10.0.1.1:9", &LIMITS), CallerAdmission::InPlaceOf(link(1)));
         callers.leave(link(1));
         callers.enter(at(10), link(4), "10.0.1.1:9");
         callers.up(at(10), link(4));
         // Two to one is no more than the newcomer would have.
-        assert_eq!(callers.admit(at(10), "10.0.1.1:10", &LIMITS), Admission::TurnedAway);
-        assert!(matches!(callers.admit(at(10), "10.0.2.1:9", &LIMITS), Admission::InPlaceOf(_)));
+        assert_eq!(callers.admit(at(10), "10.0.1.1:10", &LIMITS), CallerAdmission::Refuse);
+        assert!(matches!(callers.admit(at(10), "10.0.2.1:9", &LIMITS), CallerAdmission::InPlaceOf(_)));
     }
 
     #[test]
     fn what_is_refused_is_not_carried() {
-        let mut callers = Callers::default();
+        let mut callers = CallerTable::default();
         for number in 0..4 {
             callers.enter(at(0), link(number), &format!("10.0.0.{number}:9"));
             callers.up(at(0), link(number));
@@ -262,22 +262,22 @@ mod tests {
             let carried = |of| (1000 * second, if of == link(2) { second } else { 0 });
             callers.look(at(second), carried);
         }
-        assert_eq!(callers.admit(at(75), "10.0.1.1:9", &LIMITS), Admission::InPlaceOf(link(2)));
+        assert_eq!(callers.admit(at(75), "10.0.1.1:9", &LIMITS), CallerAdmission::InPlaceOf(link(2)));
     }
 
     #[test]
     fn an_address_has_a_part_of_the_places() {
-        let mut callers = Callers::default();
+        let mut callers = CallerTable::default();
         for (number, port) in [(0, 1), (1, 2)] {
             callers.enter(at(0), link(number), &format!("[2001:db8::{port}]:{port}"));
         }
         // The same customer, the next address.
-        assert_eq!(callers.admit(at(0), "[2001:db8::99]:9", &LIMITS), Admission::InPlaceOf(link(0)));
+        assert_eq!(callers.admit(at(0), "[2001:db8::99]:9", &LIMITS), CallerAdmission::InPlaceOf(link(0)));
         callers.up(at(1), link(0));
-        assert_eq!(callers.admit(at(1), "[2001:db8::99]:9", &LIMITS), Admission::InPlaceOf(link(1)));
+        assert_eq!(callers.admit(at(1), "[2001:db8::99]:9", &LIMITS), CallerAdmission::InPlaceOf(link(1)));
         callers.up(at(1), link(1));
-        assert_eq!(callers.admit(at(1), "[2001:db8::99]:9", &LIMITS), Admission::TurnedAway);
-        assert_eq!(callers.admit(at(1), "[2001:db8:1::99]:9", &LIMITS), Admission::Welcome);
+        assert_eq!(callers.admit(at(1), "[2001:db8::99]:9", &LIMITS), CallerAdmission::Refuse);
+        assert_eq!(callers.admit(at(1), "[2001:db8:1::99]:9", &LIMITS), CallerAdmission::Admit);
         // IPv4 in the clothes of IPv6 is IPv4.
         assert_eq!(host_of("[::ffff:10.0.0.1]:7"), host_of("10.0.0.1:8"));
     }

@@ -1,7 +1,7 @@
 //! An application's side of a node, in the same process. The control socket is a pump over one of these.
 
-use crate::event::{ClientId, Event};
 use crate::message::{BODY_BYTES_MAX, Message, Reply, Request};
+use crate::task_event::{ClientId, TaskEvent};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Semaphore, mpsc};
@@ -21,9 +21,9 @@ pub(crate) fn is_payload(request: &Request) -> bool {
 /// An application. Dropping it ends what it has begun: sends that are not whole are given up, deliveries that were not
 /// taken wait for the next registration.
 #[derive(Debug)]
-pub struct Client {
+pub struct AppClient {
     id: ClientId,
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<TaskEvent>,
     budget: Arc<Semaphore>,
     asked: Arc<Semaphore>,
     replies: mpsc::UnboundedReceiver<Message<Reply>>,
@@ -41,8 +41,8 @@ pub(crate) struct ClientEnd {
     pub(crate) waiting: Arc<AtomicUsize>,
 }
 
-impl Client {
-    pub(crate) fn new(id: ClientId, events: mpsc::UnboundedSender<Event>) -> Client {
+impl AppClient {
+    pub(crate) fn new(id: ClientId, events: mpsc::UnboundedSender<TaskEvent>) -> AppClient {
         let (sender, replies) = mpsc::unbounded_channel();
         let budget = Arc::new(Semaphore::new(BUDGET_BYTES));
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -53,8 +53,8 @@ impl Client {
             replies: sender,
             waiting: waiting.clone(),
         };
-        let _ = events.send(Event::Client(id, end));
-        Client { id, events, budget, asked, replies, waiting }
+        let _ = events.send(TaskEvent::Client(id, end));
+        AppClient { id, events, budget, asked, replies, waiting }
     }
 
     /// Asks the node for something. Waits while too much of what this application sends or asks is in the node's memory;
@@ -71,7 +71,7 @@ impl Client {
             Ok(permit) => permit.forget(),
             Err(_) => return false,
         }
-        self.events.send(Event::Request(self.id, message)).is_ok()
+        self.events.send(TaskEvent::Request(self.id, message)).is_ok()
     }
 
     /// The next thing that the node says; none: it is gone, or has cut this application off.
@@ -89,8 +89,8 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for AppClient {
     fn drop(&mut self) {
-        let _ = self.events.send(Event::ClientGone(self.id));
+        let _ = self.events.send(TaskEvent::ClientGone(self.id));
     }
 }

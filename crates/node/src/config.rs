@@ -26,17 +26,17 @@ mod reload;
 mod stream;
 mod tcp;
 
-pub use http::Http;
+pub use http::HttpSettings;
 pub(crate) use http::is_loopback;
-pub use peers::Peers;
-pub(crate) use radio::Neighbour;
-pub use radio::Tnc;
-pub use stream::Stream;
-pub use tcp::Tcp;
+pub use peers::PeerPolicy;
+pub(crate) use radio::RadioNeighbour;
+pub use radio::TncSettings;
+pub use stream::StreamSettings;
+pub use tcp::TcpSettings;
 
 use crate::tls::{self, Credentials, Rule};
 use longwire_proto::ax25cl;
-use longwire_proto::bp::{Accept, Eid, Emit, Peer, agent};
+use longwire_proto::bp::{Accept, Eid, Emit, PeerRules, agent};
 use longwire_proto::service::Priority;
 use longwire_proto::setting::Fault;
 use longwire_proto::tcpcl::{self, Tls, Versions};
@@ -59,45 +59,45 @@ pub struct Config {
     pub listen_udp: Vec<String>,
     /// Which callers over TCP are let in, by the node id that they say: `known`, `proven` or `any`. Default: `any` from this
     /// machine, `known` from elsewhere. RFC 9174 4.6.
-    pub peers: Option<Peers>,
+    pub peers: Option<PeerPolicy>,
     /// The socket for applications. Default: `longwire.sock` beside the store.
     pub control: Option<PathBuf>,
     /// Further endpoints that this node takes bundles for, though their node id is another: groups. Default: none.
     pub endpoints: Vec<String>,
     /// Where DTN time comes from. Default: the system's clock.
-    pub clock: Clock,
+    pub clock: ClockSource,
     /// Answer pings, at service 7 or `echo`. Default: yes.
     pub echo: bool,
     /// Applications on this machine, over the socket for them.
-    pub applications: Applications,
+    pub applications: ApplicationLimits,
     /// The HTTP interface, with events and metrics. Default: off.
-    pub http: Http,
+    pub http: HttpSettings,
     /// The store.
-    pub storage: Storage,
+    pub storage: StorageSettings,
     /// Limits of what waits between a connection and the engines.
-    pub stream: Stream,
+    pub stream: StreamSettings,
     /// TNCs: packet radio.
-    pub tnc: Vec<Tnc>,
+    pub tnc: Vec<TncSettings>,
     /// Neighbours that this node calls.
-    pub link: Vec<Link>,
+    pub link: Vec<LinkSettings>,
     /// What is special about single peers, whoever calls whom.
-    pub peer: Vec<Peer>,
+    pub peer: Vec<PeerRules>,
     /// Ways to nodes that are no neighbours.
-    pub route: Vec<Route>,
+    pub route: Vec<RouteSettings>,
     /// When links can be used.
-    pub contact: Vec<crate::contacts::Planned>,
+    pub contact: Vec<crate::contacts::PlannedContact>,
     /// Folders from which files are sent.
     pub drop: Vec<DropFolder>,
     /// Folders in which files appear.
     pub receive: Vec<ReceiveFolder>,
     /// How bundles find their way.
-    pub routing: agent::Routing,
+    pub routing: agent::RoutingConfig,
     /// The bundle agent.
     pub agent: agent::Config,
     /// All TCPCL sessions.
     pub tcpcl: tcpcl::Config,
     /// The node's certificate, and whom it trusts: for sessions with TLS.
-    pub tls: tls::Settings,
+    pub tls: tls::TlsSettings,
     /// All links over UDP.
     pub udp: udpcl::Config,
     /// All sessions of Longwire's convergence layer over AX.25.
@@ -108,7 +108,7 @@ pub struct Config {
     /// `answer-slot` is taken from the TNC's channel instead; `members` are a link's own.
     pub uicl: uicl::Config,
     /// Settings of the kernel's TCP, which is the node's.
-    pub tcp: Tcp,
+    pub tcp: TcpSettings,
 }
 
 impl Default for Config {
@@ -120,12 +120,12 @@ impl Default for Config {
             peers: None,
             control: None,
             endpoints: Vec::new(),
-            clock: Clock::default(),
+            clock: ClockSource::default(),
             echo: true,
-            applications: Applications::default(),
-            http: Http::default(),
-            storage: Storage::default(),
-            stream: Stream::default(),
+            applications: ApplicationLimits::default(),
+            http: HttpSettings::default(),
+            storage: StorageSettings::default(),
+            stream: StreamSettings::default(),
             tnc: Vec::new(),
             link: Vec::new(),
             peer: Vec::new(),
@@ -133,13 +133,13 @@ impl Default for Config {
             contact: Vec::new(),
             drop: Vec::new(),
             receive: Vec::new(),
-            routing: agent::Routing::default(),
+            routing: agent::RoutingConfig::default(),
             agent: agent::Config {
                 limits: agent::Limits { buffer_bytes_max: 8 << 20, ..agent::Limits::default() },
                 ..agent::Config::default()
             },
             tcpcl: tcpcl::Config::default(),
-            tls: tls::Settings::default(),
+            tls: tls::TlsSettings::default(),
             udp: udpcl::Config::default(),
             ax25cl: ax25cl::Config::default(),
             // The link itself says when nobody answers. A table has no word for no limit; left out, it would be that of TCP.
@@ -148,7 +148,7 @@ impl Default for Config {
                 ..tcpcl::Config::ax25("")
             },
             uicl: uicl::Config::default(),
-            tcp: Tcp::default(),
+            tcp: TcpSettings::default(),
         }
     }
 }
@@ -156,7 +156,7 @@ impl Default for Config {
 /// Where DTN time comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Clock {
+pub enum ClockSource {
     /// The system's clock, once it is past the year 2024: a board without a battery starts in 1970.
     #[default]
     System,
@@ -167,7 +167,7 @@ pub enum Clock {
 /// The store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Storage {
+pub struct StorageSettings {
     /// Its folder. Default: `store`, beside the configuration.
     pub path: PathBuf,
     /// What it is kept on. Default: disk.
@@ -183,9 +183,9 @@ pub struct Storage {
     pub scrub_bytes_per_s: u64,
 }
 
-impl Default for Storage {
+impl Default for StorageSettings {
     fn default() -> Self {
-        Storage {
+        StorageSettings {
             path: "store".into(),
             kind: StorageKind::Disk,
             cache_bytes: 16 << 20,
@@ -210,7 +210,7 @@ pub enum StorageKind {
 /// Applications on this machine, over the socket for them (`control`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Applications {
+pub struct ApplicationLimits {
     /// Connections at a time; more are turned away. Default 256.
     pub connections_max: usize,
     /// An application that reads nothing of what it is told for so long is cut off; what it has not taken waits for the next
@@ -218,20 +218,20 @@ pub struct Applications {
     pub patience: Duration,
 }
 
-impl Default for Applications {
+impl Default for ApplicationLimits {
     fn default() -> Self {
-        Applications { connections_max: 256, patience: Duration::from_secs(300) }
+        ApplicationLimits { connections_max: 256, patience: Duration::from_secs(300) }
     }
 }
 
 /// A neighbour that this node calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Link {
+pub struct LinkSettings {
     /// What it is called, by routes and commands.
     pub name: String,
     /// What carries bundles there. Default: tcp.
-    pub kind: Kind,
+    pub kind: LinkKind,
     /// Where it is: `host:port`. Over AX.25 `tnc` and `callsign` say that.
     pub address: String,
     /// Over AX.25: the name of the `[[tnc]]` over which it is called.
@@ -277,7 +277,7 @@ pub struct Link {
 /// What carries bundles over a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum LinkKind {
     /// TCPCL over TCP: acknowledged, encrypted where that is wanted.
     #[default]
     Tcp,
@@ -291,29 +291,29 @@ pub enum Kind {
     Uicl,
 }
 
-impl Kind {
+impl LinkKind {
     /// It goes over a TNC.
     pub fn is_radio(self) -> bool {
-        matches!(self, Kind::Ax25cl | Kind::Ax25cm | Kind::Uicl)
+        matches!(self, LinkKind::Ax25cl | LinkKind::Ax25cm | LinkKind::Uicl)
     }
 
     /// Its name in configurations.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Tcp => "tcp",
-            Kind::Udp => "udp",
-            Kind::Ax25cl => "ax25cl",
-            Kind::Ax25cm => "ax25cm",
-            Kind::Uicl => "uicl",
+            LinkKind::Tcp => "tcp",
+            LinkKind::Udp => "udp",
+            LinkKind::Ax25cl => "ax25cl",
+            LinkKind::Ax25cm => "ax25cm",
+            LinkKind::Uicl => "uicl",
         }
     }
 }
 
-impl Default for Link {
+impl Default for LinkSettings {
     fn default() -> Self {
-        Link {
+        LinkSettings {
             name: String::new(),
-            kind: Kind::default(),
+            kind: LinkKind::default(),
             address: String::new(),
             tnc: String::new(),
             callsign: String::new(),
@@ -339,7 +339,7 @@ impl Default for Link {
 /// A way to nodes that are no neighbours.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Route {
+pub struct RouteSettings {
     /// For which endpoints; a trailing `*` stands for any rest.
     pub to: String,
     /// Over which link, or by which node.
@@ -414,7 +414,7 @@ impl Config {
     pub fn parse(text: &str, place: &str, folder: &Path) -> Result<Config, Error> {
         let said = toml_text::parse(text, place)?;
         if let Some(toml::Value::Table(tcp)) = said.get("tcp") {
-            Tcp::check_keys(tcp)
+            TcpSettings::check_keys(tcp)
                 .map_err(|error| Error { what: format!("{place}: {}", error.what), ..error })?;
         }
         let mut table = toml_text::to_table(&Config::default());
@@ -465,7 +465,7 @@ impl Config {
         self.routing.check().map_err(|fault| out_of_range(fault.within("routing")))?;
         self.tcpcl.check().map_err(|fault| out_of_range(fault.within("tcpcl")))?;
         self.tcp.check()?;
-        if self.uses_tls() && self.clock == Clock::None {
+        if self.uses_tls() && self.clock == ClockSource::None {
             return Err(Error::new("without a clock no certificate can be judged")
                 .hint("`clock = \"system\"`, or leave `tls` off"));
         }
@@ -473,7 +473,7 @@ impl Config {
             return Err(Error::new("`agent.links` is not for nodes")
                 .hint("say `rate-bps` and `bundle-bytes-max` in the [[link]] itself"));
         }
-        if self.agent.routing != agent::Routing::default() {
+        if self.agent.routing != agent::RoutingConfig::default() {
             return Err(Error::new("`agent.routing` is not for nodes").hint("say it in [routing]"));
         }
         self.check_folders()?;
@@ -532,7 +532,7 @@ impl Config {
         }
     }
 
-    fn check_link(&self, at: usize, link: &Link) -> Result<(), Error> {
+    fn check_link(&self, at: usize, link: &LinkSettings) -> Result<(), Error> {
         if link.name.is_empty() {
             return Err(Error::new(format!("[[link]] number {} has no `name`", at + 1))
                 .hint("routes and commands need one"));
@@ -551,7 +551,7 @@ impl Config {
     }
 
     /// Where a link leads to.
-    fn check_place(&self, link: &Link) -> Result<(), Error> {
+    fn check_place(&self, link: &LinkSettings) -> Result<(), Error> {
         let radio = link.kind.is_radio();
         let said = [
             ("address", !link.address.is_empty(), false),
@@ -575,17 +575,17 @@ impl Config {
     }
 
     /// The sections of a link that are for another kind.
-    fn check_sections(&self, link: &Link) -> Result<(), Error> {
-        let sections: [(&str, &toml::Table, &[Kind]); 7] = [
-            ("tcpcl", &link.tcpcl, &[Kind::Tcp]),
-            ("tls", &link.tls, &[Kind::Tcp]),
-            ("udp", &link.udp, &[Kind::Udp]),
-            ("ax25", &link.ax25, &[Kind::Ax25cl, Kind::Ax25cm, Kind::Uicl]),
-            ("ax25cl", &link.ax25cl, &[Kind::Ax25cl]),
-            ("ax25cm", &link.ax25cm, &[Kind::Ax25cm]),
-            ("uicl", &link.uicl, &[Kind::Uicl]),
+    fn check_sections(&self, link: &LinkSettings) -> Result<(), Error> {
+        let sections: [(&str, &toml::Table, &[LinkKind]); 7] = [
+            ("tcpcl", &link.tcpcl, &[LinkKind::Tcp]),
+            ("tls", &link.tls, &[LinkKind::Tcp]),
+            ("udp", &link.udp, &[LinkKind::Udp]),
+            ("ax25", &link.ax25, &[LinkKind::Ax25cl, LinkKind::Ax25cm, LinkKind::Uicl]),
+            ("ax25cl", &link.ax25cl, &[LinkKind::Ax25cl]),
+            ("ax25cm", &link.ax25cm, &[LinkKind::Ax25cm]),
+            ("uicl", &link.uicl, &[LinkKind::Uicl]),
         ];
-        let strange = |(_, table, kinds): &&(&str, &toml::Table, &[Kind])| {
+        let strange = |(_, table, kinds): &&(&str, &toml::Table, &[LinkKind])| {
             !table.is_empty() && !kinds.contains(&link.kind)
         };
         match sections.iter().find(strange) {
@@ -599,7 +599,7 @@ impl Config {
         }
     }
 
-    fn check_route(&self, route: &Route) -> Result<(), Error> {
+    fn check_route(&self, route: &RouteSettings) -> Result<(), Error> {
         if route.to.is_empty() {
             return Err(Error::new("a [[route]] has no `to`").hint("such as to = \"dtn://carol/*\""));
         }
@@ -632,7 +632,7 @@ impl Config {
     ///
     /// # Errors
     /// Its own settings make no sense.
-    pub(crate) fn session(&self, link: &Link) -> Result<tcpcl::Config, Error> {
+    pub(crate) fn session(&self, link: &LinkSettings) -> Result<tcpcl::Config, Error> {
         let mut table =
             toml_text::to_table(&tcpcl::Config { node_id: self.callers().node_id, ..self.tcpcl.clone() });
         toml_text::merge(&mut table, &link.tcpcl);
@@ -666,7 +666,7 @@ impl Config {
     ///
     /// # Errors
     /// Its own settings make no sense.
-    pub(crate) fn udp(&self, link: &Link) -> Result<udpcl::Config, Error> {
+    pub(crate) fn udp(&self, link: &LinkSettings) -> Result<udpcl::Config, Error> {
         let mut table = toml_text::to_table(&self.udp);
         if link.rate_bps > 0 {
             table.insert("rate-bps".into(), i64::try_from(link.rate_bps).unwrap_or(i64::MAX).into());
@@ -689,7 +689,7 @@ impl Config {
     ///
     /// # Errors
     /// Its own settings make no sense.
-    pub(crate) fn policy(&self, link: &Link) -> Result<tls::Policy, Error> {
+    pub(crate) fn policy(&self, link: &LinkSettings) -> Result<tls::CertificatePolicy, Error> {
         let mut table = toml_text::to_table(&self.tls.policy);
         toml_text::merge(&mut table, &link.tls);
         toml_text::from_table(table, &format!("link `{}`: [tls]", link.name))
@@ -697,8 +697,8 @@ impl Config {
 
     /// Some session may use TLS.
     pub fn uses_tls(&self) -> bool {
-        let calls = |link: &Link| {
-            link.kind == Kind::Tcp && self.session(link).is_ok_and(|session| session.tls != Tls::Off)
+        let calls = |link: &LinkSettings| {
+            link.kind == LinkKind::Tcp && self.session(link).is_ok_and(|session| session.tls != Tls::Off)
         };
         (self.tcpcl.tls != Tls::Off && !self.listen.is_empty()) || self.link.iter().any(calls)
     }

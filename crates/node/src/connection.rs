@@ -12,24 +12,24 @@ use std::time::Duration;
 
 /// A connection to a node. What it says is read by a thread, so that neither side ever waits for the other to read.
 #[derive(Debug)]
-pub struct Connection {
+pub struct ControlConnection {
     stream: UnixStream,
     replies: mpsc::Receiver<io::Result<Message<Reply>>>,
     out: BytesMut,
 }
 
-impl Connection {
+impl ControlConnection {
     /// Connects to the node whose control socket this is.
     ///
     /// # Errors
     /// No node answers there.
-    pub fn open(path: &Path) -> io::Result<Connection> {
+    pub fn open(path: &Path) -> io::Result<ControlConnection> {
         let stream = UnixStream::connect(path)?;
         let reading = stream.try_clone()?;
         // A few: who does not read them slows the node's side down, and no memory fills.
         let (sender, replies) = mpsc::sync_channel(256);
         thread::Builder::new().name("replies".into()).spawn(move || read(reading, &sender))?;
-        Ok(Connection { stream, replies, out: BytesMut::new() })
+        Ok(ControlConnection { stream, replies, out: BytesMut::new() })
     }
 
     /// Says something to the node.
@@ -55,7 +55,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for ControlConnection {
     fn drop(&mut self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }

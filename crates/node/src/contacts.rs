@@ -14,7 +14,7 @@
 //! The same plan may be given to every node: what is `from` another node is left alone. A link without any contact may be
 //! used at all times.
 
-use crate::config::{Config, Link};
+use crate::config::{Config, LinkSettings};
 use longwire_proto::bp::Eid;
 use longwire_proto::service::Contact;
 use longwire_proto::time::Duration;
@@ -30,7 +30,7 @@ const CONTACTS_MAX: usize = 4096;
 /// A window, or a series of them, in which a link can be used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Planned {
+pub struct PlannedContact {
     /// The node that sends in it: its node id. Default: this one. What other nodes do is left alone.
     pub from: Option<String>,
     /// The link, by its name or by the node id of its peer.
@@ -52,9 +52,9 @@ pub struct Planned {
     pub delay: Duration,
 }
 
-impl Default for Planned {
+impl Default for PlannedContact {
     fn default() -> Self {
-        Planned {
+        PlannedContact {
             from: None,
             to: String::new(),
             start: None,
@@ -82,13 +82,13 @@ fn dtn_ms(at: &Datetime) -> Option<u64> {
         Offset::Custom { minutes } => i64::from(minutes),
     };
     let unix_ms = date.with_time(clock).assume_utc().unix_timestamp_nanos() / 1_000_000;
-    let dtn_ms = unix_ms - i128::from(minutes) * 60_000 - i128::from(crate::setup::DTN_EPOCH_MS);
+    let dtn_ms = unix_ms - i128::from(minutes) * 60_000 - i128::from(crate::node_setup::DTN_EPOCH_MS);
     u64::try_from(dtn_ms).ok()
 }
 
 /// A DTN time for people: `12:30:00 UTC`, with the day where it is not within a day from `now`.
 pub(crate) fn clock_time(at_dtn_ms: u64, now_dtn_ms: u64) -> String {
-    let unix_s = crate::setup::unix_s(at_dtn_ms);
+    let unix_s = crate::node_setup::unix_s(at_dtn_ms);
     let at =
         i64::try_from(unix_s).ok().and_then(|unix_s| time::OffsetDateTime::from_unix_timestamp(unix_s).ok());
     let Some(at) = at else { return "a time far away".into() };
@@ -103,9 +103,9 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Planned {
+impl PlannedContact {
     /// True if it is one of this link, at this node.
-    pub(crate) fn concerns(&self, config: &Config, link: &Link) -> bool {
+    pub(crate) fn concerns(&self, config: &Config, link: &LinkSettings) -> bool {
         let id = |text: &str| text.parse::<Eid>().or_else(|_| format!("{text}/").parse()).ok();
         let ours = self.from.as_deref().is_none_or(|from| id(from) == config.node_id().ok());
         let peer = link.peer.as_deref().and_then(id);
@@ -159,7 +159,12 @@ impl Planned {
 
 impl Config {
     /// The windows of a link; none: it may be used at all times.
-    pub(crate) fn windows(&self, link: &Link, started_dtn_ms: u64, now_dtn_ms: u64) -> Option<Vec<Contact>> {
+    pub(crate) fn windows(
+        &self,
+        link: &LinkSettings,
+        started_dtn_ms: u64,
+        now_dtn_ms: u64,
+    ) -> Option<Vec<Contact>> {
         let planned = self.contact.iter().filter(|planned| planned.concerns(self, link));
         let mut windows: Vec<Contact> =
             planned.flat_map(|planned| planned.windows(started_dtn_ms, now_dtn_ms)).collect();
@@ -178,7 +183,7 @@ impl Config {
     }
 
     /// True if this link has a plan.
-    pub(crate) fn is_planned(&self, link: &Link) -> bool {
+    pub(crate) fn is_planned(&self, link: &LinkSettings) -> bool {
         self.contact.iter().any(|planned| planned.concerns(self, link))
     }
 
@@ -197,7 +202,7 @@ impl Config {
         Ok(())
     }
 
-    fn check_contact(&self, planned: &Planned) -> Result<(), Error> {
+    fn check_contact(&self, planned: &PlannedContact) -> Result<(), Error> {
         let wrong = |what: &str, hint: &str| Err(Error::new(what).hint(hint));
         let is_time = |at: &Datetime| dtn_ms(at).is_some();
         if planned.lasts.is_zero() {
@@ -216,7 +221,7 @@ impl Config {
             let hint = "such as start = 2026-11-21T12:30:00Z, with Z for UTC, without quotes";
             return wrong("`start` or `until` is no time", hint);
         }
-        let ours = Planned { from: None, ..planned.clone() };
+        let ours = PlannedContact { from: None, ..planned.clone() };
         let known = self.link.iter().any(|link| ours.concerns(self, link));
         if planned.from.is_none() && !known {
             return wrong("there is no such link", "name a [[link]], or the `peer` of one");

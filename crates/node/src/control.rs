@@ -1,12 +1,12 @@
-//! The control socket: applications on this machine, one connection each. A pump over a [`Client`](crate::Client).
+//! The control socket: applications on this machine, one connection each. A pump over a [`AppClient`](crate::AppClient).
 
-use crate::client::Client;
-use crate::config::Applications;
-use crate::counter_news::CounterNews;
+use crate::client::AppClient;
+use crate::config::ApplicationLimits;
+use crate::counter_changes::CounterChanges;
 use crate::message::{BODY_BYTES_MAX, HEAD_BYTES_MAX, Message, Reply, Request};
-use crate::node::Reception;
-use crate::patient::{Patience, Patient};
+use crate::node::ClientFactory;
 use crate::view;
+use crate::write_timeout::{WriteTimeout, WriteTimeoutStream};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use longwire_settings::error::Error;
 use std::io;
@@ -24,22 +24,22 @@ const WRITE_BYTES: usize = 256 * 1024;
 
 /// How many connections there are, and what became of those that were too many or too slow.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct ControlCounters {
     connections_max: usize,
     places: Arc<Semaphore>,
     turned_away: AtomicU64,
-    patience: Patience,
-    news: CounterNews,
+    patience: WriteTimeout,
+    counter_changes: CounterChanges,
 }
 
-impl Counted {
-    pub(crate) fn new(limits: &Applications, news: CounterNews) -> Self {
-        Counted {
+impl ControlCounters {
+    pub(crate) fn new(limits: &ApplicationLimits, counter_changes: CounterChanges) -> Self {
+        ControlCounters {
             connections_max: limits.connections_max,
             places: Arc::new(Semaphore::new(limits.connections_max)),
             turned_away: AtomicU64::new(0),
-            patience: Patience::new(limits.patience),
-            news,
+            patience: WriteTimeout::new(limits.patience),
+            counter_changes,
         }
     }
 
@@ -55,8 +55,8 @@ impl Counted {
 /// Listens for applications. A socket that a crash left behind is taken over; one that is answered is not.
 pub(crate) fn listen(
     path: &Path,
-    reception: Reception,
-    counted: Arc<Counted>,
+    client_factory: ClientFactory,
+    counted: Arc<ControlCounters>,
     runtime: &Runtime,
 ) -> Result<(), Error> {
     let bound = bind(path).map_err(|error| {
@@ -66,7 +66,7 @@ pub(crate) fn listen(
     runtime.spawn(async move {
         loop {
             match bound.accept().await {
-                Ok((stream, _)) => admit(stream, &reception, &counted),
+                Ok((stream, _)) => admit(stream, &client_factory, &counted),
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
             }
         }
@@ -76,7 +76,7 @@ pub(crate) fn listen(
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        crate::private::make_folder(folder)?;
+        crate::private_files::make_folder(folder)?;
     }
     if path.exists() {
         if std::os::unix::net::UnixStream::connect(path).is_ok() {
@@ -91,10 +91,10 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Serves an application, if there is a place.
-fn admit(stream: UnixStream, reception: &Reception, counted: &Counted) {
+fn admit(stream: UnixStream, client_factory: &ClientFactory, counted: &ControlCounters) {
     let Ok(place) = counted.places.clone().try_acquire_owned() else {
         counted.turned_away.fetch_add(1, Ordering::Relaxed);
-        counted.news.changed();
+        counted.counter_changes.changed();
         let hint = Some("end another one, or raise `applications.connections-max`");
         let mut out = BytesMut::new();
         encode(&Reply::error("too many applications are connected", hint).into(), &mut out);
@@ -102,19 +102,20 @@ fn admit(stream: UnixStream, reception: &Reception, counted: &Counted) {
         let _ = stream.try_write(&out);
         return;
     };
-    counted.news.changed();
-    let (client, patience, news) = (reception.client(), counted.patience.clone(), counted.news.clone());
+    counted.counter_changes.changed();
+    let (client, patience, counter_changes) =
+        (client_factory.client(), counted.patience.clone(), counted.counter_changes.clone());
     tokio::spawn(async move {
         serve(stream, client, patience).await;
         drop(place);
-        news.changed();
+        counter_changes.changed();
     });
 }
 
 /// Serves one application until either side has enough.
-async fn serve(stream: UnixStream, mut client: Client, patience: Patience) {
+async fn serve(stream: UnixStream, mut client: AppClient, patience: WriteTimeout) {
     let (mut read, write) = stream.into_split();
-    let mut write = Patient::new(write, patience);
+    let mut write = WriteTimeoutStream::new(write, patience);
     let mut input = BytesMut::new();
     let mut out = BytesMut::new();
     // Asks for more than may be waiting.

@@ -9,9 +9,9 @@
 //!
 //! Units: bytes of datagram, without headers.
 
-use crate::event::Event;
 use crate::stream::reason_of;
 use crate::task::Task;
+use crate::task_event::TaskEvent;
 use bytes::Bytes;
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{CloseReason, DatagramsIndication, DatagramsRequest, LinkId, Port};
@@ -37,7 +37,7 @@ const READS_MAX: usize = 64;
 
 /// From a pump.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum SocketEvent {
     /// The socket is there.
     Joined {
         /// The longest datagram that it can send.
@@ -74,7 +74,7 @@ pub(crate) struct Sockets {
     made: u64,
     window: u64,
     buffer: Arc<ReceiveBuffer>,
-    tell: mpsc::UnboundedSender<Event>,
+    tell: mpsc::UnboundedSender<TaskEvent>,
 }
 
 /// The kernel's buffer for what comes over a socket and was not read: how long it is to be, and how long it is.
@@ -120,7 +120,7 @@ impl ReceiveBuffer {
 
 impl Sockets {
     /// None yet. `window`: the most bytes that rise of one without being released; `buffer`: what the kernel is to keep before.
-    pub(crate) fn new(window: u64, buffer: u32, tell: mpsc::UnboundedSender<Event>) -> Self {
+    pub(crate) fn new(window: u64, buffer: u32, tell: mpsc::UnboundedSender<TaskEvent>) -> Self {
         let buffer = Arc::new(ReceiveBuffer::new(buffer));
         Sockets { sockets: BTreeMap::new(), made: 0, window, buffer, tell }
     }
@@ -167,29 +167,29 @@ impl Sockets {
         &mut self,
         link: LinkId,
         number: u64,
-        said: Said,
+        said: SocketEvent,
     ) -> Vec<(LinkId, DatagramsIndication)> {
         let Some(socket) = self.sockets.get_mut(&link).filter(|socket| socket.number == number) else {
             return Vec::new();
         };
         let room = |queued: u64| DatagramsIndication::Room(QUEUE.saturating_sub(queued));
         match said {
-            Said::Joined { bytes_max, at } => {
+            SocketEvent::Joined { bytes_max, at } => {
                 socket.at = at;
                 vec![(link, DatagramsIndication::Joined { bytes_max }), (link, room(0))]
             }
-            Said::Sent => {
+            SocketEvent::Sent => {
                 socket.queued -= 1;
                 vec![(link, room(socket.queued))]
             }
-            Said::Datagram(bytes, from) => {
+            SocketEvent::Datagram(bytes, from) => {
                 let over = if socket.at.is_none() { self.link_to(from) } else { None };
                 if let Some(over) = over {
                     self.lend(over, link, bytes.len() as u64);
                 }
                 vec![(over.unwrap_or(link), DatagramsIndication::Datagram(bytes))]
             }
-            Said::Left(reason) => {
+            SocketEvent::Left(reason) => {
                 self.remove(link);
                 vec![(link, DatagramsIndication::Left(reason))]
             }
@@ -257,7 +257,7 @@ impl Sockets {
         &mut self,
         link: LinkId,
         address: String,
-    ) -> (mpsc::UnboundedReceiver<DatagramsRequest>, impl Fn(Said) + Send + 'static) {
+    ) -> (mpsc::UnboundedReceiver<DatagramsRequest>, impl Fn(SocketEvent) + Send + 'static) {
         self.remove(link);
         self.made += 1;
         let number = self.made;
@@ -265,7 +265,7 @@ impl Sockets {
         let socket = Socket { number, requests: sender, queued: 0, address, at: None, lent: VecDeque::new() };
         self.sockets.insert(link, socket);
         let tell = self.tell.clone();
-        (requests, move |said| drop(tell.send(Event::Datagrams(link, number, said))))
+        (requests, move |said| drop(tell.send(TaskEvent::Datagrams(link, number, said))))
     }
 
     fn join(&mut self, link: LinkId, address: String) {
@@ -277,7 +277,7 @@ impl Sockets {
                     buffer.set(&socket);
                     pump(socket, requests, window, tell).await;
                 }
-                Err(error) => tell(Said::Left(reason_of(&error))),
+                Err(error) => tell(SocketEvent::Left(reason_of(&error))),
             }
         });
     }
@@ -285,8 +285,8 @@ impl Sockets {
 
 impl Task {
     /// A pump says something to the engines.
-    pub(crate) fn hear_datagrams(&mut self, now: Instant, link: LinkId, number: u64, said: Said) {
-        let comes_or_goes = matches!(said, Said::Joined { .. } | Said::Left(_));
+    pub(crate) fn hear_datagrams(&mut self, now: Instant, link: LinkId, number: u64, said: SocketEvent) {
+        let comes_or_goes = matches!(said, SocketEvent::Joined { .. } | SocketEvent::Left(_));
         let heard = self.sockets.hear(link, number, said);
         if comes_or_goes {
             let identities = &mut self.engines.lower.second.identities;
@@ -330,11 +330,11 @@ async fn pump(
     socket: UdpSocket,
     mut requests: mpsc::UnboundedReceiver<DatagramsRequest>,
     window: u64,
-    tell: impl Fn(Said),
+    tell: impl Fn(SocketEvent),
 ) {
     let six = socket.local_addr().is_ok_and(|address| address.is_ipv6());
     let bytes_max = if six { SENT_BYTES_MAX.1 } else { SENT_BYTES_MAX.0 };
-    tell(Said::Joined { bytes_max, at: socket.peer_addr().ok() });
+    tell(SocketEvent::Joined { bytes_max, at: socket.peer_addr().ok() });
     let mut unreleased = 0_u64;
     let mut buffer = vec![0; LENGTH_MAX];
     loop {
@@ -342,9 +342,9 @@ async fn pump(
             request = requests.recv() => match request {
                 Some(DatagramsRequest::Datagram(bytes)) => {
                     if let Err(error) = socket.send(&bytes).await {
-                        return tell(Said::Left(reason_of(&error)));
+                        return tell(SocketEvent::Left(reason_of(&error)));
                     }
-                    tell(Said::Sent);
+                    tell(SocketEvent::Sent);
                 }
                 Some(DatagramsRequest::Release(bytes)) => unreleased = unreleased.saturating_sub(bytes),
                 Some(DatagramsRequest::Join | DatagramsRequest::Leave) => {}
@@ -352,13 +352,13 @@ async fn pump(
             },
             ready = socket.ready(Interest::ERROR) => {
                 if let Err(error) = ready.and_then(|_| fault(&socket)) {
-                    return tell(Said::Left(reason_of(&error)));
+                    return tell(SocketEvent::Left(reason_of(&error)));
                 }
             }
             ready = socket.readable(), if unreleased < window => {
                 let read = ready.and_then(|()| read(&socket, &mut buffer, window, &mut unreleased, &tell));
                 if let Err(error) = read {
-                    return tell(Said::Left(reason_of(&error)));
+                    return tell(SocketEvent::Left(reason_of(&error)));
                 }
             }
         }
@@ -379,7 +379,7 @@ fn read(
     buffer: &mut [u8],
     window: u64,
     unreleased: &mut u64,
-    tell: &impl Fn(Said),
+    tell: &impl Fn(SocketEvent),
 ) -> io::Result<()> {
     for _ in 0..READS_MAX {
         if *unreleased >= window {
@@ -388,7 +388,7 @@ fn read(
         match socket.try_recv_from(buffer) {
             Ok((length, from)) => {
                 *unreleased += length as u64;
-                tell(Said::Datagram(Bytes::copy_from_slice(&buffer[..length]), from));
+                tell(SocketEvent::Datagram(Bytes::copy_from_slice(&buffer[..length]), from));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),
@@ -414,14 +414,14 @@ mod tests {
             asked.insert(*link, sockets.enter(*link, String::new()).0);
             let number = sockets.made;
             let at = Some(at.parse().expect("an address"));
-            sockets.hear(*link, number, Said::Joined { bytes_max: 1000, at });
+            sockets.hear(*link, number, SocketEvent::Joined { bytes_max: 1000, at });
         }
         (sockets, asked)
     }
 
     /// A datagram comes to the port on which this node listens; for whose it is taken.
     fn comes(sockets: &mut Sockets, from: &str, bytes: usize) -> LinkId {
-        let said = Said::Datagram(vec![0; bytes].into(), from.parse().expect("an address"));
+        let said = SocketEvent::Datagram(vec![0; bytes].into(), from.parse().expect("an address"));
         let heard = sockets.hear(HERE, 1, said);
         assert!(matches!(heard[..], [(_, DatagramsIndication::Datagram(_))]), "{heard:?}");
         heard[0].0
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(comes(&mut all, "192.0.2.7:9", 10), CAROL);
         // The socket of a link brings what is that link's.
         let (mut all, _asked) = sockets(&[(BOB, "192.0.2.7:4556"), (CAROL, "192.0.2.7:4556")]);
-        let said = Said::Datagram(vec![0; 10].into(), "192.0.2.7:4556".parse().expect("an address"));
+        let said = SocketEvent::Datagram(vec![0; 10].into(), "192.0.2.7:4556".parse().expect("an address"));
         assert_eq!(all.hear(CAROL, 3, said)[0].0, CAROL);
     }
 
@@ -467,7 +467,7 @@ mod tests {
         for bytes in [100, 0, 50] {
             assert_eq!(comes(&mut all, "192.0.2.7:9", bytes), BOB);
         }
-        let own = Said::Datagram(vec![0; 7].into(), "192.0.2.7:4556".parse().expect("an address"));
+        let own = SocketEvent::Datagram(vec![0; 7].into(), "192.0.2.7:4556".parse().expect("an address"));
         assert_eq!(all.hear(BOB, 2, own)[0].0, BOB);
         for bytes in [60, 97] {
             all.request(BOB, DatagramsRequest::Release(bytes), String::new);
@@ -477,7 +477,7 @@ mod tests {
         assert_eq!(sums, [150, 7]);
         // Bytes that a link has not released when it goes are released with it.
         assert_eq!(comes(&mut all, "192.0.2.7:9", 30), BOB);
-        all.hear(BOB, 2, Said::Left(CloseReason::Refused));
+        all.hear(BOB, 2, SocketEvent::Left(CloseReason::Refused));
         assert_eq!(released(asked.get_mut(&HERE).expect("a socket")), [30]);
     }
 

@@ -3,8 +3,8 @@
 //! Its endpoint is service 7 of `ipn` nodes, `echo` of `dtn` nodes. It does not answer another echo service, nor itself:
 //! two of them would never end. What is long goes back in parts, one payload at a time, so that memory holds a part only.
 
-use crate::client::Client;
-use crate::message::{Message, Options, Reply, Request};
+use crate::client::AppClient;
+use crate::message::{Message, MessageOptions, Reply, Request};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Payloads longer than this get no answer.
@@ -39,7 +39,7 @@ struct Long {
 }
 
 struct Echo {
-    client: Client,
+    client: AppClient,
     endpoint: String,
     next: u64,
     /// The send that answers a delivery: when that is durable, the delivery is taken.
@@ -49,7 +49,7 @@ struct Echo {
 }
 
 /// Answers until the node ends.
-pub(crate) async fn serve(client: Client, is_ipn: bool) {
+pub(crate) async fn serve(client: AppClient, is_ipn: bool) {
     let endpoint = service(is_ipn).to_owned();
     let register = Request::Register { endpoint: endpoint.clone(), inline_bytes: INLINE_BYTES };
     if !client.request(register).await {
@@ -118,7 +118,7 @@ impl Echo {
         self.next += 1;
         let send = self.next;
         self.pending.insert(send, delivery);
-        let options = Options { source: Some(self.endpoint.clone()), ..Options::default() };
+        let options = MessageOptions { source: Some(self.endpoint.clone()), ..MessageOptions::default() };
         let head = Request::Send { send, to, length, options };
         self.client.request(Message { head, body }).await.then_some(send)
     }

@@ -18,19 +18,19 @@
 //!
 //! A caller that is refused for another one may be the same node behind a connection that broke without a word; so the one that
 //! stands is sent a sign of life, and if nobody is there, it ends. Where keep-alives are off, the system asks the other end's system
-//! ([`crate::setup::prepare_caller`]).
+//! ([`crate::node_setup::prepare_caller`]).
 
-use crate::config::{Config, Peers, is_loopback};
+use crate::config::{Config, PeerPolicy, is_loopback};
 use longwire_proto::bp::agent::parse_node;
 use longwire_proto::bp::eid::Eid;
 use longwire_proto::service::LinkId;
-use longwire_proto::tcpcl::{Claim, Verdict};
+use longwire_proto::tcpcl::{AdmissionDecision, CallerIdentity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Why a caller may not come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum CallerRefusal {
     /// It says that it is this node.
     Own,
     /// The configuration does not name its node id.
@@ -41,41 +41,45 @@ pub(crate) enum Refusal {
     Taken(LinkId),
 }
 
-impl Refusal {
+impl CallerRefusal {
     /// What the session says to the caller.
-    pub(crate) fn verdict(self) -> Verdict {
+    pub(crate) fn verdict(self) -> AdmissionDecision {
         match self {
-            Refusal::Own | Refusal::Unknown | Refusal::Unproven => Verdict::Unsuitable,
-            Refusal::Taken(_) => Verdict::Busy,
+            CallerRefusal::Own | CallerRefusal::Unknown | CallerRefusal::Unproven => {
+                AdmissionDecision::Refuse
+            }
+            CallerRefusal::Taken(_) => AdmissionDecision::Busy,
         }
     }
 
     /// In one word.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Refusal::Own => "own_id",
-            Refusal::Unknown => "unknown",
-            Refusal::Unproven => "unproven",
-            Refusal::Taken(_) => "taken",
+            CallerRefusal::Own => "own_id",
+            CallerRefusal::Unknown => "unknown",
+            CallerRefusal::Unproven => "unproven",
+            CallerRefusal::Taken(_) => "taken",
         }
     }
 
     /// For a person, with what would help.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Refusal::Own => "it calls itself what this node is called",
-            Refusal::Unknown => {
+            CallerRefusal::Own => "it calls itself what this node is called",
+            CallerRefusal::Unknown => {
                 "the configuration names no such node: `[[peer]] node` with its id lets it in, `peers = \"any\"` everybody"
             }
-            Refusal::Unproven => "no certificate proves its node id, and `peers = \"proven\"` asks for that",
-            Refusal::Taken(_) => "another session has its node id",
+            CallerRefusal::Unproven => {
+                "no certificate proves its node id, and `peers = \"proven\"` asks for that"
+            }
+            CallerRefusal::Taken(_) => "another session has its node id",
         }
     }
 }
 
 /// A session that is up and has a node id, or would like to.
 #[derive(Clone, Debug)]
-struct Session {
+struct NamedSession {
     node: Eid,
     said: String,
     proven: bool,
@@ -89,7 +93,7 @@ struct Session {
 
 /// What else changes when a session comes up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum IdentityChange {
     /// This session loses its node id, or gets it.
     Named(LinkId, Option<String>),
     /// This session ends.
@@ -100,14 +104,14 @@ pub(crate) enum Change {
 #[derive(Debug)]
 pub(crate) struct Identities {
     own: Option<Eid>,
-    peers: Option<Peers>,
+    peers: Option<PeerPolicy>,
     /// Node ids that the configuration names: who says one is let in.
     known: Vec<String>,
     /// Those of a `[[peer]]`: who says one is believed from wherever it calls.
     trusted: Vec<String>,
     /// Where the other end of a connection is, if it is at an address.
     addresses: BTreeMap<LinkId, IpAddr>,
-    sessions: BTreeMap<LinkId, Session>,
+    sessions: BTreeMap<LinkId, NamedSession>,
     /// An address was learned, or a session came or went, since the callers beside links were last asked for.
     changed: bool,
 }
@@ -146,26 +150,26 @@ impl Identities {
     }
 
     /// Whether a caller may come in.
-    pub(crate) fn judge(&self, link: LinkId, claim: Claim<'_>) -> Result<(), Refusal> {
+    pub(crate) fn judge(&self, link: LinkId, claim: CallerIdentity<'_>) -> Result<(), CallerRefusal> {
         let node = claim.node_id.and_then(parse_node);
         if node.is_some() && node == self.own {
-            return Err(Refusal::Own);
+            return Err(CallerRefusal::Own);
         }
         let peers = self.peers.unwrap_or(match self.addresses.get(&link) {
-            Some(address) if !is_loopback(*address) => Peers::Known,
+            Some(address) if !is_loopback(*address) => PeerPolicy::Known,
             // Of this machine, or a pipe of this process.
-            Some(_) | None => Peers::Any,
+            Some(_) | None => PeerPolicy::Any,
         });
         match peers {
-            Peers::Any => {}
-            Peers::Known if claim.proven || node.as_ref().is_some_and(|node| self.is_known(node)) => {}
-            Peers::Known => return Err(Refusal::Unknown),
-            Peers::Proven if claim.proven => {}
-            Peers::Proven => return Err(Refusal::Unproven),
+            PeerPolicy::Any => {}
+            PeerPolicy::Known if claim.proven || node.as_ref().is_some_and(|node| self.is_known(node)) => {}
+            PeerPolicy::Known => return Err(CallerRefusal::Unknown),
+            PeerPolicy::Proven if claim.proven => {}
+            PeerPolicy::Proven => return Err(CallerRefusal::Unproven),
         }
         let holder = node.as_ref().and_then(|node| self.caller_named(node));
         match holder {
-            Some((other, session)) if session.proven || !claim.proven => Err(Refusal::Taken(other)),
+            Some((other, session)) if session.proven || !claim.proven => Err(CallerRefusal::Taken(other)),
             _ => Ok(()),
         }
     }
@@ -181,8 +185,8 @@ impl Identities {
     }
 
     /// The caller that has this node id.
-    fn caller_named(&self, node: &Eid) -> Option<(LinkId, &Session)> {
-        let of_node = |(link, session): &(&LinkId, &Session)| {
+    fn caller_named(&self, node: &Eid) -> Option<(LinkId, &NamedSession)> {
+        let of_node = |(link, session): &(&LinkId, &NamedSession)| {
             link.is_incoming() && session.named && session.node == *node
         };
         self.sessions.iter().find(of_node).map(|(link, session)| (*link, session))
@@ -197,7 +201,7 @@ impl Identities {
         said: &str,
         proven: bool,
         acknowledges: bool,
-    ) -> (bool, Vec<Change>) {
+    ) -> (bool, Vec<IdentityChange>) {
         let Some(node) = parse_node(said) else { return (true, Vec::new()) };
         let holder = self.caller_named(&node).map(|(other, session)| (other, session.proven));
         let leaves = match holder.filter(|_| link.is_incoming()) {
@@ -205,7 +209,7 @@ impl Identities {
             Some((other, _)) => Some(other),
             None => None,
         };
-        let session = Session {
+        let session = NamedSession {
             node: node.clone(),
             said: said.to_owned(),
             proven,
@@ -219,24 +223,24 @@ impl Identities {
             session.ends = true;
         }
         let mut changes = self.settle(&node);
-        changes.retain(|change| !matches!(change, Change::Named(of, _) if *of == link));
-        changes.extend(leaves.map(Change::Ends));
+        changes.retain(|change| !matches!(change, IdentityChange::Named(of, _) if *of == link));
+        changes.extend(leaves.map(IdentityChange::Ends));
         (self.sessions.get(&link).is_some_and(|session| session.named), changes)
     }
 
     /// A session is down. Others may get the node id that it had.
-    pub(crate) fn down(&mut self, link: LinkId) -> Vec<Change> {
+    pub(crate) fn down(&mut self, link: LinkId) -> Vec<IdentityChange> {
         let Some(gone) = self.sessions.remove(&link) else { return Vec::new() };
         self.changed = true;
         self.settle(&gone.node)
     }
 
     /// Says which sessions have this node id, and what that changes: first who loses it.
-    fn settle(&mut self, node: &Eid) -> Vec<Change> {
+    fn settle(&mut self, node: &Eid) -> Vec<IdentityChange> {
         let all = || self.sessions.iter().filter(move |(_, session)| session.node == *node && !session.ends);
         let is_called = all().any(|(link, session)| !link.is_incoming() && session.acknowledges);
         // The session that has it keeps it.
-        let best = |may: &dyn Fn(LinkId, &Session) -> bool| {
+        let best = |may: &dyn Fn(LinkId, &NamedSession) -> bool| {
             let callers = all().filter(|(link, session)| link.is_incoming() && may(**link, session));
             callers.min_by_key(|(link, session)| (!session.named, **link)).map(|(link, _)| *link)
         };
@@ -250,16 +254,16 @@ impl Identities {
                 (false, false) => !is_called && caller.is_none(),
             };
             if core::mem::replace(&mut session.named, named) != named {
-                changes.push(Change::Named(*link, named.then(|| session.said.clone())));
+                changes.push(IdentityChange::Named(*link, named.then(|| session.said.clone())));
             }
         }
-        changes.sort_by_key(|change| matches!(change, Change::Named(_, Some(_))));
+        changes.sort_by_key(|change| matches!(change, IdentityChange::Named(_, Some(_))));
         changes
     }
 
     /// True if there is no link over UDP to this node, or this caller is where one leads.
     fn may_stand_for_datagrams(&self, caller: LinkId, node: &Eid) -> bool {
-        let datagrams = |(link, session): &(&LinkId, &Session)| {
+        let datagrams = |(link, session): &(&LinkId, &NamedSession)| {
             !link.is_incoming() && !session.acknowledges && session.node == *node
         };
         let mut links = self.sessions.iter().filter(datagrams).peekable();
@@ -348,8 +352,8 @@ mod tests {
         LinkId(LinkId::FIRST_INCOMING + number)
     }
 
-    fn claim(node_id: &str, proven: bool) -> Claim<'_> {
-        Claim { node_id: Some(node_id).filter(|id| !id.is_empty()), proven }
+    fn claim(node_id: &str, proven: bool) -> CallerIdentity<'_> {
+        CallerIdentity { node_id: Some(node_id).filter(|id| !id.is_empty()), proven }
     }
 
     #[test]
@@ -357,7 +361,7 @@ mod tests {
         let bob = identities("peers = 'any'");
         for name in ["dtn://bob/", "dtn://bob", "dtn://bob/inbox"] {
             for proven in [false, true] {
-                assert_eq!(bob.judge(caller(1), claim(name, proven)), Err(Refusal::Own), "{name}");
+                assert_eq!(bob.judge(caller(1), claim(name, proven)), Err(CallerRefusal::Own), "{name}");
             }
         }
         assert_eq!(bob.judge(caller(1), claim("dtn://bobby/", false)), Ok(()));
@@ -389,14 +393,14 @@ mod tests {
     fn one_caller_at_a_time_has_a_node_id() {
         let mut bob = identities("");
         assert_eq!(bob.up(caller(1), ALICE, false, true), (true, vec![]));
-        assert_eq!(bob.judge(caller(2), claim("dtn://alice", false)), Err(Refusal::Taken(caller(1))));
+        assert_eq!(bob.judge(caller(2), claim("dtn://alice", false)), Err(CallerRefusal::Taken(caller(1))));
         // A proven one comes in its place, and gives way to nobody.
         assert_eq!(bob.judge(caller(3), claim(ALICE, true)), Ok(()));
-        let changes = vec![Change::Named(caller(1), None), Change::Ends(caller(1))];
+        let changes = vec![IdentityChange::Named(caller(1), None), IdentityChange::Ends(caller(1))];
         assert_eq!(bob.up(caller(3), ALICE, true, true), (true, changes));
         assert_eq!(bob.down(caller(1)), []);
         for proven in [false, true] {
-            assert_eq!(bob.judge(caller(4), claim(ALICE, proven)), Err(Refusal::Taken(caller(3))));
+            assert_eq!(bob.judge(caller(4), claim(ALICE, proven)), Err(CallerRefusal::Taken(caller(3))));
         }
         assert_eq!(bob.down(caller(3)), []);
         assert_eq!(bob.judge(caller(4), claim(ALICE, false)), Ok(()));
@@ -407,17 +411,17 @@ mod tests {
         let mut bob = identities("");
         let link = LinkId(1);
         assert_eq!(bob.up(caller(1), ALICE, false, true), (true, vec![]));
-        assert_eq!(bob.up(link, ALICE, false, true), (true, vec![Change::Named(caller(1), None)]));
+        assert_eq!(bob.up(link, ALICE, false, true), (true, vec![IdentityChange::Named(caller(1), None)]));
         assert_eq!(bob.claims(caller(1)), Some(ALICE));
         // Others are let in, without it; proven ones have it, too.
         assert_eq!(bob.judge(caller(2), claim(ALICE, false)), Ok(()));
         assert_eq!(bob.up(caller(2), ALICE, false, true), (false, vec![]));
         assert_eq!(bob.up(caller(3), ALICE, true, true), (true, vec![]));
         assert_eq!(bob.down(caller(3)), []);
-        assert_eq!(bob.down(link), [Change::Named(caller(1), Some(ALICE.to_owned()))]);
+        assert_eq!(bob.down(link), [IdentityChange::Named(caller(1), Some(ALICE.to_owned()))]);
         assert_eq!((bob.claims(caller(1)), bob.claims(caller(2))), (None, Some(ALICE)));
         // One after the other.
-        assert_eq!(bob.down(caller(1)), [Change::Named(caller(2), Some(ALICE.to_owned()))]);
+        assert_eq!(bob.down(caller(1)), [IdentityChange::Named(caller(2), Some(ALICE.to_owned()))]);
         assert_eq!(bob.down(caller(2)), []);
     }
 
@@ -433,8 +437,10 @@ mod tests {
             assert_eq!(bob.up(caller(1), ALICE, first, true), (true, vec![]));
             let (named, changes) = bob.up(caller(2), ALICE, second, true);
             let (expected, ends) = match stays {
-                1 => (vec![Change::Ends(caller(2))], caller(2)),
-                _ => (vec![Change::Named(caller(1), None), Change::Ends(caller(1))], caller(1)),
+                1 => (vec![IdentityChange::Ends(caller(2))], caller(2)),
+                _ => {
+                    (vec![IdentityChange::Named(caller(1), None), IdentityChange::Ends(caller(1))], caller(1))
+                }
             };
             assert_eq!((named, changes), (stays == 2, expected), "{first} {second}");
             assert_eq!(bob.down(ends), [], "{first} {second}");
@@ -442,7 +448,7 @@ mod tests {
             assert_eq!(names[stays - 1], Some(ALICE), "{first} {second}");
             // One that is told to end is no heir.
             let (_, changes) = bob.up(ends, ALICE, false, true);
-            assert_eq!(changes, [Change::Ends(ends)]);
+            assert_eq!(changes, [IdentityChange::Ends(ends)]);
             assert_eq!(bob.down(caller(stays as u32)), []);
         }
     }
@@ -450,7 +456,7 @@ mod tests {
     #[test]
     fn a_link_over_udp_leaves_its_node_id_to_sessions_that_acknowledge() {
         let datagrams = LinkId(1);
-        let named = |link, is| Change::Named(link, Some(ALICE.to_owned()).filter(|_| is));
+        let named = |link, is| IdentityChange::Named(link, Some(ALICE.to_owned()).filter(|_| is));
         let mut bob = identities("");
         bob.set_address(datagrams, FAR);
         bob.set_address(caller(1), FAR);
@@ -483,7 +489,10 @@ mod tests {
         }
         bob.up(LinkId(1), ALICE, false, false);
         assert_eq!(bob.up(caller(1), ALICE, false, true), (false, vec![]));
-        assert_eq!(bob.up(caller(2), ALICE, false, true), (true, vec![Change::Named(LinkId(1), None)]));
+        assert_eq!(
+            bob.up(caller(2), ALICE, false, true),
+            (true, vec![IdentityChange::Named(LinkId(1), None)])
+        );
         assert_eq!(bob.down(LinkId(1)), []);
         assert_eq!((bob.claims(caller(1)), bob.name(caller(2))), (Some(ALICE), Some(Some(ALICE))));
     }

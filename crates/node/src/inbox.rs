@@ -9,7 +9,7 @@
 //! folders that are made, are for their user only.
 
 use crate::envelope;
-use crate::private;
+use crate::private_files;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -20,14 +20,14 @@ const NUMBERS_MAX: u32 = 100_000;
 
 /// Which bundle a file comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct FileOrigin {
     /// The bundle's source.
     pub source: String,
     /// Its creation timestamp.
     pub created: (u64, u64),
 }
 
-impl Origin {
+impl FileOrigin {
     fn part_name(&self) -> String {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in self.source.bytes() {
@@ -45,10 +45,10 @@ impl Origin {
 
 /// A file that is arriving.
 #[derive(Debug)]
-pub struct Arriving {
+pub struct ArrivingFile {
     folder: PathBuf,
     part: PathBuf,
-    origin: Origin,
+    origin: FileOrigin,
     file: File,
     /// The payload's beginning, until it tells whether a name stands there.
     head: Option<Vec<u8>>,
@@ -57,11 +57,11 @@ pub struct Arriving {
 
 /// What became of the beginning.
 #[derive(Debug)]
-pub enum Begun {
+pub enum FileStart {
     /// It is wanted.
-    Arriving(Box<Arriving>),
+    Arriving(Box<ArrivingFile>),
     /// It was placed before a crash: it only has to be taken.
-    Placed,
+    AlreadyPlaced,
 }
 
 /// Makes a folder for files that arrive, if it is missing.
@@ -69,31 +69,31 @@ pub enum Begun {
 /// # Errors
 /// It cannot be made.
 pub fn make(folder: &Path) -> io::Result<()> {
-    private::make_folder(folder)
+    private_files::make_folder(folder)
 }
 
 /// Begins a file in a folder.
 ///
 /// # Errors
 /// The folder cannot be written to.
-pub fn begin(folder: &Path, origin: Origin) -> io::Result<Begun> {
+pub fn begin(folder: &Path, origin: FileOrigin) -> io::Result<FileStart> {
     let parts = folder.join(".longwire");
-    private::make_folder(&parts)?;
+    private_files::make_folder(&parts)?;
     let part = parts.join(origin.part_name());
     if fs::metadata(&part).is_ok_and(|found| found.nlink() > 1) {
-        return Ok(Begun::Placed);
+        return Ok(FileStart::AlreadyPlaced);
     }
-    let file = private::file().create(true).truncate(false).write(true).open(&part)?;
+    let file = private_files::file().create(true).truncate(false).write(true).open(&part)?;
     // As long as it is locked nobody tidies it away.
     file.try_lock().map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "another program receives it"))?;
     file.set_len(0)?;
     let arriving =
-        Arriving { folder: folder.to_owned(), part, origin, file, head: Some(Vec::new()), name: None };
-    Ok(Begun::Arriving(Box::new(arriving)))
+        ArrivingFile { folder: folder.to_owned(), part, origin, file, head: Some(Vec::new()), name: None };
+    Ok(FileStart::Arriving(Box::new(arriving)))
 }
 
 /// Forgets how a delivery was placed, once it is gone from the node.
-pub fn forget(folder: &Path, origin: &Origin) {
+pub fn forget(folder: &Path, origin: &FileOrigin) {
     // If it is still there at the next start it does no harm.
     let _ = fs::remove_file(folder.join(".longwire").join(origin.part_name()));
 }
@@ -111,7 +111,7 @@ pub fn tidy(folder: &Path) {
     }
 }
 
-impl Arriving {
+impl ArrivingFile {
     /// The payload's next bytes.
     ///
     /// # Errors
@@ -179,9 +179,9 @@ fn numbered(name: &str, number: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Folder;
+    use crate::test_folder::TestFolder;
 
-    fn visible(folder: &Folder) -> Vec<String> {
+    fn visible(folder: &TestFolder) -> Vec<String> {
         let names = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
         names.retain(|name| !name.starts_with('.'));
@@ -189,20 +189,20 @@ mod tests {
         names
     }
 
-    fn origin(sequence: u64) -> Origin {
-        Origin { source: "dtn://moon/".into(), created: (5, sequence) }
+    fn origin(sequence: u64) -> FileOrigin {
+        FileOrigin { source: "dtn://moon/".into(), created: (5, sequence) }
     }
 
-    fn arriving(folder: &Folder, sequence: u64) -> Box<Arriving> {
+    fn arriving(folder: &TestFolder, sequence: u64) -> Box<ArrivingFile> {
         match begin(&folder.0, origin(sequence)).unwrap() {
-            Begun::Arriving(arriving) => arriving,
-            Begun::Placed => panic!("it was never placed"),
+            FileStart::Arriving(arriving) => arriving,
+            FileStart::AlreadyPlaced => panic!("it was never placed"),
         }
     }
 
     #[test]
     fn a_file_appears_whole_once_and_replaces_none() {
-        let folder = Folder::new("inbox-whole");
+        let folder = TestFolder::new("inbox-whole");
         for sequence in 0..3 {
             let mut file = arriving(&folder, sequence);
             // One byte at a time: the name may be cut anywhere.
@@ -212,7 +212,10 @@ mod tests {
             }
             let path = file.finish().unwrap();
             assert_eq!(fs::read(&path).unwrap(), b"hello");
-            assert!(matches!(begin(&folder.0, origin(sequence)).unwrap(), Begun::Placed), "said again");
+            assert!(
+                matches!(begin(&folder.0, origin(sequence)).unwrap(), FileStart::AlreadyPlaced),
+                "said again"
+            );
         }
         assert_eq!(visible(&folder), ["letter-2.txt", "letter-3.txt", "letter.txt"]);
         forget(&folder.0, &origin(1));
@@ -221,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_payload_without_a_name_is_kept_as_it_is() {
-        let folder = Folder::new("inbox-plain");
+        let folder = TestFolder::new("inbox-plain");
         let mut file = arriving(&folder, 7);
         let payload = vec![b'x'; 1000];
         file.write(&payload[..100]).unwrap();
@@ -235,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_a_crash_left_is_begun_anew() {
-        let folder = Folder::new("inbox-anew");
+        let folder = TestFolder::new("inbox-anew");
         let mut file = arriving(&folder, 1);
         file.write(&[1; 5000]).unwrap();
         tidy(&folder.0);
@@ -246,7 +249,7 @@ mod tests {
         let path = file.finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), [2; 600]);
         tidy(&folder.0);
-        assert!(matches!(begin(&folder.0, origin(1)).unwrap(), Begun::Placed));
+        assert!(matches!(begin(&folder.0, origin(1)).unwrap(), FileStart::AlreadyPlaced));
         fs::remove_file(path).unwrap();
         tidy(&folder.0);
         assert_eq!(fs::read_dir(folder.0.join(".longwire")).unwrap().count(), 0);

@@ -1,10 +1,10 @@
 //! The convergence layer of a link: a TCPCL session over a stream, or bundles in datagrams.
 
-use crate::links::Counted;
+use crate::links::CountedSession;
 use crate::view::{self, Counts};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::service::{Both, Bundles, Datagrams, Port, Stream};
-use longwire_proto::tcpcl::Verdict;
+use longwire_proto::tcpcl::AdmissionDecision;
 use longwire_proto::time::Instant;
 use longwire_proto::udpcl;
 
@@ -12,14 +12,14 @@ use longwire_proto::udpcl;
 #[derive(Debug)]
 pub(crate) enum Layer {
     /// TCPCL, over the first port.
-    Tcp(Box<Counted>),
+    Tcp(Box<CountedSession>),
     /// UDP, over the second.
     Udp(Box<udpcl::Link>),
 }
 
 impl Layer {
     /// The TCPCL session, if it is one.
-    pub(crate) fn session(&self) -> Option<&Counted> {
+    pub(crate) fn session(&self) -> Option<&CountedSession> {
         match self {
             Layer::Tcp(session) => Some(session),
             Layer::Udp(_) => None,
@@ -27,7 +27,7 @@ impl Layer {
     }
 
     /// Answers a caller that waits to be let in.
-    pub(crate) fn judge(&mut self, now: Instant, verdict: Verdict) {
+    pub(crate) fn judge(&mut self, now: Instant, verdict: AdmissionDecision) {
         if let Layer::Tcp(session) = self {
             session.judge(now, verdict);
         }

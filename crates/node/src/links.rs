@@ -1,8 +1,8 @@
 //! The links of a node: those of its configuration, and those that peers open.
 
-use crate::config::{Config, Kind, Link, Neighbour};
+use crate::config::{Config, LinkKind, LinkSettings, RadioNeighbour};
 use crate::layer::Layer;
-use crate::tls::Policy;
+use crate::tls::CertificatePolicy;
 use longwire_proto::ax25cl;
 use longwire_proto::bp::agent::LinkConfig;
 use longwire_proto::engine::{Engine, Indication, Request};
@@ -19,39 +19,39 @@ use std::sync::{Arc, Mutex};
 /// Sessions side by side.
 pub(crate) type Sessions = Fan<LinkId, Layer, Box<dyn FnMut(LinkId, Origin) -> Option<Layer> + Send>>;
 /// What sessions that are over have counted.
-pub(crate) type Past = Arc<Mutex<tcpcl::Counters>>;
+pub(crate) type ClosedSessionCounters = Arc<Mutex<tcpcl::Counters>>;
 
 /// A session whose counts outlive it.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CountedSession {
     session: Session,
-    past: Past,
+    closed_session_counters: ClosedSessionCounters,
 }
 
-impl std::ops::Deref for Counted {
+impl std::ops::Deref for CountedSession {
     type Target = Session;
     fn deref(&self) -> &Session {
         &self.session
     }
 }
 
-impl Counted {
+impl CountedSession {
     /// Answers a caller that waits to be let in.
-    pub(crate) fn judge(&mut self, now: Instant, verdict: tcpcl::Verdict) {
+    pub(crate) fn judge(&mut self, now: Instant, verdict: tcpcl::AdmissionDecision) {
         self.session.judge(now, verdict);
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedSession {
     fn drop(&mut self) {
         // While a panic unwinds, counts no longer matter.
-        if let Ok(mut past) = self.past.lock() {
-            *past = past.plus(self.session.counters());
+        if let Ok(mut closed_session_counters) = self.closed_session_counters.lock() {
+            *closed_session_counters = closed_session_counters.plus(self.session.counters());
         }
     }
 }
 
-impl Engine for Counted {
+impl Engine for CountedSession {
     type Above = Bundles;
     type Below = Stream;
 
@@ -80,13 +80,13 @@ impl Engine for Counted {
 
 /// A link.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
-    pub(crate) link: Link,
+pub(crate) struct KnownLink {
+    pub(crate) link: LinkSettings,
     pub(crate) session: tcpcl::Config,
-    pub(crate) policy: Policy,
+    pub(crate) policy: CertificatePolicy,
     pub(crate) udp: udpcl::Config,
     /// What it needs if it goes over a TNC.
-    pub(crate) neighbour: Option<Neighbour>,
+    pub(crate) neighbour: Option<RadioNeighbour>,
 }
 
 /// Names of removed links that are kept.
@@ -94,8 +94,8 @@ const REMOVED_MAX: usize = 64;
 
 /// The links of the configuration, and the settings of those that peers open.
 #[derive(Debug)]
-pub(crate) struct Links {
-    known: BTreeMap<LinkId, Known>,
+pub(crate) struct LinkTable {
+    known: BTreeMap<LinkId, KnownLink>,
     /// Names of those that were removed last, the oldest first: their ends are still to be told.
     removed: VecDeque<(LinkId, String)>,
     callers: tcpcl::Config,
@@ -109,11 +109,11 @@ pub(crate) struct Links {
 }
 
 /// The fan asks for settings whenever it makes a session.
-pub(crate) type Shared = Arc<Mutex<Links>>;
+pub(crate) type SharedLinks = Arc<Mutex<LinkTable>>;
 
-impl Links {
+impl LinkTable {
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
-        let mut links = Links {
+        let mut links = LinkTable {
             known: BTreeMap::new(),
             removed: VecDeque::new(),
             callers: config.callers(),
@@ -130,12 +130,12 @@ impl Links {
     }
 
     /// A new link has a new id: nothing of an older one of that name sticks to it.
-    pub(crate) fn add(&mut self, config: &Config, link: &Link) -> Result<LinkId, Error> {
+    pub(crate) fn add(&mut self, config: &Config, link: &LinkSettings) -> Result<LinkId, Error> {
         let id = LinkId(self.next);
         self.next += 1;
         self.known.insert(
             id,
-            Known {
+            KnownLink {
                 link: link.clone(),
                 session: config.session(link)?,
                 policy: config.policy(link)?,
@@ -154,11 +154,11 @@ impl Links {
         }
     }
 
-    pub(crate) fn get(&self, id: LinkId) -> Option<&Known> {
+    pub(crate) fn get(&self, id: LinkId) -> Option<&KnownLink> {
         self.known.get(&id)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (LinkId, &Known)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LinkId, &KnownLink)> {
         self.known.iter().map(|(id, known)| (*id, known))
     }
 
@@ -208,7 +208,7 @@ impl Links {
 }
 
 /// What is special about a link, for the agent.
-pub(crate) fn special(config: &Config, id: LinkId, link: &Link) -> LinkConfig {
+pub(crate) fn special(config: &Config, id: LinkId, link: &LinkSettings) -> LinkConfig {
     LinkConfig {
         link: id,
         rate_bps: link.rate_bps,
@@ -221,19 +221,28 @@ pub(crate) fn special(config: &Config, id: LinkId, link: &Link) -> LinkConfig {
 }
 
 /// The sessions of these links, and where their counts end.
-pub(crate) fn sessions(links: Shared, rng: Rng, past: Past) -> Sessions {
+pub(crate) fn sessions(
+    links: SharedLinks,
+    rng: Rng,
+    closed_session_counters: ClosedSessionCounters,
+) -> Sessions {
     let mut made = 0_u64;
     let make = move |id: LinkId, origin: Origin| {
         let links = links.lock().expect("no thread panics while it has the links");
         made += 1;
         let rng = rng.fork(&made.to_string());
-        let counted = |session| Layer::Tcp(Box::new(Counted { session, past: past.clone() }));
+        let counted = |session| {
+            Layer::Tcp(Box::new(CountedSession {
+                session,
+                closed_session_counters: closed_session_counters.clone(),
+            }))
+        };
         match origin {
             Origin::Above => links.get(id).and_then(|known| match known.link.kind {
-                Kind::Tcp => Some(counted(Session::active(known.session.clone(), rng))),
-                Kind::Udp => Some(Layer::Udp(Box::new(udpcl::Link::new(known.udp.clone())))),
+                LinkKind::Tcp => Some(counted(Session::active(known.session.clone(), rng))),
+                LinkKind::Udp => Some(Layer::Udp(Box::new(udpcl::Link::new(known.udp.clone())))),
                 // They are not here.
-                Kind::Ax25cl | Kind::Ax25cm | Kind::Uicl => None,
+                LinkKind::Ax25cl | LinkKind::Ax25cm | LinkKind::Uicl => None,
             }),
             Origin::Below if links.listening.contains_key(&id) => {
                 Some(Layer::Udp(Box::new(udpcl::Link::listening(links.udp.clone()))))

@@ -51,7 +51,7 @@ impl<T> From<T> for Message<T> {
 /// How a bundle is to be sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Options {
+pub struct MessageOptions {
     /// Its urgency: `bulk`, `normal`, `expedited`.
     pub priority: Priority,
     /// How long it is worth delivering, seconds. Default one day.
@@ -87,9 +87,9 @@ pub struct Options {
     pub note_name: bool,
 }
 
-impl Default for Options {
+impl Default for MessageOptions {
     fn default() -> Self {
-        Options {
+        MessageOptions {
             priority: Priority::Normal,
             lifetime_s: 86_400.0,
             report_delivery: false,
@@ -107,7 +107,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl MessageOptions {
     /// As the agent has them.
     pub(crate) fn options(&self) -> SendOptions {
         // Ten thousand years are for ever, and fit into what follows.
@@ -145,7 +145,7 @@ pub enum Request {
         length: u64,
         /// How.
         #[serde(default)]
-        options: Options,
+        options: MessageOptions,
     },
     /// The next bytes of its payload.
     Piece {
@@ -390,7 +390,7 @@ mod tests {
     fn heads_are_as_documented() {
         let head = r#"{"request":"send","send":1,"to":"dtn://earth/inbox","length":5}"#;
         let parsed: Request = serde_json::from_str(head).expect("a request");
-        let options = Options::default();
+        let options = MessageOptions::default();
         assert_eq!(parsed, Request::Send { send: 1, to: "dtn://earth/inbox".into(), length: 5, options });
         let reply = Reply::Accepted {
             send: 1,

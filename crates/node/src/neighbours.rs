@@ -1,6 +1,6 @@
 //! All neighbours of a node: those over TCP and UDP, and those over TNCs.
 
-use crate::identities::{Change, Identities, Refusal};
+use crate::identities::{CallerRefusal, Identities, IdentityChange};
 use crate::layer::Layer;
 use crate::links::Sessions;
 use crate::radio::{LineId, Radios};
@@ -9,17 +9,17 @@ use longwire_proto::joint::earlier;
 use longwire_proto::service::{
     Both, Bundles, BundlesIndication, BundlesRequest, Datagrams, LinkId, Many, Port, Stream,
 };
-use longwire_proto::tcpcl::Verdict;
+use longwire_proto::tcpcl::AdmissionDecision;
 use longwire_proto::time::Instant;
 use std::collections::VecDeque;
 
 /// A caller that was not let in.
 #[derive(Clone, Debug)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedCaller {
     pub(crate) link: LinkId,
     /// The node id that it claims.
     pub(crate) claim: Option<String>,
-    pub(crate) refusal: Refusal,
+    pub(crate) refusal: CallerRefusal,
 }
 
 /// The sessions of a node, each where its link goes.
@@ -32,7 +32,7 @@ pub(crate) struct Neighbours {
     /// Which session over TCP has which node id.
     pub(crate) identities: Identities,
     /// Callers that were not let in, for the task, which takes them each turn.
-    pub(crate) refused: Vec<Refused>,
+    pub(crate) refused: Vec<RefusedCaller>,
     /// What the agent hears next.
     up: VecDeque<(LinkId, BundlesIndication)>,
     /// What sessions are asked next.
@@ -56,11 +56,11 @@ impl Neighbours {
         let Some(session) = self.internet.get(link).and_then(Layer::session) else { return };
         let Some(claim) = session.claim() else { return };
         let verdict = match self.identities.judge(link, claim) {
-            Ok(()) => Verdict::Welcome,
+            Ok(()) => AdmissionDecision::Admit,
             Err(refusal) => {
                 let claim = claim.node_id.map(str::to_owned);
-                self.refused.push(Refused { link, claim, refusal });
-                if let Refusal::Taken(other) = refusal {
+                self.refused.push(RefusedCaller { link, claim, refusal });
+                if let CallerRefusal::Taken(other) = refusal {
                     // If nobody is there any more, it is found out now.
                     self.down.push_back((other, BundlesRequest::Connect));
                 }
@@ -90,10 +90,10 @@ impl Neighbours {
         }
     }
 
-    fn change(&mut self, change: Change) {
+    fn change(&mut self, change: IdentityChange) {
         match change {
-            Change::Named(link, peer) => self.up.push_back((link, BundlesIndication::Peer { peer })),
-            Change::Ends(link) => self.down.push_back((link, BundlesRequest::Close)),
+            IdentityChange::Named(link, peer) => self.up.push_back((link, BundlesIndication::Peer { peer })),
+            IdentityChange::Ends(link) => self.down.push_back((link, BundlesRequest::Close)),
         }
     }
 }

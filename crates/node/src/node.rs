@@ -1,27 +1,27 @@
 //! A running node.
 
-use crate::client::Client;
+use crate::client::AppClient;
 use crate::config::StorageKind;
 use crate::control;
-use crate::counter_news::CounterNews;
+use crate::counter_changes::CounterChanges;
 use crate::descriptors;
 use crate::echo;
-use crate::event::{ClientId, Event};
-use crate::events::Events;
+use crate::event_log::EventLog;
 use crate::folders;
-use crate::http::Http;
+use crate::http::HttpInterface;
 use crate::identities::Identities;
-use crate::links::{self, Links};
+use crate::links::{self, LinkTable};
 use crate::neighbours::Neighbours;
+use crate::node_setup::{NodeSetup, prepare_caller, set_buffers};
 use crate::quick_ack::QuickAck;
 use crate::radio::Radios;
-use crate::setup::{Setup, prepare_caller, set_buffers};
 use crate::standard_error;
-use crate::storage::{Drive, Log, OpenError, Opened, Pace, Scrub, random_u64};
-use crate::stream::Wire;
-use crate::task::{Parts, Task};
+use crate::storage::{Log, OpenError, Opened, Scrub, ScrubPace, StorageDriver, random_u64};
+use crate::stream::ByteStream;
+use crate::task::{Task, TaskParts};
+use crate::task_event::{ClientId, TaskEvent};
 use longwire_proto::bp::agent::{self, Agent};
-use longwire_proto::joint::{Beside, Stack, Through};
+use longwire_proto::joint::{Beside, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_settings::error::Error;
 use std::net::SocketAddr;
@@ -37,10 +37,10 @@ use tokio::sync::mpsc;
 /// A running node, on a thread of its own. Dropping it ends it as a crash would.
 #[derive(Debug)]
 pub struct Node {
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<TaskEvent>,
     next_client: Arc<AtomicU64>,
     addresses: Vec<SocketAddr>,
-    http: Option<Http>,
+    http: Option<HttpInterface>,
     udp_addresses: Vec<SocketAddr>,
     opened: Opened,
     thread: Option<JoinHandle<()>>,
@@ -48,20 +48,20 @@ pub struct Node {
 
 /// Makes applications' ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Reception {
-    events: mpsc::UnboundedSender<Event>,
+pub(crate) struct ClientFactory {
+    events: mpsc::UnboundedSender<TaskEvent>,
     next_client: Arc<AtomicU64>,
 }
 
-impl Reception {
+impl ClientFactory {
     /// For the task that hears these events.
-    pub(crate) fn new(events: mpsc::UnboundedSender<Event>) -> Self {
-        Reception { events, next_client: Arc::new(AtomicU64::new(0)) }
+    pub(crate) fn new(events: mpsc::UnboundedSender<TaskEvent>) -> Self {
+        ClientFactory { events, next_client: Arc::new(AtomicU64::new(0)) }
     }
 
-    pub(crate) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> AppClient {
         let id = ClientId(self.next_client.fetch_add(1, Ordering::Relaxed));
-        Client::new(id, self.events.clone())
+        AppClient::new(id, self.events.clone())
     }
 }
 
@@ -70,34 +70,34 @@ impl Node {
     ///
     /// # Errors
     /// The store cannot be opened, or an address is taken.
-    pub fn start(setup: Setup) -> Result<Node, Error> {
+    pub fn start(setup: NodeSetup) -> Result<Node, Error> {
         setup.config.check()?;
         descriptors::raise();
         let credentials = setup.config.credentials()?.map(Arc::new);
         let (tell, events) = mpsc::unbounded_channel();
         let (store, scrub, opened) = open_store(&setup, &tell)?;
-        let links = Arc::new(Mutex::new(Links::new(&setup.config)?));
+        let links = Arc::new(Mutex::new(LinkTable::new(&setup.config)?));
         let rng = Rng::new(random_u64());
         let agent = Agent::new(agent_config(&setup), rng.fork("agent"))
             .map_err(|error| Error::new(format!("`{}` is not a node id: {error}", setup.config.node)))?;
-        let past = links::Past::default();
-        let sessions = links::sessions(links.clone(), rng.fork("tcpcl"), past.clone());
+        let closed_session_counters = links::ClosedSessionCounters::default();
+        let sessions = links::sessions(links.clone(), rng.fork("tcpcl"), closed_session_counters.clone());
         let radios = Radios::new(&setup.config, links.clone(), &rng)?;
         let neighbours = Neighbours::new(sessions, radios, Identities::new(&setup.config));
-        let engines = Stack::new(agent, Beside { first: Through::new(), second: neighbours });
+        let engines = Stack::new(agent, Beside { first: PassThrough::new(), second: neighbours });
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Error::new(format!("the system gives no event queue: {error}")))?;
-        let reception = Reception::new(tell.clone());
+        let client_factory = ClientFactory::new(tell.clone());
         let udp_addresses;
-        let counter_news = CounterNews::new(tell.clone());
+        let counter_news = CounterChanges::new(tell.clone());
         let counted_control =
-            Arc::new(control::Counted::new(&setup.config.applications, counter_news.clone()));
+            Arc::new(control::ControlCounters::new(&setup.config.applications, counter_news.clone()));
         let (addresses, folders) = {
             let _inside = runtime.enter();
             if setup.config.echo {
-                runtime.spawn(echo::serve(reception.client(), setup.config.node.starts_with("ipn:")));
+                runtime.spawn(echo::serve(client_factory.client(), setup.config.node.starts_with("ipn:")));
             }
             if setup.signals {
                 heed_signals(&tell, &runtime)?;
@@ -105,21 +105,22 @@ impl Node {
             let addresses = listen(&setup, &tell, &runtime)?;
             udp_addresses = listen_udp(&setup, &tell)?;
             if let Some(path) = &setup.config.control {
-                control::listen(path, reception.clone(), counted_control.clone(), &runtime)?;
+                control::listen(path, client_factory.clone(), counted_control.clone(), &runtime)?;
             }
             let config = &setup.config;
-            let folders = folders::start(&config.drop, &config.receive, &setup.wall_clock, &reception)?;
+            let folders = folders::start(&config.drop, &config.receive, &setup.wall_clock, &client_factory)?;
             (addresses, folders)
         };
         let node = engines.upper.node().to_string();
-        let noted = Arc::new(Events::new(setup.config.http.events_max));
-        let http = Http::start(&setup.config.http, node, &reception, noted.clone(), counter_news)?;
-        let counted = http.as_ref().map(Http::counted);
-        let parts = Parts {
+        let event_log = Arc::new(EventLog::new(setup.config.http.events_max));
+        let http =
+            HttpInterface::start(&setup.config.http, node, &client_factory, event_log.clone(), counter_news)?;
+        let counted = http.as_ref().map(HttpInterface::counted);
+        let parts = TaskParts {
             engines,
             setup,
             links,
-            past,
+            closed_session_counters,
             folders,
             store,
             scrub,
@@ -128,26 +129,27 @@ impl Node {
             events,
             tell: tell.clone(),
             http: counted,
-            noted,
+            event_log,
             control: counted_control,
         };
         let thread = std::thread::Builder::new()
             .name("node".into())
             .spawn(move || runtime.block_on(async { Task::new(parts).run().await }))
             .map_err(|error| Error::new(format!("the system gives no thread: {error}")))?;
-        let next_client = reception.next_client;
+        let next_client = client_factory.next_client;
         Ok(Node { events: tell, next_client, addresses, udp_addresses, http, opened, thread: Some(thread) })
     }
 
     /// A new application.
-    pub fn client(&self) -> Client {
-        Reception { events: self.events.clone(), next_client: self.next_client.clone() }.client()
+    pub fn client(&self) -> AppClient {
+        ClientFactory { events: self.events.clone(), next_client: self.next_client.clone() }.client()
     }
 
     /// Something that makes applications, from elsewhere.
-    pub fn clients(&self) -> impl Fn() -> Client + Send + Sync + 'static {
-        let reception = Reception { events: self.events.clone(), next_client: self.next_client.clone() };
-        move || reception.client()
+    pub fn clients(&self) -> impl Fn() -> AppClient + Send + Sync + 'static {
+        let client_factory =
+            ClientFactory { events: self.events.clone(), next_client: self.next_client.clone() };
+        move || client_factory.client()
     }
 
     /// Where peers may call: the configured addresses, with the ports that the system chose for port 0.
@@ -157,7 +159,7 @@ impl Node {
 
     /// Where the HTTP interface is, if it is on.
     pub fn http_address(&self) -> Option<SocketAddr> {
-        self.http.as_ref().map(Http::address)
+        self.http.as_ref().map(HttpInterface::address)
     }
 
     /// Where anybody may send over UDP, as [`addresses`](Self::addresses).
@@ -171,18 +173,18 @@ impl Node {
     }
 
     /// A peer calls, over this.
-    pub fn call(&self, wire: impl Wire, from: &str) {
-        let _ = self.events.send(Event::Caller(Box::new(wire), from.to_owned()));
+    pub fn call(&self, wire: impl ByteStream, from: &str) {
+        let _ = self.events.send(TaskEvent::Caller(Box::new(wire), from.to_owned()));
     }
 
     /// The wall clock has jumped.
     pub fn clock_jumped(&self) {
-        let _ = self.events.send(Event::Clock);
+        let _ = self.events.send(TaskEvent::Clock);
     }
 
     /// Reads the configuration again: links and routes change without a restart.
     pub fn reload(&self) {
-        let _ = self.events.send(Event::Reload);
+        let _ = self.events.send(TaskEvent::Reload);
     }
 
     /// Ends it in good order.
@@ -198,17 +200,17 @@ impl Node {
     /// Something that ends it in good order, from elsewhere.
     pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
         let events = self.events.clone();
-        move || drop(events.send(Event::Stop { at_once: false }))
+        move || drop(events.send(TaskEvent::Stop { at_once: false }))
     }
 
     /// Something that makes it read its configuration again, from elsewhere.
     pub fn reloader(&self) -> impl Fn() + Send + Sync + 'static {
         let events = self.events.clone();
-        move || drop(events.send(Event::Reload))
+        move || drop(events.send(TaskEvent::Reload))
     }
 
     fn end(&mut self, at_once: bool) {
-        let _ = self.events.send(Event::Stop { at_once });
+        let _ = self.events.send(TaskEvent::Stop { at_once });
         self.join();
     }
 
@@ -232,7 +234,7 @@ impl Drop for Node {
     }
 }
 
-fn agent_config(setup: &Setup) -> agent::Config {
+fn agent_config(setup: &NodeSetup) -> agent::Config {
     let mut config = setup.config.agent.clone();
     config.routing = setup.config.routing.clone();
     config.peers = setup.config.peer.clone();
@@ -246,35 +248,36 @@ fn agent_config(setup: &Setup) -> agent::Config {
     config
 }
 
-type Store = (Drive, Option<Scrub>, Opened);
+type OpenedStore = (StorageDriver, Option<Scrub>, Opened);
 
-fn open_store(setup: &Setup, tell: &mpsc::UnboundedSender<Event>) -> Result<Store, Error> {
+fn open_store(setup: &NodeSetup, tell: &mpsc::UnboundedSender<TaskEvent>) -> Result<OpenedStore, Error> {
     let storage = &setup.config.storage;
     let (tell, damaged) = (tell.clone(), tell.clone());
-    let tell = Box::new(move |said| drop(tell.send(Event::Storage(said))));
+    let tell = Box::new(move |said| drop(tell.send(TaskEvent::Storage(said))));
     let failed = |error: OpenError| {
         Error::new(format!("cannot open the store {}: {error}", storage.path.display())).hint(error.hint())
     };
     let no_thread = |error| Error::new(format!("the system gives no thread: {error}"));
     if let Some(forgetful) = &setup.forgetful {
-        let drive = Drive::start(forgetful.open(), storage.cache_bytes, tell).map_err(no_thread)?;
+        let drive = StorageDriver::start(forgetful.open(), storage.cache_bytes, tell).map_err(no_thread)?;
         return Ok((drive, None, Opened::default()));
     }
     match storage.kind {
-        StorageKind::Memory => Ok((Drive::memory(storage.memory_bytes), None, Opened::default())),
+        StorageKind::Memory => Ok((StorageDriver::memory(storage.memory_bytes), None, Opened::default())),
         StorageKind::Disk => {
             let (log, mut opened) = Log::open(&storage.path).map_err(failed)?;
-            opened.untold = log.quarantine().listen(move |damage| drop(damaged.send(Event::Damage(damage))));
-            let pace = Pace { every: storage.scrub_every, bytes_per_s: storage.scrub_bytes_per_s };
+            opened.untold =
+                log.quarantine().listen(move |damage| drop(damaged.send(TaskEvent::Damage(damage))));
+            let pace = ScrubPace { every: storage.scrub_every, bytes_per_s: storage.scrub_bytes_per_s };
             let scrub = (!pace.every.is_zero()).then(|| log.scrub(pace)).transpose().map_err(no_thread)?;
-            Ok((Drive::start(log, storage.cache_bytes, tell).map_err(no_thread)?, scrub, opened))
+            Ok((StorageDriver::start(log, storage.cache_bytes, tell).map_err(no_thread)?, scrub, opened))
         }
     }
 }
 
 fn listen(
-    setup: &Setup,
-    tell: &mpsc::UnboundedSender<Event>,
+    setup: &NodeSetup,
+    tell: &mpsc::UnboundedSender<TaskEvent>,
     runtime: &runtime::Runtime,
 ) -> Result<Vec<SocketAddr>, Error> {
     let mut addresses = Vec::new();
@@ -289,7 +292,7 @@ fn listen(
     Ok(addresses)
 }
 
-fn listen_udp(setup: &Setup, tell: &mpsc::UnboundedSender<Event>) -> Result<Vec<SocketAddr>, Error> {
+fn listen_udp(setup: &NodeSetup, tell: &mpsc::UnboundedSender<TaskEvent>) -> Result<Vec<SocketAddr>, Error> {
     let mut addresses = Vec::new();
     for text in &setup.config.listen_udp {
         let socket = std::net::UdpSocket::bind(text).and_then(|socket| {
@@ -302,12 +305,12 @@ fn listen_udp(setup: &Setup, tell: &mpsc::UnboundedSender<Event>) -> Result<Vec<
                 .hint("another program may have the port; `listen-udp` takes host:port, port 4556")
         })?;
         addresses.push(address);
-        let _ = tell.send(Event::Listens(socket, address.to_string()));
+        let _ = tell.send(TaskEvent::Listens(socket, address.to_string()));
     }
     Ok(addresses)
 }
 
-fn bind(text: &str, setup: &Setup) -> std::io::Result<TcpListener> {
+fn bind(text: &str, setup: &NodeSetup) -> std::io::Result<TcpListener> {
     let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "no such address");
     for address in std::net::ToSocketAddrs::to_socket_addrs(text)? {
         let bound = (|| {
@@ -326,7 +329,7 @@ fn bind(text: &str, setup: &Setup) -> std::io::Result<TcpListener> {
 }
 
 /// Hang-up reads the configuration again; interrupt and terminate end the node in good order, and a second time at once.
-fn heed_signals(tell: &mpsc::UnboundedSender<Event>, runtime: &runtime::Runtime) -> Result<(), Error> {
+fn heed_signals(tell: &mpsc::UnboundedSender<TaskEvent>, runtime: &runtime::Runtime) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::new(format!("the system gives no signals: {error}"));
     let mut hang_up = signal(SignalKind::hangup()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
@@ -335,9 +338,9 @@ fn heed_signals(tell: &mpsc::UnboundedSender<Event>, runtime: &runtime::Runtime)
     runtime.spawn(async move {
         loop {
             let event = tokio::select! {
-                _ = hang_up.recv() => Event::Reload,
-                _ = interrupt.recv() => Event::Stop { at_once: false },
-                _ = terminate.recv() => Event::Stop { at_once: false },
+                _ = hang_up.recv() => TaskEvent::Reload,
+                _ = interrupt.recv() => TaskEvent::Stop { at_once: false },
+                _ = terminate.recv() => TaskEvent::Stop { at_once: false },
             };
             if tell.send(event).is_err() {
                 return;
@@ -347,12 +350,14 @@ fn heed_signals(tell: &mpsc::UnboundedSender<Event>, runtime: &runtime::Runtime)
     Ok(())
 }
 
-async fn accept(listener: TcpListener, tell: mpsc::UnboundedSender<Event>) {
+async fn accept(listener: TcpListener, tell: mpsc::UnboundedSender<TaskEvent>) {
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
                 if prepare_caller(&stream).is_ok()
-                    && tell.send(Event::Caller(Box::new(QuickAck::new(stream)), from.to_string())).is_err()
+                    && tell
+                        .send(TaskEvent::Caller(Box::new(QuickAck::new(stream)), from.to_string()))
+                        .is_err()
                 {
                     return;
                 }

@@ -23,7 +23,7 @@ impl Task {
     pub(crate) fn believes(&mut self, indication: &AppIndication) -> bool {
         let AppIndication::Report { created, reporter, over, .. } = indication else { return true };
         let Some(reporter) = parse_node(reporter) else { return false };
-        let to = self.desk.destination_of(*created).and_then(parse_node);
+        let to = self.applications.destination_of(*created).and_then(parse_node);
         match &over[..] {
             [] => reporter == *self.engines.upper.node(),
             links => links.iter().all(|link| self.trusts(*link, &reporter, to.as_ref())),

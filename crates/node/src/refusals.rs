@@ -7,7 +7,7 @@
 //! [`BETWEEN_LINES`].
 
 use crate::callers::host_of;
-use crate::noting::refuse_word;
+use crate::event_recording::refuse_word;
 use crate::task::{Task, plain};
 use crate::view::{self, Event};
 use longwire_proto::service::{Breach, LinkId, RefuseReason};
@@ -22,21 +22,21 @@ const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 /// A peer, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sender {
+pub(crate) struct RefusedPeer {
     pub(crate) link: String,
     /// The node id that it says.
     pub(crate) peer: Option<String>,
     pub(crate) address: Option<String>,
 }
 
-impl Sender {
+impl RefusedPeer {
     /// A key that one attacker has few of: its address without the port, or the link over which anybody may come.
     fn host(&self) -> String {
         self.address.as_deref().map_or_else(|| self.link.clone(), host_of)
     }
 }
 
-impl fmt::Display for Sender {
+impl fmt::Display for RefusedPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let peer = self.peer.as_deref().unwrap_or("a peer without a name");
         write!(f, "{peer} (link `{}`", self.link)?;
@@ -48,8 +48,8 @@ impl fmt::Display for Sender {
 }
 
 #[derive(Debug)]
-struct Entry {
-    from: Sender,
+struct RefusalEntry {
+    from: RefusedPeer,
     host: String,
     reason: RefuseReason,
     /// The last one of this rule.
@@ -62,30 +62,30 @@ struct Entry {
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct Refusals {
-    entries: Vec<Entry>,
+pub(crate) struct RefusalLog {
+    entries: Vec<RefusalEntry>,
     line_at: Option<Instant>,
 }
 
-impl Refusals {
+impl RefusalLog {
     /// A bundle is refused. Says what is to be told of it now, for a person: nothing where it was told before, or too much was.
     fn add(
         &mut self,
         now: Instant,
-        from: Sender,
+        from: RefusedPeer,
         reason: RefuseReason,
         breach: Breach,
         accept: &[&'static str],
     ) -> Option<String> {
         let host = from.host();
-        let same = |entry: &Entry| {
+        let same = |entry: &RefusalEntry| {
             entry.host == host && entry.from.peer == from.peer && entry.breach.error == breach.error
         };
         let index = self.entries.iter().position(same).unwrap_or_else(|| {
             self.make_place();
             let accept = Vec::new();
-            let (from, host) = (Sender::default(), host.clone());
-            self.entries.push(Entry {
+            let (from, host) = (RefusedPeer::default(), host.clone());
+            self.entries.push(RefusalEntry {
                 from,
                 host,
                 reason,
@@ -129,9 +129,9 @@ impl Refusals {
 
     /// All that are kept, the latest first.
     pub(crate) fn view(&self, now: Instant) -> Vec<view::Refused> {
-        let mut all: Vec<&Entry> = self.entries.iter().collect();
+        let mut all: Vec<&RefusalEntry> = self.entries.iter().collect();
         all.sort_by_key(|entry| std::cmp::Reverse(entry.last));
-        let view = |entry: &Entry| view::Refused {
+        let view = |entry: &RefusalEntry| view::Refused {
             link: entry.from.link.clone(),
             peer: entry.from.peer.clone(),
             address: entry.from.address.clone(),
@@ -159,7 +159,7 @@ fn hint(accept: &[&'static str]) -> Option<String> {
 
 impl Task {
     /// Notes that a transfer was refused to a peer.
-    pub(crate) fn note_refused(
+    pub(crate) fn record_refused(
         &mut self,
         now: Instant,
         link: LinkId,
@@ -191,11 +191,11 @@ impl Task {
     }
 
     /// The peer at the other end of a link.
-    fn sender_over(&self, link: LinkId) -> Sender {
+    fn sender_over(&self, link: LinkId) -> RefusedPeer {
         let identities = &self.engines.lower.second.identities;
         let seen = self.seen.get(&link).and_then(|seen| seen.peer.clone());
         let peer = identities.name(link).map_or(seen, |name| name.map(plain));
-        Sender {
+        RefusedPeer {
             link: self.link_name(link),
             peer: peer.or_else(|| identities.claims(link).map(plain)),
             address: self.address(link).map(str::to_owned),
@@ -209,8 +209,8 @@ mod tests {
     use longwire_proto::codec::DecodeError;
     use longwire_proto::service::BlockPlace;
 
-    fn from(peer: &str, address: &str) -> Sender {
-        Sender { link: "caller 1".into(), peer: Some(peer.into()), address: Some(address.into()) }
+    fn from(peer: &str, address: &str) -> RefusedPeer {
+        RefusedPeer { link: "caller 1".into(), peer: Some(peer.into()), address: Some(address.into()) }
     }
 
     fn breach(what: &'static str, number: u64) -> Breach {
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_peer_and_a_rule_are_told_once_and_counted() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusalLog::default();
         let now = Instant::ZERO + Duration::from_secs(60);
         let mut add = |now, what, number| {
             let from = from("dtn://mallory/", &format!("192.0.2.1:{number}"));
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn ever_new_names_of_one_address_displace_nobody_else() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusalLog::default();
         let mut add = |now, peer: &str, address: &str| {
             let now = Instant::ZERO + Duration::from_secs(now);
             refusals.add(now, from(peer, address), RefuseReason::Retransmit, breach("an age", 2), &[])

@@ -26,7 +26,7 @@ const END_MAX: Duration = Duration::from_secs(2);
 /// Written at once by an end that has no thread for it: any pipe with room takes so much without waiting (POSIX, `_POSIX_PIPE_BUF`).
 const PIECE_BYTES: usize = 512;
 
-static STANDARD_ERROR: Queue = Queue::new();
+static STANDARD_ERROR: LineQueue = LineQueue::new();
 
 /// Says this line, or these, to whoever reads. It waits for nobody, and never fails.
 pub fn say(lines: fmt::Arguments<'_>) {
@@ -43,7 +43,7 @@ pub fn finish() {
 }
 
 /// The place that lines go to.
-trait Outlet: Write {
+trait LineSink: Write {
     /// Waits until there is room for something, or it is clear that there never will be; false: not so long.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ trait Outlet: Write {
     fn has_room(&self, longest: Option<Duration>) -> io::Result<bool>;
 }
 
-impl Outlet for Stderr {
+impl LineSink for Stderr {
     fn has_room(&self, longest: Option<Duration>) -> io::Result<bool> {
         has_room(self, longest)
     }
@@ -68,7 +68,7 @@ fn has_room(out: &impl AsFd, longest: Option<Duration>) -> io::Result<bool> {
 }
 
 /// Writes all of it, unless nobody reads any more; false: there was no room until then.
-fn write_all(out: &mut impl Outlet, mut bytes: &[u8], until: Option<Instant>) -> bool {
+fn write_all(out: &mut impl LineSink, mut bytes: &[u8], until: Option<Instant>) -> bool {
     while !bytes.is_empty() {
         let mut piece = bytes;
         if let Some(until) = until {
@@ -96,13 +96,13 @@ fn write_all(out: &mut impl Outlet, mut bytes: &[u8], until: Option<Instant>) ->
 }
 
 /// The lines that are still to be written.
-struct Queue {
-    waiting: Mutex<Waiting>,
+struct LineQueue {
+    waiting: Mutex<WaitingLines>,
     /// Something is there to be written, or all that was is.
     changed: Condvar,
 }
 
-struct Waiting {
+struct WaitingLines {
     /// Each ends with the end of a line.
     texts: VecDeque<String>,
     bytes: usize,
@@ -113,7 +113,7 @@ struct Waiting {
     has_thread: bool,
 }
 
-impl Waiting {
+impl WaitingLines {
     fn has_something(&self) -> bool {
         !self.texts.is_empty() || self.dropped > 0
     }
@@ -126,15 +126,20 @@ impl Waiting {
     }
 }
 
-impl Queue {
-    const fn new() -> Queue {
-        let waiting =
-            Waiting { texts: VecDeque::new(), bytes: 0, dropped: 0, is_writing: false, has_thread: false };
-        Queue { waiting: Mutex::new(waiting), changed: Condvar::new() }
+impl LineQueue {
+    const fn new() -> LineQueue {
+        let waiting = WaitingLines {
+            texts: VecDeque::new(),
+            bytes: 0,
+            dropped: 0,
+            is_writing: false,
+            has_thread: false,
+        };
+        LineQueue { waiting: Mutex::new(waiting), changed: Condvar::new() }
     }
 
     /// The lines are whole even where a thread has panicked with the lock.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -162,14 +167,14 @@ impl Queue {
     }
 
     /// Writes what is said, for ever.
-    fn write_to(&self, out: &mut impl Outlet) {
+    fn write_to(&self, out: &mut impl LineSink) {
         loop {
             self.write_next(out);
         }
     }
 
     /// Waits for something, and writes what is there.
-    fn write_next(&self, out: &mut impl Outlet) {
+    fn write_next(&self, out: &mut impl LineSink) {
         let mut waiting = self.lock();
         while !waiting.has_something() {
             waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
@@ -180,8 +185,8 @@ impl Queue {
     /// Writes what waits. False if there was no room for all of it until then.
     fn write(
         &self,
-        out: &mut impl Outlet,
-        mut waiting: MutexGuard<'_, Waiting>,
+        out: &mut impl LineSink,
+        mut waiting: MutexGuard<'_, WaitingLines>,
         until: Option<Instant>,
     ) -> bool {
         let (mut texts, dropped) = waiting.take();
@@ -200,7 +205,7 @@ impl Queue {
 
     /// Waits until all that was said is written, and writes it itself where there is no thread for that. False if that takes longer
     /// than this.
-    fn finish(&self, out: &mut impl Outlet, longest: Duration) -> bool {
+    fn finish(&self, out: &mut impl LineSink, longest: Duration) -> bool {
         let began = Instant::now();
         let mut waiting = self.lock();
         while waiting.is_writing || waiting.has_something() {
@@ -225,13 +230,13 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     /// A reader that takes a text when it is let, after it has said that there is one.
-    struct Reader {
+    struct TestReader {
         there: Sender<()>,
         may: Receiver<()>,
         read: Vec<u8>,
     }
 
-    impl Write for Reader {
+    impl Write for TestReader {
         fn write(&mut self, text: &[u8]) -> io::Result<usize> {
             let _ = self.there.send(());
             // A sender that has gone lets it read all.
@@ -245,30 +250,30 @@ mod tests {
         }
     }
 
-    impl Outlet for Reader {
+    impl LineSink for TestReader {
         fn has_room(&self, _longest: Option<Duration>) -> io::Result<bool> {
             Ok(true)
         }
     }
 
-    struct Gone;
+    struct GoneReader;
 
-    impl Outlet for Gone {
+    impl LineSink for GoneReader {
         fn has_room(&self, _longest: Option<Duration>) -> io::Result<bool> {
             Ok(true)
         }
     }
 
-    impl Outlet for PipeWriter {
+    impl LineSink for PipeWriter {
         fn has_room(&self, longest: Option<Duration>) -> io::Result<bool> {
             has_room(self, longest)
         }
     }
 
     /// A pipe, and who is told when there is no room in it.
-    struct Told(PipeWriter, Sender<()>);
+    struct SignallingPipe(PipeWriter, Sender<()>);
 
-    impl Write for Told {
+    impl Write for SignallingPipe {
         fn write(&mut self, text: &[u8]) -> io::Result<usize> {
             self.0.write(text)
         }
@@ -278,14 +283,14 @@ mod tests {
         }
     }
 
-    impl Outlet for Told {
+    impl LineSink for SignallingPipe {
         fn has_room(&self, longest: Option<Duration>) -> io::Result<bool> {
             let _ = self.1.send(());
             self.0.has_room(longest)
         }
     }
 
-    impl Write for Gone {
+    impl Write for GoneReader {
         fn write(&mut self, _text: &[u8]) -> io::Result<usize> {
             Err(io::ErrorKind::BrokenPipe.into())
         }
@@ -297,13 +302,13 @@ mod tests {
 
     #[test]
     fn what_is_said_is_written_in_order_and_what_had_no_room_is_counted_in_its_place() {
-        let queue = Arc::new(Queue::new());
+        let queue = Arc::new(LineQueue::new());
         queue.lock().has_thread = true;
         let (there, is_there) = channel();
         let (lets, may) = channel();
         let written = queue.clone();
         let writing = thread::spawn(move || {
-            let mut reader = Reader { there, may, read: Vec::new() };
+            let mut reader = TestReader { there, may, read: Vec::new() };
             for _ in 0..3 {
                 written.write_next(&mut reader);
             }
@@ -315,7 +320,7 @@ mod tests {
         };
         queue.say("the first");
         is_there.recv().expect("it is about to be read");
-        let finish = || queue.finish(&mut Gone, Duration::ZERO);
+        let finish = || queue.finish(&mut GoneReader, Duration::ZERO);
         assert!(!finish(), "it is not read");
         // Nobody reads: as much as there is room for waits, and whoever says something does not.
         let long = "x".repeat(BYTES_MAX / 2 - 1);
@@ -345,7 +350,7 @@ mod tests {
     fn all_that_was_said_is_waited_for_where_somebody_writes_it() {
         let (_reader, mut writer) = io::pipe().expect("a pipe can be made");
         for line in ["a line", &"x".repeat(BYTES_MAX)] {
-            let queue = Queue::new();
+            let queue = LineQueue::new();
             queue.say(line);
             queue.lock().has_thread = true;
             assert!(!queue.finish(&mut writer, Duration::ZERO), "it is not written");
@@ -359,13 +364,13 @@ mod tests {
     fn what_has_no_room_for_a_moment_is_written_when_there_is_some() {
         let (mut reader, writer) = io::pipe().expect("a pipe can be made");
         rustix::io::ioctl_fionbio(&writer, true).expect("it need not wait");
-        let queue = Queue::new();
+        let queue = LineQueue::new();
         // More than a pipe takes at once.
         let lines: Vec<String> = (0..20).map(|number| number.to_string().repeat(20_000)).collect();
         lines.iter().for_each(|line| queue.say(line));
         let (full, is_full) = channel();
         let writing = thread::spawn(move || {
-            queue.write_next(&mut Told(writer, full));
+            queue.write_next(&mut SignallingPipe(writer, full));
             queue.lock().dropped
         });
         is_full.recv().expect("it waits for room");
@@ -378,7 +383,7 @@ mod tests {
     /// A system that has no thread for it, to the end.
     #[test]
     fn what_waits_is_written_at_the_end_though_no_thread_does_it() {
-        let queue = Queue::new();
+        let queue = LineQueue::new();
         let (mut reader, mut writer) = io::pipe().expect("a pipe can be made");
         let long = "x".repeat(2000);
         queue.say("a line");
@@ -398,10 +403,10 @@ mod tests {
 
     #[test]
     fn a_reader_that_has_gone_is_no_failure() {
-        let queue = Queue::new();
+        let queue = LineQueue::new();
         for _ in 0..2 {
             queue.say("a line");
-            queue.write_next(&mut Gone);
+            queue.write_next(&mut GoneReader);
             assert_eq!(queue.lock().bytes, 0);
         }
     }

@@ -12,10 +12,10 @@
 //!
 //! Units: bytes.
 
-use crate::patient::{Patience, Patient, Stalled};
-use crate::pressure::{Memory, Pressure};
-use crate::tls::{Handshake, Trouble, peer_address};
+use crate::receive_budget::{BufferMemory, ReceiveBudget};
+use crate::tls::{Handshake, TlsFailure, peer_address};
 use crate::view::Proven;
+use crate::write_timeout::{Stalled, WriteTimeout, WriteTimeoutStream};
 use bytes::{Buf, Bytes, BytesMut};
 use longwire_proto::service::CloseReason;
 use std::any::Any;
@@ -30,12 +30,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::mpsc;
 
 /// A connection's bytes: TCP, TLS over it, or a pipe in memory.
-pub trait Wire: AsyncRead + AsyncWrite + Any + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Any + Send + Unpin> Wire for T {}
+pub trait ByteStream: AsyncRead + AsyncWrite + Any + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Any + Send + Unpin> ByteStream for T {}
 
 /// To a pump.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum PumpCommand {
     /// Send these.
     Write(Bytes),
     /// So many bytes of what came in are dealt with.
@@ -50,7 +50,7 @@ pub(crate) enum Order {
 
 /// From a pump.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum PumpEvent {
     /// The connection stands.
     Connected {
         /// Where the other end is, if the connection is TCP's.
@@ -70,7 +70,7 @@ pub(crate) enum Said {
         trusted: bool,
     },
     /// TLS failed, now or after it stood: `Closed` follows.
-    Insecure(Trouble),
+    Insecure(TlsFailure),
     /// The peer writes no more.
     PeerClosed,
     /// It is over: the last word.
@@ -86,20 +86,20 @@ const READS_MAX: usize = 4;
 
 /// What a connection is held to: the most that rises without being released, of it and of all, and how long it may stall.
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
+pub(crate) struct ConnectionLimits {
     pub(crate) bytes: u64,
-    pub(crate) all: Arc<Pressure>,
+    pub(crate) all: Arc<ReceiveBudget>,
     /// With a peer that takes nothing.
-    pub(crate) patience: Patience,
+    pub(crate) patience: WriteTimeout,
 }
 
 /// What of a connection rose and is not released.
-struct Unreleased {
+struct UnreleasedBytes {
     bytes: u64,
-    all: Arc<Pressure>,
+    all: Arc<ReceiveBudget>,
 }
 
-impl Unreleased {
+impl UnreleasedBytes {
     fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.all.add(bytes);
@@ -116,7 +116,7 @@ impl Unreleased {
     }
 }
 
-impl Drop for Unreleased {
+impl Drop for UnreleasedBytes {
     fn drop(&mut self) {
         self.all.subtract(self.bytes);
     }
@@ -124,14 +124,14 @@ impl Drop for Unreleased {
 
 /// Moves bytes until the connection is over.
 pub(crate) async fn pump(
-    wire: Box<dyn Wire>,
-    orders: mpsc::UnboundedReceiver<Order>,
-    window: Window,
-    tell: impl Fn(Said) + Unpin,
+    wire: Box<dyn ByteStream>,
+    orders: mpsc::UnboundedReceiver<PumpCommand>,
+    window: ConnectionLimits,
+    tell: impl Fn(PumpEvent) + Unpin,
 ) {
-    tell(Said::Connected { at: peer_address(&*wire) });
+    tell(PumpEvent::Connected { at: peer_address(&*wire) });
     let mut pump = Pump {
-        wire: Box::new(Patient::new(wire, window.patience)),
+        wire: Box::new(WriteTimeoutStream::new(wire, window.patience)),
         orders,
         out: VecDeque::new(),
         securing: None,
@@ -139,8 +139,8 @@ pub(crate) async fn pump(
         closing: false,
         shut: false,
         peer_closed: false,
-        memory: Memory::new(0, window.all.clone()),
-        unreleased: Unreleased { bytes: 0, all: window.all },
+        memory: BufferMemory::new(0, window.all.clone()),
+        unreleased: UnreleasedBytes { bytes: 0, all: window.all },
         window: window.bytes,
         buffer: BytesMut::new(),
         read_bytes: READ_BYTES.0,
@@ -148,19 +148,19 @@ pub(crate) async fn pump(
     };
     let reason = loop {
         match poll_fn(|context| pump.poll(context)).await {
-            Turn::Over(reason) => break reason,
-            Turn::Secure(handshake) => match pump.secure(*handshake).await {
+            PumpExit::Over(reason) => break reason,
+            PumpExit::Secure(handshake) => match pump.secure(*handshake).await {
                 Ok(secured) => pump = secured,
-                Err(reason) => return tell(Said::Closed(reason)),
+                Err(reason) => return tell(PumpEvent::Closed(reason)),
             },
         }
     };
     drop(pump);
-    tell(Said::Closed(reason));
+    tell(PumpEvent::Closed(reason));
 }
 
 /// What a pump comes to.
-enum Turn {
+enum PumpExit {
     /// Its end.
     Over(CloseReason),
     /// TLS.
@@ -168,8 +168,8 @@ enum Turn {
 }
 
 struct Pump<'a, T> {
-    wire: Box<dyn Wire>,
-    orders: mpsc::UnboundedReceiver<Order>,
+    wire: Box<dyn ByteStream>,
+    orders: mpsc::UnboundedReceiver<PumpCommand>,
     out: VecDeque<Bytes>,
     /// To be made once everything is written.
     securing: Option<Box<Handshake>>,
@@ -178,42 +178,42 @@ struct Pump<'a, T> {
     closing: bool,
     shut: bool,
     peer_closed: bool,
-    unreleased: Unreleased,
+    unreleased: UnreleasedBytes,
     window: u64,
     buffer: BytesMut,
     /// That of the buffer.
-    memory: Arc<Memory>,
+    memory: Arc<BufferMemory>,
     /// How much the next read may bring: grows as long as reads are full.
     read_bytes: usize,
     tell: &'a T,
 }
 
-impl<T: Fn(Said)> Pump<'_, T> {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Turn> {
+impl<T: Fn(PumpEvent)> Pump<'_, T> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<PumpExit> {
         match self.step(context) {
             Ok(Some(turn)) => Poll::Ready(turn),
             Ok(None) => Poll::Pending,
             Err(error) => {
-                if let Some(trouble) = Trouble::of(&error) {
-                    (self.tell)(Said::Insecure(trouble));
+                if let Some(trouble) = TlsFailure::of(&error) {
+                    (self.tell)(PumpEvent::Insecure(trouble));
                 }
-                Poll::Ready(Turn::Over(reason_of(&error)))
+                Poll::Ready(PumpExit::Over(reason_of(&error)))
             }
         }
     }
 
-    fn step(&mut self, context: &mut Context<'_>) -> io::Result<Option<Turn>> {
+    fn step(&mut self, context: &mut Context<'_>) -> io::Result<Option<PumpExit>> {
         if self.hear(context) {
-            return Ok(Some(Turn::Over(CloseReason::Aborted)));
+            return Ok(Some(PumpExit::Over(CloseReason::Aborted)));
         }
         self.write(context)?;
         if self.securing.is_some() {
             let flushed = Pin::new(&mut self.wire).poll_flush(context)?.is_ready();
             let now = flushed && self.out.is_empty();
-            return Ok(self.securing.take_if(|_| now).map(Turn::Secure));
+            return Ok(self.securing.take_if(|_| now).map(PumpExit::Secure));
         }
         self.read(context)?;
-        Ok((self.shut && self.peer_closed).then_some(Turn::Over(CloseReason::Finished)))
+        Ok((self.shut && self.peer_closed).then_some(PumpExit::Over(CloseReason::Finished)))
     }
 
     /// Makes the handshake. To end before it stands is to end it at once: there is nothing that would be lost.
@@ -224,21 +224,21 @@ impl<T: Fn(Said)> Pump<'_, T> {
             tokio::select! {
                 done = &mut running => break done,
                 order = self.orders.recv() => match order {
-                    Some(Order::Write(bytes)) => self.out.push_back(bytes),
-                    Some(Order::Release(bytes)) => self.unreleased.release(bytes),
-                    Some(Order::Secure(_)) => {}
-                    Some(Order::Close | Order::Abort) | None => break Err(Trouble::Unfinished),
+                    Some(PumpCommand::Write(bytes)) => self.out.push_back(bytes),
+                    Some(PumpCommand::Release(bytes)) => self.unreleased.release(bytes),
+                    Some(PumpCommand::Secure(_)) => {}
+                    Some(PumpCommand::Close | PumpCommand::Abort) | None => break Err(TlsFailure::Unfinished),
                 },
             }
         };
         match done {
             Ok(done) => {
                 let (identities, trusted) = (done.identities, done.trusted);
-                (self.tell)(Said::Secured { proven: Box::new(done.proven), identities, trusted });
+                (self.tell)(PumpEvent::Secured { proven: Box::new(done.proven), identities, trusted });
                 Ok(Pump { wire: done.wire, secured: true, ..self })
             }
             Err(trouble) => {
-                (self.tell)(Said::Insecure(trouble));
+                (self.tell)(PumpEvent::Insecure(trouble));
                 Err(CloseReason::Insecure)
             }
         }
@@ -248,11 +248,11 @@ impl<T: Fn(Said)> Pump<'_, T> {
     fn hear(&mut self, context: &mut Context<'_>) -> bool {
         while let Poll::Ready(order) = self.orders.poll_recv(context) {
             match order {
-                Some(Order::Write(bytes)) => self.out.push_back(bytes),
-                Some(Order::Release(bytes)) => self.unreleased.release(bytes),
-                Some(Order::Secure(handshake)) => self.securing = Some(handshake),
-                Some(Order::Close) => self.closing = true,
-                Some(Order::Abort) | None => return true,
+                Some(PumpCommand::Write(bytes)) => self.out.push_back(bytes),
+                Some(PumpCommand::Release(bytes)) => self.unreleased.release(bytes),
+                Some(PumpCommand::Secure(handshake)) => self.securing = Some(handshake),
+                Some(PumpCommand::Close) => self.closing = true,
+                Some(PumpCommand::Abort) | None => return true,
             }
         }
         false
@@ -279,7 +279,7 @@ impl<T: Fn(Said)> Pump<'_, T> {
             written += some as u64;
         }
         if written > 0 {
-            (self.tell)(Said::Written(written));
+            (self.tell)(PumpEvent::Written(written));
         }
         if let Poll::Ready(result) = Pin::new(&mut self.wire).poll_flush(context) {
             result?;
@@ -318,7 +318,7 @@ impl<T: Fn(Said)> Pump<'_, T> {
                 let all = &self.unreleased.all;
                 let bytes = if all.is_full_of_buffers() { READ_BYTES.0 } else { self.read_bytes };
                 self.buffer = BytesMut::with_capacity(bytes);
-                self.memory = Memory::new(bytes, all.clone());
+                self.memory = BufferMemory::new(bytes, all.clone());
             }
             let offered = self.buffer.capacity();
             let read = pin!(self.wire.read_buf(&mut self.buffer));
@@ -330,14 +330,14 @@ impl<T: Fn(Said)> Pump<'_, T> {
             };
             if some == 0 {
                 self.peer_closed = true;
-                (self.tell)(Said::PeerClosed);
+                (self.tell)(PumpEvent::PeerClosed);
                 return Ok(());
             }
             if some == offered {
                 self.read_bytes = (self.read_bytes * 2).min(READ_BYTES.1);
             }
             self.unreleased.add(some as u64);
-            (self.tell)(Said::Data(self.memory.part(self.buffer.split().freeze())));
+            (self.tell)(PumpEvent::Data(self.memory.part(self.buffer.split().freeze())));
         }
         // Others have their turn, then this one goes on.
         context.waker().wake_by_ref();
@@ -347,7 +347,7 @@ impl<T: Fn(Said)> Pump<'_, T> {
 
 /// What an error of the operating system means.
 pub(crate) fn reason_of(error: &io::Error) -> CloseReason {
-    if Trouble::of(error).is_some() {
+    if TlsFailure::of(error).is_some() {
         return CloseReason::Insecure;
     }
     if Stalled::is(error) {
@@ -378,10 +378,10 @@ mod tests {
         let (here, mut there) = tokio::io::duplex(1000);
         let (orders, ordered) = mpsc::unbounded_channel();
         let (tell, mut said) = mpsc::unbounded_channel();
-        let patience = Patience::new(Duration::from_secs(300));
-        let all = Arc::new(Pressure::new(1 << 20));
-        let window = Window { bytes: 1 << 20, all, patience: patience.clone() };
-        orders.send(Order::Write(Bytes::from(vec![0; 100_000]))).unwrap();
+        let patience = WriteTimeout::new(Duration::from_secs(300));
+        let all = Arc::new(ReceiveBudget::new(1 << 20));
+        let window = ConnectionLimits { bytes: 1 << 20, all, patience: patience.clone() };
+        orders.send(PumpCommand::Write(Bytes::from(vec![0; 100_000]))).unwrap();
         let began = tokio::time::Instant::now();
         let talking = async {
             while there.write_all(b".").await.is_ok() {
@@ -394,7 +394,7 @@ mod tests {
         while let Some(next) = said.recv().await {
             last = Some(next);
         }
-        assert!(matches!(last, Some(Said::Closed(CloseReason::Stalled))), "{last:?}");
+        assert!(matches!(last, Some(PumpEvent::Closed(CloseReason::Stalled))), "{last:?}");
     }
 }
 

@@ -11,34 +11,34 @@
 //! Events come in batches; the engines hear all of a batch and are drained once. Engine time is the time since the node's
 //! start, by a clock that never jumps; the wall clock is told again every few seconds, so that a jump is noticed.
 
-use crate::callers::{Admission, Callers};
+use crate::applications::Applications;
+use crate::busy_loop_guard::BusyLoopGuard;
+use crate::callers::{CallerAdmission, CallerTable};
 use crate::control;
-use crate::damage::Damages;
 use crate::datagram::Sockets;
-use crate::desk::Desk;
-use crate::event::{ClientId, ConnectionId, Event};
-use crate::events::Events;
-use crate::folders::Shown;
+use crate::event_log::EventLog;
+use crate::event_recording::EventWatchers;
+use crate::folders::SharedStatus;
 use crate::layer::Layer;
-use crate::links::{Past, Shared};
+use crate::links::{ClosedSessionCounters, SharedLinks};
 use crate::message::{Message, Reply, Request};
-use crate::meter::Turns;
-use crate::neighbours::{Neighbours, Refused};
-use crate::news::News;
-use crate::noting::Watching;
-use crate::patient::Patience;
-use crate::pressure::{Pressure, SHARE_BYTES};
+use crate::neighbours::{Neighbours, RefusedCaller};
+use crate::node_setup::{NodeSetup, WallClock};
 use crate::radio::Lines;
-use crate::refusals::Refusals;
-use crate::restless::Restless;
-use crate::setup::{Setup, WallClock};
-use crate::storage::{Drive, Scrub};
-use crate::stream::{Order, Said, Window, Wire, pump};
-use crate::tls::{self, Credentials, Handshake, Trouble};
+use crate::receive_budget::{ReceiveBudget, SHARE_BYTES};
+use crate::refusals::RefusalLog;
+use crate::status_waiters::StatusWaiters;
+use crate::storage::{Scrub, StorageDriver};
+use crate::store_damage::DamageLog;
+use crate::stream::{ByteStream, ConnectionLimits, PumpCommand, PumpEvent, pump};
+use crate::task_event::{ClientId, ConnectionId, TaskEvent};
+use crate::tls::{self, Credentials, Handshake, TlsFailure};
+use crate::turn_meter::TurnMeter;
 use crate::view::Proven;
+use crate::write_timeout::WriteTimeout;
 use longwire_proto::bp::agent::Agent;
 use longwire_proto::engine::Engine;
-use longwire_proto::joint::{Beside, Stack, Through};
+use longwire_proto::joint::{Beside, PassThrough, Stack};
 use longwire_proto::service::{
     AppIndication, AppRequest, CloseReason, Contact, DownReason, LinkId, NextHop, Port, Storage,
     StreamIndication, StreamRequest,
@@ -56,13 +56,13 @@ const CLOCK_EVERY: Duration = Duration::from_secs(5);
 const BATCH_EVENTS: usize = 256;
 
 /// All engines of a node.
-pub(crate) type Engines = Stack<Agent, Beside<Through<Storage>, Neighbours>>;
+pub(crate) type Engines = Stack<Agent, Beside<PassThrough<Storage>, Neighbours>>;
 
 /// A connection of a link.
 #[derive(Debug)]
-struct Connection {
+struct LinkConnection {
     id: ConnectionId,
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<PumpCommand>,
     /// Bytes handed over and not yet with the kernel.
     queued: u64,
     stands: bool,
@@ -76,7 +76,7 @@ struct Connection {
 
 /// What is known of a link, for people.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct LinkObservation {
     pub(crate) up: bool,
     pub(crate) peer: Option<String>,
     /// Whom it leads to, or led to when it was last up.
@@ -91,85 +91,85 @@ pub(crate) struct Seen {
 /// See the [module](self).
 pub(crate) struct Task {
     pub(crate) engines: Engines,
-    pub(crate) setup: Setup,
-    pub(crate) links: Shared,
-    pub(crate) desk: Desk,
-    pub(crate) seen: BTreeMap<LinkId, Seen>,
-    pub(crate) callers: Callers,
-    pub(crate) pressure: Arc<Pressure>,
+    pub(crate) setup: NodeSetup,
+    pub(crate) links: SharedLinks,
+    pub(crate) applications: Applications,
+    pub(crate) seen: BTreeMap<LinkId, LinkObservation>,
+    pub(crate) callers: CallerTable,
+    pub(crate) receive_budget: Arc<ReceiveBudget>,
     /// With peers that take nothing.
-    pub(crate) patience: Patience,
-    pub(crate) control: Arc<control::Counted>,
+    pub(crate) patience: WriteTimeout,
+    pub(crate) control: Arc<control::ControlCounters>,
     /// Bytes handed over to connections and not yet with the kernel.
     pub(crate) queued: u64,
     /// That is as much as may be: each takes no more than a little.
-    crowded: bool,
+    queue_is_full: bool,
     pub(crate) reports_not_believed: u64,
-    pub(crate) refusals: Refusals,
+    pub(crate) refusals: RefusalLog,
     pub(crate) configuration: crate::view::Configuration,
-    past: Past,
+    closed_session_counters: ClosedSessionCounters,
     /// DTN time when it was first known.
     began_dtn_ms: Option<u64>,
     /// The contact windows that the agent was told.
     pub(crate) planned: BTreeMap<LinkId, Vec<Contact>>,
-    pub(crate) folders: Shown,
+    pub(crate) folders: SharedStatus,
     pub(crate) credentials: Option<Arc<Credentials>>,
-    pub(crate) tls: tls::Ledger,
+    pub(crate) tls: tls::TlsLog,
     pub(crate) opened: crate::storage::Opened,
-    pub(crate) damage: Damages,
-    pub(crate) turns: Turns,
-    pub(crate) restless: Restless,
-    pub(crate) news: News,
+    pub(crate) damage: DamageLog,
+    pub(crate) turns: TurnMeter,
+    pub(crate) busy_loop_guard: BusyLoopGuard,
+    pub(crate) status_waiters: StatusWaiters,
     /// What the HTTP interface counts, if it is on.
-    pub(crate) http: Option<Arc<crate::http::Counted>>,
+    pub(crate) http: Option<Arc<crate::http::HttpCounters>>,
     /// What happens, for whoever watches.
-    pub(crate) noted: Arc<Events>,
-    pub(crate) watching: Watching,
+    pub(crate) event_log: Arc<EventLog>,
+    pub(crate) watching: EventWatchers,
     started: tokio::time::Instant,
     wall_clock: WallClock,
-    pub(crate) store: Drive,
+    pub(crate) store: StorageDriver,
     pub(crate) scrub: Option<Scrub>,
-    events: mpsc::UnboundedReceiver<Event>,
-    tell: mpsc::UnboundedSender<Event>,
-    connections: BTreeMap<LinkId, Connection>,
+    events: mpsc::UnboundedReceiver<TaskEvent>,
+    tell: mpsc::UnboundedSender<TaskEvent>,
+    connections: BTreeMap<LinkId, LinkConnection>,
     by_id: BTreeMap<ConnectionId, LinkId>,
     next_connection: u64,
     /// Connections whose room has changed.
-    roomier: BTreeSet<LinkId>,
+    connections_with_room: BTreeSet<LinkId>,
     pub(crate) sockets: Sockets,
     pub(crate) lines: Lines,
 }
 
 /// What a task is made of.
-pub(crate) struct Parts {
+pub(crate) struct TaskParts {
     pub(crate) engines: Engines,
-    pub(crate) setup: Setup,
-    pub(crate) links: Shared,
-    pub(crate) past: Past,
-    pub(crate) folders: Shown,
-    pub(crate) store: Drive,
+    pub(crate) setup: NodeSetup,
+    pub(crate) links: SharedLinks,
+    pub(crate) closed_session_counters: ClosedSessionCounters,
+    pub(crate) folders: SharedStatus,
+    pub(crate) store: StorageDriver,
     pub(crate) scrub: Option<Scrub>,
     pub(crate) credentials: Option<Arc<Credentials>>,
     pub(crate) opened: crate::storage::Opened,
-    pub(crate) events: mpsc::UnboundedReceiver<Event>,
-    pub(crate) tell: mpsc::UnboundedSender<Event>,
-    pub(crate) http: Option<Arc<crate::http::Counted>>,
-    pub(crate) noted: Arc<Events>,
-    pub(crate) control: Arc<control::Counted>,
+    pub(crate) events: mpsc::UnboundedReceiver<TaskEvent>,
+    pub(crate) tell: mpsc::UnboundedSender<TaskEvent>,
+    pub(crate) http: Option<Arc<crate::http::HttpCounters>>,
+    pub(crate) event_log: Arc<EventLog>,
+    pub(crate) control: Arc<control::ControlCounters>,
 }
 
 impl Task {
-    pub(crate) fn new(parts: Parts) -> Self {
+    pub(crate) fn new(parts: TaskParts) -> Self {
         let stream = parts.setup.config.stream;
         Task {
             wall_clock: parts.setup.wall_clock.clone(),
-            desk: Desk::new(parts.engines.upper.node().to_string()),
+            applications: Applications::new(parts.engines.upper.node().to_string()),
             sockets: Sockets::new(stream.window_bytes, stream.udp_receive_buffer_bytes, parts.tell.clone()),
             lines: Lines::new(parts.engines.lower.second.radios.places(), parts.tell.clone()),
             engines: parts.engines,
             setup: parts.setup,
             links: parts.links,
-            past: parts.past,
+            closed_session_counters: parts.closed_session_counters,
             folders: parts.folders,
             store: parts.store,
             scrub: parts.scrub,
@@ -178,30 +178,30 @@ impl Task {
             events: parts.events,
             tell: parts.tell,
             http: parts.http,
-            noted: parts.noted,
+            event_log: parts.event_log,
             control: parts.control,
             seen: BTreeMap::new(),
-            callers: Callers::default(),
-            pressure: Arc::new(Pressure::new(stream.received_bytes_max)),
-            patience: Patience::new(stream.stall),
+            callers: CallerTable::default(),
+            receive_budget: Arc::new(ReceiveBudget::new(stream.received_bytes_max)),
+            patience: WriteTimeout::new(stream.stall),
             queued: 0,
-            crowded: false,
+            queue_is_full: false,
             reports_not_believed: 0,
-            refusals: Refusals::default(),
+            refusals: RefusalLog::default(),
             configuration: crate::view::Configuration::default(),
             began_dtn_ms: None,
             planned: BTreeMap::new(),
-            tls: tls::Ledger::default(),
-            damage: Damages::default(),
-            turns: Turns::default(),
-            restless: Restless::default(),
-            news: News::default(),
-            watching: Watching::default(),
+            tls: tls::TlsLog::default(),
+            damage: DamageLog::default(),
+            turns: TurnMeter::default(),
+            busy_loop_guard: BusyLoopGuard::default(),
+            status_waiters: StatusWaiters::default(),
+            watching: EventWatchers::default(),
             started: tokio::time::Instant::now(),
             connections: BTreeMap::new(),
             by_id: BTreeMap::new(),
             next_connection: 0,
-            roomier: BTreeSet::new(),
+            connections_with_room: BTreeSet::new(),
         }
     }
 
@@ -240,10 +240,10 @@ impl Task {
             let heard = !batch.is_empty();
             let mut happened = false;
             for event in batch.drain(..) {
-                if let Event::Stop { at_once } = event {
+                if let TaskEvent::Stop { at_once } = event {
                     return self.stop(now, at_once).await;
                 }
-                happened |= News::is_some(&event);
+                happened |= StatusWaiters::is_some(&event);
                 self.hear(now, event);
             }
             if clock_at <= now {
@@ -291,7 +291,7 @@ impl Task {
                 self.engines.poll_timeout().map_or(limit.deadline(), |at| self.started + since_start(at));
             tokio::select! {
                 event = self.events.recv() => match event {
-                    Some(Event::Stop { .. }) | None => return,
+                    Some(TaskEvent::Stop { .. }) | None => return,
                     Some(event) => self.hear(self.now(), event),
                 },
                 () = &mut limit => return,
@@ -346,7 +346,7 @@ impl Task {
     }
 
     /// A route as the agent has it.
-    pub(crate) fn route(&self, route: &crate::config::Route) -> Option<AppRequest> {
+    pub(crate) fn route(&self, route: &crate::config::RouteSettings) -> Option<AppRequest> {
         Some(AppRequest::SetRoute { pattern: route.to.clone(), via: self.hop(&route.via)?, cost: route.cost })
     }
 
@@ -366,92 +366,92 @@ impl Task {
 
     fn tell_time(&mut self, now: Instant) {
         let dtn_ms = self.dtn_ms();
-        let steady = crate::setup::steady();
+        let steady = crate::node_setup::steady();
         self.ask(now, AppRequest::SetClock { dtn_ms, steady });
         self.plan(now);
     }
 
-    fn hear(&mut self, now: Instant, event: Event) {
+    fn hear(&mut self, now: Instant, event: TaskEvent) {
         match event {
-            Event::Storage(said) => {
+            TaskEvent::Storage(said) => {
                 for indication in said {
                     self.store.heard(&indication);
                     self.engines.handle_indication(now, Port::First(indication));
                 }
             }
-            Event::Damage(damage) => self.hear_damage(now, damage),
-            Event::Stream(id, said) => self.hear_stream(now, id, said),
-            Event::Datagrams(link, number, said) => self.hear_datagrams(now, link, number, said),
-            Event::Line(line, number, said) => self.hear_line(now, line, number, said),
-            Event::Listens(socket, at) => {
+            TaskEvent::Damage(damage) => self.hear_damage(now, damage),
+            TaskEvent::Stream(id, said) => self.hear_stream(now, id, said),
+            TaskEvent::Datagrams(link, number, said) => self.hear_datagrams(now, link, number, said),
+            TaskEvent::Line(line, number, said) => self.hear_line(now, line, number, said),
+            TaskEvent::Listens(socket, at) => {
                 let link =
                     self.links.lock().expect("no thread panics while it has the links").listening(at.clone());
                 self.sockets.listen(link, socket, at);
             }
-            Event::Caller(wire, address) => self.hear_caller(now, wire, address),
-            Event::Client(id, end) => self.desk.arrive(id, end),
-            Event::Request(id, message) => self.hear_application(now, id, message),
-            Event::ClientGone(id) => {
-                self.news.leave(id);
-                self.desk.leave(id);
+            TaskEvent::Caller(wire, address) => self.hear_caller(now, wire, address),
+            TaskEvent::Client(id, end) => self.applications.arrive(id, end),
+            TaskEvent::Request(id, message) => self.hear_application(now, id, message),
+            TaskEvent::ClientGone(id) => {
+                self.status_waiters.leave(id);
+                self.applications.leave(id);
             }
-            Event::Counted(news) => news.heard(),
-            Event::Clock => self.tell_time(now),
-            Event::Reload => drop(self.reload(now)),
-            Event::Stop { .. } => {}
+            TaskEvent::Counted(news) => news.heard(),
+            TaskEvent::Clock => self.tell_time(now),
+            TaskEvent::Reload => drop(self.reload(now)),
+            TaskEvent::Stop { .. } => {}
         }
     }
 
     fn hear_application(&mut self, now: Instant, id: ClientId, message: Message<Request>) {
         // What the desk was asked before is carried out before.
-        if let Some(request) = self.desk.request(id, message) {
+        if let Some(request) = self.applications.request(id, message) {
             self.drain(now);
             match request {
-                Request::NextStatus => return self.news.wait(id),
-                Request::Status => self.news.told(id),
+                Request::NextStatus => return self.status_waiters.wait(id),
+                Request::Status => self.status_waiters.told(id),
                 _ => {}
             }
             let reply = self.operate(now, request);
-            self.desk.answer(id, reply);
+            self.applications.answer(id, reply);
         }
     }
 
     // -- Streams ------------------------------------------------------------------------------------------------
 
-    fn hear_stream(&mut self, now: Instant, id: ConnectionId, said: Said) {
+    fn hear_stream(&mut self, now: Instant, id: ConnectionId, said: PumpEvent) {
         let Some(link) = self.by_id.get(&id).copied() else { return };
         let connection = self.connections.get_mut(&link).expect("both maps agree");
         let indication = match said {
-            Said::Connected { at } => {
+            PumpEvent::Connected { at } => {
                 connection.stands = true;
                 if let Some(at) = at {
                     self.engines.lower.second.identities.set_address(link, at);
                 }
-                self.roomier.insert(link);
+                self.connections_with_room.insert(link);
                 StreamIndication::Connected
             }
-            Said::Data(data) => StreamIndication::Data(data),
-            Said::Written(bytes) => {
+            PumpEvent::Data(data) => StreamIndication::Data(data),
+            PumpEvent::Written(bytes) => {
                 connection.queued -= bytes;
                 self.queued -= bytes;
-                self.roomier.insert(link);
+                self.connections_with_room.insert(link);
                 return;
             }
-            Said::Secured { proven, identities, trusted } => {
+            PumpEvent::Secured { proven, identities, trusted } => {
                 self.tls.secured();
                 connection.proven = Some(proven);
                 connection.untrusted = !trusted;
                 if !trusted {
-                    self.tls.trouble(now, link, &connection.address, &Trouble::Network);
+                    self.tls.trouble(now, link, &connection.address, &TlsFailure::Network);
                 }
                 StreamIndication::Secured { identities, trusted }
             }
-            Said::Insecure(trouble) => {
+            PumpEvent::Insecure(trouble) => {
                 self.tls.trouble(now, link, &connection.address, &trouble);
                 return;
             }
-            Said::PeerClosed => StreamIndication::PeerClosed,
-            Said::Closed(reason) => {
+            PumpEvent::PeerClosed => StreamIndication::PeerClosed,
+            PumpEvent::Closed(reason) => {
                 self.note_refusal(now, link);
                 self.forget(link);
                 StreamIndication::Closed(reason)
@@ -464,12 +464,12 @@ impl Task {
     /// holds no longer.
     fn tell_rooms(&mut self, now: Instant) {
         let stream = &self.setup.config.stream;
-        let crowded = self.queued >= stream.queued_bytes_max;
-        let most = if crowded { stream.queue_bytes.min(SHARE_BYTES) } else { stream.queue_bytes };
-        if std::mem::replace(&mut self.crowded, crowded) != crowded {
-            self.roomier.extend(self.connections.keys());
+        let queue_is_full = self.queued >= stream.queued_bytes_max;
+        let most = if queue_is_full { stream.queue_bytes.min(SHARE_BYTES) } else { stream.queue_bytes };
+        if std::mem::replace(&mut self.queue_is_full, queue_is_full) != queue_is_full {
+            self.connections_with_room.extend(self.connections.keys());
         }
-        for link in std::mem::take(&mut self.roomier) {
+        for link in std::mem::take(&mut self.connections_with_room) {
             let Some(connection) = self.connections.get(&link).filter(|connection| connection.stands) else {
                 continue;
             };
@@ -484,9 +484,9 @@ impl Task {
         let down = session.and_then(|session| session.last_down());
         let Some(connection) = self.connections.get(&link) else { return };
         let trouble = match (down, &connection.proven) {
-            (Some(DownReason::Insecure), _) => Trouble::Plain,
+            (Some(DownReason::Insecure), _) => TlsFailure::Plain,
             (Some(DownReason::Identity), Some(proven)) if !connection.untrusted => {
-                Trouble::NodeId { proven: proven.node_ids.clone() }
+                TlsFailure::NodeId { proven: proven.node_ids.clone() }
             }
             _ => return,
         };
@@ -502,11 +502,13 @@ impl Task {
         }
     }
 
-    fn hear_caller(&mut self, now: Instant, wire: Box<dyn Wire>, address: String) {
+    fn hear_caller(&mut self, now: Instant, wire: Box<dyn ByteStream>, address: String) {
         match self.callers.admit(now, &address, &self.setup.config.stream) {
-            Admission::Welcome => {}
-            Admission::InPlaceOf(other) => self.end(now, other),
-            Admission::TurnedAway => return self.note(now, crate::view::Event::CallerTurnedAway { address }),
+            CallerAdmission::Admit => {}
+            CallerAdmission::InPlaceOf(other) => self.end(now, other),
+            CallerAdmission::Refuse => {
+                return self.note(now, crate::view::Event::CallerTurnedAway { address });
+            }
         }
         let link = self.links.lock().expect("no thread panics while it has the links").next_caller();
         if let Ok(address) = address.parse::<SocketAddr>() {
@@ -538,16 +540,17 @@ impl Task {
 
     /// What all sessions have counted, those that are over included.
     pub(crate) fn session_counters(&self) -> tcpcl::Counters {
-        let past = *self.past.lock().expect("no thread panics with the counts");
+        let closed_session_counters =
+            *self.closed_session_counters.lock().expect("no thread panics with the counts");
         let sessions = self.engines.lower.second.internet.iter();
         sessions
             .filter_map(|(_, layer)| layer.session())
-            .fold(past, |sum, session| sum.plus(session.counters()))
+            .fold(closed_session_counters, |sum, session| sum.plus(session.counters()))
     }
 
-    fn window(&self) -> Window {
+    fn window(&self) -> ConnectionLimits {
         let bytes = self.setup.config.stream.window_bytes;
-        Window { bytes, all: self.pressure.clone(), patience: self.patience.clone() }
+        ConnectionLimits { bytes, all: self.receive_budget.clone(), patience: self.patience.clone() }
     }
 
     /// Enters a new connection.
@@ -555,11 +558,12 @@ impl Task {
         &mut self,
         link: LinkId,
         address: String,
-    ) -> (ConnectionId, mpsc::UnboundedReceiver<Order>, impl Fn(Said) + Unpin + Send + 'static) {
+    ) -> (ConnectionId, mpsc::UnboundedReceiver<PumpCommand>, impl Fn(PumpEvent) + Unpin + Send + 'static)
+    {
         self.next_connection += 1;
         let id = ConnectionId(self.next_connection);
         let (sender, orders) = mpsc::unbounded_channel();
-        let connection = Connection {
+        let connection = LinkConnection {
             id,
             orders: sender,
             queued: 0,
@@ -571,7 +575,7 @@ impl Task {
         self.connections.insert(link, connection);
         self.by_id.insert(id, link);
         let tell = self.tell.clone();
-        (id, orders, move |said| drop(tell.send(Event::Stream(id, said))))
+        (id, orders, move |said| drop(tell.send(TaskEvent::Stream(id, said))))
     }
 
     fn stream_request(&mut self, link: LinkId, request: StreamRequest) {
@@ -582,16 +586,16 @@ impl Task {
                     connection.queued += bytes.len() as u64;
                     self.queued += bytes.len() as u64;
                 }
-                Order::Write(bytes)
+                PumpCommand::Write(bytes)
             }
-            StreamRequest::Release(bytes) => Order::Release(bytes),
+            StreamRequest::Release(bytes) => PumpCommand::Release(bytes),
             StreamRequest::Secure { client, name } => match self.handshake(link, client, name) {
-                Some(handshake) => Order::Secure(Box::new(handshake)),
+                Some(handshake) => PumpCommand::Secure(Box::new(handshake)),
                 // TLS was turned on for a session, and the node has nothing to do it with: no configuration does that.
-                None => Order::Abort,
+                None => PumpCommand::Abort,
             },
-            StreamRequest::Close => Order::Close,
-            StreamRequest::Abort => Order::Abort,
+            StreamRequest::Close => PumpCommand::Close,
+            StreamRequest::Abort => PumpCommand::Abort,
         };
         if let Some(connection) = self.connections.get(&link) {
             // A pump that is over has said so, and is heard soon.
@@ -611,7 +615,7 @@ impl Task {
             client,
             host: host.map(|host| host.trim_matches(['[', ']']).to_owned()),
             name,
-            unix_s: self.dtn_ms().map(crate::setup::unix_s),
+            unix_s: self.dtn_ms().map(crate::node_setup::unix_s),
         })
     }
 
@@ -629,11 +633,11 @@ impl Task {
             let wire = tokio::select! {
                 wire = &mut calling => wire,
                 // Nothing but the end of it is asked of a connection that does not stand.
-                _ = orders.recv() => return tell(Said::Closed(CloseReason::Aborted)),
+                _ = orders.recv() => return tell(PumpEvent::Closed(CloseReason::Aborted)),
             };
             match wire {
                 Ok(wire) => pump(wire, orders, window, tell).await,
-                Err(error) => tell(Said::Closed(crate::stream::reason_of(&error))),
+                Err(error) => tell(PumpEvent::Closed(crate::stream::reason_of(&error))),
             }
         });
     }
@@ -653,12 +657,12 @@ impl Task {
 
     /// Carries everything that the engines say to those it is for, until nobody has anything to say.
     pub(crate) fn drain(&mut self, now: Instant) {
-        self.store.set_copies(self.pressure.is_full_of_buffers());
+        self.store.set_copies(self.receive_budget.is_full_of_buffers());
         loop {
             self.tell_damage_with_names(now);
             while let Some(indication) = self.engines.poll_indication() {
                 if self.see(now, &indication) {
-                    self.desk.indication(indication);
+                    self.applications.indication(indication);
                 }
             }
             match self.engines.poll_request(now) {
@@ -673,7 +677,7 @@ impl Task {
                 None => {
                     if let Some(answer) = self.store.answer(now) {
                         self.engines.handle_indication(now, Port::First(answer));
-                    } else if let Some(request) = self.desk.next_request() {
+                    } else if let Some(request) = self.applications.next_request() {
                         self.engines.handle_request(now, request);
                     } else {
                         break;
@@ -683,12 +687,12 @@ impl Task {
         }
         self.see_refused(now);
         self.store.flush();
-        self.pressure.set_store(self.store.waiting_bytes());
+        self.receive_budget.set_store(self.store.waiting_bytes());
     }
 
     /// Notes callers that were not let in.
     fn see_refused(&mut self, now: Instant) {
-        for Refused { link, claim, refusal } in std::mem::take(&mut self.engines.lower.second.refused) {
+        for RefusedCaller { link, claim, refusal } in std::mem::take(&mut self.engines.lower.second.refused) {
             self.callers.refused(refusal);
             let address = self.address(link).unwrap_or_default().to_owned();
             let (reason, why) = (refusal.word().to_owned(), refusal.words().to_owned());
@@ -700,9 +704,9 @@ impl Task {
     /// Notes what the agent says. False: it is not for applications.
     fn see(&mut self, now: Instant, indication: &AppIndication) -> bool {
         let AppIndication::Link { link, peer, down } = indication else {
-            return self.note_indication(now, indication);
+            return self.record_indication(now, indication);
         };
-        self.note_indication(now, indication);
+        self.record_indication(now, indication);
         match down {
             None => self.callers.up(now, *link),
             Some(_) => self.callers.down(*link),
@@ -723,7 +727,7 @@ impl Task {
         let since = before.as_ref().filter(|before| !before.up && !up).map_or(now, |before| before.since);
         let was_up = up || before.as_ref().is_some_and(|before| before.was_up);
         let led_to = peer.clone().or(before.and_then(|before| before.led_to));
-        self.seen.insert(*link, Seen { up, peer, led_to, down: *down, since, was_up });
+        self.seen.insert(*link, LinkObservation { up, peer, led_to, down: *down, since, was_up });
         false
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod event;
-pub use event::{Event, Noted};
+pub use event::{Event, EventRecord};
 
 /// What was counted, by name, since the start.
 pub type Counts = BTreeMap<String, u64>;

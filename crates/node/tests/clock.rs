@@ -4,8 +4,8 @@
 mod common;
 
 use common::{App, Place, config, payload};
-use longwire_node::message::{Options, Reply, Request};
-use longwire_node::{Node, Setup, system_dtn_ms};
+use longwire_node::message::{MessageOptions, Reply, Request};
+use longwire_node::{Node, NodeSetup, system_dtn_ms};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,7 +16,8 @@ fn start(store: &Path, off_ms: &Arc<AtomicI64>) -> Node {
     let text = format!("node = 'dtn://here/'\n[storage]\npath = '{}'\n", store.display());
     let off_ms = Arc::clone(off_ms);
     let wall_clock = move || system_dtn_ms()?.checked_add_signed(off_ms.load(Ordering::Relaxed));
-    Node::start(Setup { wall_clock: Arc::new(wall_clock), ..Setup::new(config(&text)) }).expect("it starts")
+    Node::start(NodeSetup { wall_clock: Arc::new(wall_clock), ..NodeSetup::new(config(&text)) })
+        .expect("it starts")
 }
 
 #[test]
@@ -26,7 +27,7 @@ fn a_clock_two_days_ahead_deletes_nothing_until_it_is_said_to_be_right() {
     {
         let node = start(&place.0, &off_ms);
         let mut app = App::new(&node);
-        let sent = app.send("dtn://far/x", &payload(100, 1), Options::default());
+        let sent = app.send("dtn://far/x", &payload(100, 1), MessageOptions::default());
         app.wait_accepted(sent);
         off_ms.store(TWO_DAYS_MS, Ordering::Relaxed);
         node.clock_jumped();
@@ -59,7 +60,7 @@ fn a_jump_between_two_starts_shows_by_the_clock_of_the_machine() {
     {
         let node = start(&place.0, &off_ms);
         let mut app = App::new(&node);
-        let sent = app.send("dtn://far/x", &payload(100, 1), Options::default());
+        let sent = app.send("dtn://far/x", &payload(100, 1), MessageOptions::default());
         app.wait_accepted(sent);
         node.stop();
     }

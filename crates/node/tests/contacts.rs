@@ -3,8 +3,8 @@
 mod common;
 
 use common::{App, Place, config, payload};
-use longwire_node::message::{Options, Reply, Request};
-use longwire_node::{Node, Setup};
+use longwire_node::message::{MessageOptions, Reply, Request};
+use longwire_node::{Node, NodeSetup};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,7 +29,7 @@ impl Wall {
     fn start(&self, text: &str) -> Node {
         let wall = self.0.clone();
         let wall_clock = Arc::new(move || Some(wall.load(Ordering::Relaxed)));
-        Node::start(Setup { wall_clock, ..Setup::new(config(text)) }).expect("it starts")
+        Node::start(NodeSetup { wall_clock, ..NodeSetup::new(config(text)) }).expect("it starts")
     }
 
     fn jump_to(&self, seconds: u64, nodes: [&Node; 2]) {
@@ -66,7 +66,7 @@ fn a_link_opens_and_closes_with_its_contacts_and_bundles_say_what_they_wait_for(
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
     there.register("inbox", 10_000);
     let send = |here: &mut App, seed: u64| {
-        let sent = here.send("dtn://bob/inbox", &payload(1000, seed), Options::default());
+        let sent = here.send("dtn://bob/inbox", &payload(1000, seed), MessageOptions::default());
         here.wait_accepted(sent);
         sent
     };
@@ -106,15 +106,15 @@ fn a_link_opens_and_closes_with_its_contacts_and_bundles_say_what_they_wait_for(
 #[test]
 fn contacts_come_again_and_again_by_themselves() {
     let place = Place::new("contacts");
-    let bob = Node::start(Setup::new(config(BOB))).expect("it starts");
+    let bob = Node::start(NodeSetup::new(config(BOB))).expect("it starts");
     let contact = "[[contact]]\nto = 'bob'\nafter = '200 ms'\nlasts = '400 ms'\nevery = '800 ms'\n";
     let text = alice(&bob, contact).replace("'memory'", &format!("'disk'\npath = '{}'", place.0.display()));
-    let alice = Node::start(Setup::new(config(&text))).expect("it starts");
+    let alice = Node::start(NodeSetup::new(config(&text))).expect("it starts");
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
     there.register("inbox", 10_000);
     for seed in 0..3 {
         here.wait_status(|status| status["links"][0]["up"] == false);
-        let sent = here.send("dtn://bob/inbox", &payload(1000, seed), Options::default());
+        let sent = here.send("dtn://bob/inbox", &payload(1000, seed), MessageOptions::default());
         arrives(&mut there, seed);
         here.wait_sent(sent);
         here.wait_status(|status| status["links"][0]["up"] == true || status["bundles"] == 0);

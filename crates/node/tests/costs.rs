@@ -11,7 +11,7 @@ use besieged::Besieged;
 use bytes::{Bytes, BytesMut};
 use common::air::{Air, Guest};
 use common::{DEADLINE, payload};
-use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Unnumbered};
+use longwire_proto::ax25::{Address, Callsign, CommandResponse, Control, Frame, Modulo, Unnumbered};
 use longwire_proto::ax25cl::wire::{Hello, Message, Packet};
 use longwire_proto::bp::{Bundle, BundleFlags, DtnTime};
 use longwire_proto::tcpcl::v4::wire::START;
@@ -540,7 +540,8 @@ fn station(number: usize) -> Callsign {
 
 /// One of many stations says something to the node.
 fn say(guest: &mut Guest, from: usize, control: Control, information: Bytes) {
-    let address = Address::new(station(from), "B0B".parse().expect("a callsign"), Role::Command, &[]);
+    let address =
+        Address::new(station(from), "B0B".parse().expect("a callsign"), CommandResponse::Command, &[]);
     let frame = Frame { address, control, pid: 0xf0, information };
     guest.say(&frame.to_bytes(Modulo::Eight));
 }

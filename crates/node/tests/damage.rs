@@ -4,8 +4,8 @@
 mod common;
 
 use common::{App, Place, config, payload, web};
-use longwire_node::message::Options;
-use longwire_node::{Node, Setup};
+use longwire_node::message::MessageOptions;
+use longwire_node::{Node, NodeSetup};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn start(place: &Place, name: &str, more: &str) -> Node {
         "node = 'dtn://{name}/'\nstorage.path = '{}'\nstorage.cache-bytes = 0\n{more}",
         path.display()
     );
-    Node::start(Setup::new(config(&text))).expect("it starts")
+    Node::start(NodeSetup::new(config(&text))).expect("it starts")
 }
 
 /// The only place in a store's segments where these bytes are.
@@ -46,7 +46,7 @@ fn filled(name: &str) -> Place {
     let alice = start(&place, "alice", "");
     let mut app = App::new(&alice);
     for (seed, length) in LENGTHS.into_iter().enumerate() {
-        let send = app.send("dtn://bob/inbox", &payload(length, seed as u64), Options::default());
+        let send = app.send("dtn://bob/inbox", &payload(length, seed as u64), MessageOptions::default());
         app.wait_accepted(send);
     }
     drop(app);

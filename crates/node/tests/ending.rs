@@ -3,9 +3,9 @@
 mod common;
 
 use common::{App, DEADLINE, config, payload};
-use longwire_node::message::Options;
-use longwire_node::storage::Forgetful;
-use longwire_node::{Node, Setup, ending};
+use longwire_node::message::MessageOptions;
+use longwire_node::storage::VolatileStore;
+use longwire_node::{Node, NodeSetup, ending};
 use rustix::fs::{Mode, OFlags, open};
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,12 +23,12 @@ fn a_part_fails() {
     ending::end_on_panic();
     match part.as_str() {
         "writer" => {
-            failing(&Forgetful::default()).wait();
+            failing(&VolatileStore::default()).wait();
         }
         "task" => {
             let link = "link = [{ name = 'bob', address = 'nowhere:1' }]";
             let mut setup =
-                Setup::new(config(&format!("node = 'dtn://alice/'\nstorage.kind = 'memory'\n{link}")));
+                NodeSetup::new(config(&format!("node = 'dtn://alice/'\nstorage.kind = 'memory'\n{link}")));
             setup.connector =
                 Arc::new(|_, _| Box::pin(async { panic!("a task fails, as a test has asked for") }));
             Node::start(setup).expect("it starts").wait();
@@ -37,17 +37,17 @@ fn a_part_fails() {
     }
 }
 
-fn with(forgetful: &Forgetful) -> Setup {
-    Setup { forgetful: Some(forgetful.clone()), ..Setup::new(config("node = 'dtn://alice/'")) }
+fn with(forgetful: &VolatileStore) -> NodeSetup {
+    NodeSetup { forgetful: Some(forgetful.clone()), ..NodeSetup::new(config("node = 'dtn://alice/'")) }
 }
 
 /// A node whose store fails with the bundle that it has just been given.
-fn failing(forgetful: &Forgetful) -> Node {
+fn failing(forgetful: &VolatileStore) -> Node {
     let node = Node::start(with(forgetful)).expect("it starts");
     let mut app = App::new(&node);
     app.wait_status(|status| status["ready"] == true);
     forgetful.fail();
-    app.send("dtn://bob/inbox", &payload(100, 1), Options::default());
+    app.send("dtn://bob/inbox", &payload(100, 1), MessageOptions::default());
     node
 }
 
@@ -100,7 +100,7 @@ fn a_process_whose_node_fails_ends_though_nobody_reads_why() {
 
 #[test]
 fn a_node_whose_store_fails_ends_and_passes_the_panic_on() {
-    let forgetful = Forgetful::default();
+    let forgetful = VolatileStore::default();
     let node = failing(&forgetful);
     let ended = catch_unwind(AssertUnwindSafe(|| node.wait()));
     let panic = ended.expect_err("it does not end as if all were well");

@@ -7,7 +7,7 @@ mod peer;
 
 use common::{App, Place, config, payload, reserved, start};
 use longwire_node::Node;
-use longwire_node::message::{Options, Reply, Request};
+use longwire_node::message::{MessageOptions, Reply, Request};
 use peer::{Peer, bundle, transfer, transfer_3};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -141,13 +141,13 @@ fn files_over_a_full_disk(kind: Kind, versions: &str) {
     )));
     let mut here = App::new(&alice);
     for seed in 0..FILES {
-        let send = here.send("dtn://carol/inbox", &payload(1_000_000, seed), Options::default());
+        let send = here.send("dtn://carol/inbox", &payload(1_000_000, seed), MessageOptions::default());
         here.wait_accepted(send);
     }
     let mut there = App::new(&stopped);
     there.wait_status(|status| count(status, "refused_no_resources") > 3);
     // It lives: it answers, says of its own that there is no room, and has what it has accepted.
-    let own = there.send("dtn://carol/inbox", &payload(DISK_BYTES as usize, 99), Options::default());
+    let own = there.send("dtn://carol/inbox", &payload(DISK_BYTES as usize, 99), MessageOptions::default());
     let reason = there.wait(|said| match said.head {
         Reply::Failed { send, reason, .. } if send == own => Some(reason),
         _ => None,
@@ -286,7 +286,7 @@ fn fill_with_bundles(app: &mut App, wanted: usize, refusals_max: usize) -> Vec<(
     let mut refusals = 0;
     while accepted.len() < wanted && refusals < refusals_max {
         let number =
-            app.send("dtn://nowhere/x", &payload(400_000, accepted.len() as u64), Options::default());
+            app.send("dtn://nowhere/x", &payload(400_000, accepted.len() as u64), MessageOptions::default());
         let created = app.wait(|said| match said.head {
             Reply::Accepted { send, created, .. } if send == number => Some(Some(created)),
             Reply::Failed { send, ref code, .. } if send == number && code == "full" => Some(None),

@@ -5,7 +5,7 @@ mod common;
 use common::air::{Air, Trouble};
 use common::{App, config, payload, start};
 use longwire_node::Node;
-use longwire_node::message::Options;
+use longwire_node::message::MessageOptions;
 use std::collections::BTreeSet;
 
 const NAMES: [&str; 4] = ["alice", "bob", "carol", "dave"];
@@ -55,7 +55,7 @@ fn all_members_have_every_byte_where_a_quarter_of_the_frames_is_lost() {
     air.lose(0.25);
     let files = [payload(10_000, 1), payload(5000, 2)];
     for file in &files {
-        here.send(NEWS, file, Options::default());
+        here.send(NEWS, file, MessageOptions::default());
     }
     for app in &mut there {
         // Each by itself: nothing promises an order.
@@ -86,7 +86,7 @@ fn a_bundle_stays_until_all_members_have_it() {
     here.wait_status(|status| status["links"][0]["up"] == true);
     air.trouble(Trouble::Gone(3));
     let file = payload(2000, 3);
-    here.send(NEWS, &file, Options::default());
+    here.send(NEWS, &file, MessageOptions::default());
     for app in &mut there[..2] {
         let (delivery, got) = app.receive();
         assert!(got == file, "every byte is as it was sent");
@@ -113,7 +113,7 @@ fn whoever_listens_gets_what_is_for_nobody_in_particular() {
     let (mut here, mut there) = (App::new(&alice), listeners(&nodes));
     here.wait_status(|status| status["links"][0]["up"] == true && status["tncs"][0]["up"] == true);
     let file = payload(3000, 4);
-    here.send(NEWS, &file, Options::default());
+    here.send(NEWS, &file, MessageOptions::default());
     let status = here.wait_status(|status| status["bundles"] == 0);
     assert_eq!(status["links"][0]["counters"]["queries_sent"], 3);
     for app in &mut there {

@@ -4,8 +4,8 @@ mod common;
 
 use common::web::{self, Answer, ask, escaped, get, post};
 use common::{App, Place, config, payload, start};
-use longwire_node::message::Options;
-use longwire_node::{Config, Node, Setup};
+use longwire_node::message::MessageOptions;
+use longwire_node::{Config, Node, NodeSetup};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -87,7 +87,7 @@ impl Described {
 fn every_operation_is_described_and_answers_as_described() {
     let (node, at) = moon("[[link]]\nname = 'earth'\naddress = '127.0.0.1:1'");
     let mut app = App::new(&node);
-    let send = app.send("dtn://mars/inbox", &payload(44, 1), Options::default());
+    let send = app.send("dtn://mars/inbox", &payload(44, 1), MessageOptions::default());
     app.wait_accepted(send);
     let mut api = Described::new(at);
     assert_eq!(api.document["openapi"], "3.1.0");
@@ -370,7 +370,7 @@ fn who_reads_events_too_slowly_is_told_how_many_are_gone() {
     let mut app = App::new(&moon);
     let watching = Stream::open(at, "", "");
     for number in 0..100 {
-        let send = app.send("dtn://mars/x", &payload(4, number), Options::default());
+        let send = app.send("dtn://mars/x", &payload(4, number), MessageOptions::default());
         app.wait_accepted(send);
     }
     drop(watching);
@@ -486,10 +486,10 @@ fn metrics_say_the_same_as_the_status() {
     let (moon, at) = moon(&link);
     let mut app = App::new(&moon);
     for number in 0..3 {
-        let send = app.send("dtn://earth/inbox", &payload(10_000, number), Options::default());
+        let send = app.send("dtn://earth/inbox", &payload(10_000, number), MessageOptions::default());
         app.wait_sent(send);
     }
-    let send = app.send("dtn://mars/inbox", &payload(44, 1), Options::default());
+    let send = app.send("dtn://mars/inbox", &payload(44, 1), MessageOptions::default());
     app.wait_accepted(send);
     app.wait_status(|status| status["bundles"] == 1);
 
@@ -584,7 +584,7 @@ fn an_address_that_others_reach_needs_a_token() {
     assert!(refused("listen = '[::]:0'").contains("without a token"));
     assert!(refused("listen = '0.0.0.0:0'\ntoken = 'short'").contains("at least 16 characters"));
     assert!(refused("listen = 'here'").contains("is no address"));
-    let setup = Setup::new(config(&text("listen = '127.0.0.1:0'\ntoken-file = 'nothing-here'")));
+    let setup = NodeSetup::new(config(&text("listen = '127.0.0.1:0'\ntoken-file = 'nothing-here'")));
     let error = Node::start(setup).expect_err("no token").to_string();
     assert!(error.contains("cannot read the token"), "{error}");
 

@@ -6,9 +6,9 @@ mod peer;
 
 use bytes::Bytes;
 use common::{App, Place, Until, config, payload, start};
-use longwire_node::message::{Options, Reply, Request};
-use longwire_node::tls::mint::{Authority, Wish};
-use longwire_node::{Node, Setup};
+use longwire_node::message::{MessageOptions, Reply, Request};
+use longwire_node::tls::issue::{Authority, CertificateRequest};
+use longwire_node::{Node, NodeSetup};
 use longwire_proto::bp::{Bundle, Fragment};
 use peer::*;
 use serde_json::Value;
@@ -41,7 +41,7 @@ fn with_peer(status: &Value, peer: &str) -> bool {
 
 /// Forty bundles go from one application to the endpoint `inbox` of another, all of them.
 fn all_arrive(from: &mut App, to: &mut App, node: &str) {
-    let send = |number| from.send(&format!("{node}inbox"), &payload(1000, number), Options::default());
+    let send = |number| from.send(&format!("{node}inbox"), &payload(1000, number), MessageOptions::default());
     let sent: Vec<u64> = (0..BUNDLES).map(send).collect();
     for _ in 0..BUNDLES {
         let (delivery, _) = to.receive();
@@ -60,15 +60,15 @@ fn receipt_arrives(from: &mut App, to: &mut App, node: &str) {
 
 /// One bundle goes in custody, and stays with its sender until that hears that it was delivered.
 fn custody_goes(from: &mut App, to: &mut App, node: &str) {
-    let options = Options { custody: true, ..Options::default() };
+    let options = MessageOptions { custody: true, ..MessageOptions::default() };
     let send = from.send(&format!("{node}inbox"), &payload(1000, 2), options);
     let (delivery, _) = to.receive();
     to.take(delivery);
     from.wait_sent(send);
 }
 
-fn reported() -> Options {
-    Options { report_delivery: true, ..Options::default() }
+fn reported() -> MessageOptions {
+    MessageOptions { report_delivery: true, ..MessageOptions::default() }
 }
 
 /// Waits until the sender of a bundle is told that it was delivered.
@@ -221,7 +221,8 @@ impl Certificates {
     /// The part of a node's configuration that gives it a certificate for its node id.
     fn of(&self, name: &str) -> String {
         let Certificates(place, authority, now) = self;
-        let minted = authority.sign(&Wish::for_node(&format!("dtn://{name}/"), *now, 10)).unwrap();
+        let minted =
+            authority.sign(&CertificateRequest::for_node(&format!("dtn://{name}/"), *now, 10)).unwrap();
         std::fs::write(place.0.join(format!("{name}.pem")), &minted.certificate).unwrap();
         std::fs::write(place.0.join(format!("{name}.key")), &minted.key).unwrap();
         let at = place.0.display();
@@ -305,7 +306,7 @@ fn a_forged_custody_signal_releases_nothing() {
 
 fn forged_signals_release_nothing(named: &str, alice: Node, bob: Node) {
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
-    let options = Options { custody: true, ..Options::default() };
+    let options = MessageOptions { custody: true, ..MessageOptions::default() };
     let send = here.send("dtn://bob/inbox", &payload(100, 1), options);
     let created = here.wait_accepted(send);
     // It is with bob, where nobody takes it yet.
@@ -583,7 +584,7 @@ fn who_calls_from_elsewhere_has_to_be_known() {
     ];
     for (peers, expected) in cases {
         let text = format!("node = 'dtn://bob/'\n{peers}storage.kind = 'memory'\n{known}");
-        let bob = Node::start(Setup::new(config(&text))).expect("it starts");
+        let bob = Node::start(NodeSetup::new(config(&text))).expect("it starts");
         assert_eq!(["dtn://alice/", "dtn://mallory/"].map(|name| answer(&bob, name)), expected, "{peers}");
         let callers = App::new(&bob).status()["callers"].clone();
         let refused = expected.iter().filter(|kind| **kind == SESS_TERM).count() as u64;

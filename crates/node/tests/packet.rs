@@ -6,9 +6,11 @@ use common::air::{Air, MultiDrop, Trouble};
 use common::segments::Segments;
 use common::{App, config, payload, start, web};
 use longwire_node::Node;
-use longwire_node::message::{Options, Reply, Request};
+use longwire_node::message::{MessageOptions, Reply, Request};
 use longwire_node::view::Filter;
-use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Supervisory, Unnumbered};
+use longwire_proto::ax25::{
+    Address, Callsign, CommandResponse, Control, Frame, Modulo, Supervisory, Unnumbered,
+};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -47,8 +49,8 @@ fn both_ways(here: &mut App, there: &mut App, length: usize, middle: impl FnOnce
     here.register("inbox", 1 << 20);
     there.register("inbox", 1 << 20);
     here.wait_status(|status| status["links"][0]["up"] == true);
-    here.send("dtn://bob/inbox", &out, Options::default());
-    there.send("dtn://alice/inbox", &back, Options::default());
+    here.send("dtn://bob/inbox", &out, MessageOptions::default());
+    there.send("dtn://alice/inbox", &back, MessageOptions::default());
     middle(here, there);
     for (app, file) in [(&mut *there, out), (&mut *here, back)] {
         let (delivery, got) = app.receive();
@@ -146,7 +148,7 @@ fn how_much_of_a_bundle_was_transmitted_is_told_while_it_goes() {
         there.register("inbox", 1 << 20);
         here.wait_status(|status| status["links"][0]["up"] == true);
         air.plan(50, Trouble::Unheard(1));
-        here.send("dtn://bob/inbox", &file, Options::default());
+        here.send("dtn://bob/inbox", &file, MessageOptions::default());
         until_noticed(&air, &mut here, |_, state| state.contains("no answer, retry"));
         here.ask(Request::Bundles { limit: 10, after: None, filter: Filter::default() });
         let page = here.wait(|said| match said.head {
@@ -195,7 +197,7 @@ fn several_neighbours_share_a_tnc() {
     let names = ["bob", "carol"];
     for (app, (at, name)) in [&mut one, &mut other].into_iter().zip(names.iter().enumerate()) {
         app.register("inbox", 1 << 20);
-        here.send(&format!("dtn://{name}/inbox"), &payload(10_000, at as u64), Options::default());
+        here.send(&format!("dtn://{name}/inbox"), &payload(10_000, at as u64), MessageOptions::default());
     }
     for (app, at) in [&mut one, &mut other].into_iter().zip(0..) {
         assert!(app.receive().1 == payload(10_000, at), "every byte is as it was sent");
@@ -231,12 +233,16 @@ fn links_go_over_several_ports_of_one_line() {
     let mut there = [&bob, &carol].map(App::new);
     for (app, name) in there.iter_mut().zip(["bob", "carol"]) {
         app.register("inbox", 1 << 20);
-        here.send(&format!("dtn://{name}/inbox"), &payload(8000, name.len() as u64), Options::default());
+        here.send(
+            &format!("dtn://{name}/inbox"),
+            &payload(8000, name.len() as u64),
+            MessageOptions::default(),
+        );
     }
     here.register("inbox", 1 << 20);
     for (app, name) in there.iter_mut().zip(["bob", "carol"]) {
         assert!(app.receive().1 == payload(8000, name.len() as u64), "every byte is as it was sent");
-        app.send("dtn://alice/inbox", &payload(3000, 9), Options::default());
+        app.send("dtn://alice/inbox", &payload(3000, 9), MessageOptions::default());
         assert!(here.receive().1 == payload(3000, 9), "every byte is as it was sent");
     }
     let status = here.status();
@@ -272,8 +278,8 @@ fn two_that_call_each_other_have_one_link() {
     here.register("inbox", 1 << 20);
     there.register("inbox", 1 << 20);
     let (out, returned) = (payload(10_000, 1), payload(10_000, 2));
-    here.send("dtn://bob/inbox", &out, Options::default());
-    there.send("dtn://alice/inbox", &returned, Options::default());
+    here.send("dtn://bob/inbox", &out, MessageOptions::default());
+    there.send("dtn://alice/inbox", &returned, MessageOptions::default());
     assert!(there.receive().1 == out && here.receive().1 == returned, "every byte is as it was sent");
 }
 
@@ -367,7 +373,8 @@ fn a_link_over_a_tnc_may_come_later() {
     let path = place.0.join("node.toml");
     let text = format!("node = 'dtn://alice/'\n{}", tnc(&air, 0, "AL1CE-1"));
     std::fs::write(&path, &text).expect("it is written");
-    let setup = longwire_node::Setup { path: Some(path.clone()), ..longwire_node::Setup::new(config(&text)) };
+    let setup =
+        longwire_node::NodeSetup { path: Some(path.clone()), ..longwire_node::NodeSetup::new(config(&text)) };
     let alice = Node::start(setup).expect("it starts");
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
     std::fs::write(&path, format!("{text}{}", link("bob", "ax25cl", "B0B-2", ""))).expect("it is written");
@@ -420,7 +427,7 @@ fn callers_that_are_no_nodes_are_hung_up_on() {
     let mut guest = air.guest(0);
     let stations = ["GUEST", "B0B-2"].map(|name| name.parse::<Callsign>().expect("a callsign"));
     let mut say = |control: Control, information: &[u8]| {
-        let address = Address::new(stations[0], stations[1], Role::Command, &[]);
+        let address = Address::new(stations[0], stations[1], CommandResponse::Command, &[]);
         let frame = Frame { address, control, pid: 0xf0, information: information.to_vec().into() };
         guest.say(&frame.to_bytes(Modulo::Eight));
     };
@@ -438,7 +445,7 @@ fn callers_that_are_no_nodes_are_hung_up_on() {
 fn a_segment_that_is_sent_again_is_seen() {
     let frame = |from: usize, control: Control, length: usize| {
         let stations = ["AL1CE", "B0B"].map(|name| name.parse::<Callsign>().expect("a callsign"));
-        let address = Address::new(stations[from], stations[1 - from], Role::Command, &[]);
+        let address = Address::new(stations[from], stations[1 - from], CommandResponse::Command, &[]);
         let information = payload(length, 1);
         Frame { address, control, pid: 0xf0, information }.to_bytes(Modulo::Eight)
     };

@@ -5,7 +5,7 @@ mod common;
 
 use common::{App, Place, config, payload, start};
 use longwire_node::envelope;
-use longwire_node::message::Options;
+use longwire_node::message::MessageOptions;
 use rustix::fs::Mode;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -49,7 +49,7 @@ fn nobody_else_may_read_what_a_node_keeps() {
     let sent = app.send(
         "dtn://alice/files",
         &[&envelope::head("a.txt")[..], &payload(9000, 1)].concat().into(),
-        Options::default(),
+        MessageOptions::default(),
     );
     app.wait_accepted(sent);
     fs::write(place.0.join("out/box/b.txt"), "b").expect("a file");

@@ -3,9 +3,9 @@
 mod common;
 
 use common::{App, Place, config, payload, wait_acknowledged};
-use longwire_node::message::Options;
-use longwire_node::tls::mint::{Authority, Minted, Wish};
-use longwire_node::{Config, Node, Setup, system_dtn_ms};
+use longwire_node::message::MessageOptions;
+use longwire_node::tls::issue::{Authority, CertificateRequest, IssuedCertificate};
+use longwire_node::{Config, Node, NodeSetup, system_dtn_ms};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use std::io::{Read, Write};
@@ -39,12 +39,12 @@ impl Office {
     }
 
     /// Signs a certificate; its settings.
-    fn issue(&self, name: &str, wish: &Wish) -> String {
+    fn issue(&self, name: &str, wish: &CertificateRequest) -> String {
         let minted = self.authority.sign(wish).expect("a certificate");
         self.file(name, &minted)
     }
 
-    fn file(&self, name: &str, minted: &Minted) -> String {
+    fn file(&self, name: &str, minted: &IssuedCertificate) -> String {
         let at = |end: &str| self.place.0.join(format!("{name}.{end}"));
         std::fs::write(at("pem"), &minted.certificate).expect("it is written");
         std::fs::write(at("key"), &minted.key).expect("it is written");
@@ -62,8 +62,8 @@ impl Office {
     }
 }
 
-fn ordinary(name: &str) -> Wish {
-    Wish::for_node(&format!("dtn://{name}/"), now(), 10)
+fn ordinary(name: &str) -> CertificateRequest {
+    CertificateRequest::for_node(&format!("dtn://{name}/"), now(), 10)
 }
 
 fn start(text: &str) -> Node {
@@ -96,12 +96,12 @@ fn exchange(alice: &Node, bob: &Node) -> serde_json::Value {
     there.register("inbox", 1000);
     for length in [0, 700, 2_000_000] {
         let file = payload(length, 1);
-        let sent = here.send("dtn://bob/inbox", &file, Options::default());
+        let sent = here.send("dtn://bob/inbox", &file, MessageOptions::default());
         let (delivery, got) = there.receive();
         assert_eq!(got, file);
         there.take(delivery);
         here.wait_sent(sent);
-        there.send("dtn://alice/inbox", &file, Options::default());
+        there.send("dtn://alice/inbox", &file, MessageOptions::default());
         let (delivery, got) = here.receive();
         assert_eq!(got, file);
         here.take(delivery);
@@ -161,9 +161,9 @@ fn certificates_that_prove_nothing_are_refused_with_a_reason() {
     let office = Office::new("refusals");
     let for_alice = office.ordinary("alice");
     let other = Office::called("other-refusals", "refusals");
-    let old = Wish { not_before: now() - 20 * DAY, not_after: now() - DAY, ..ordinary("bob") };
-    let future = Wish { not_before: now() + DAY, ..ordinary("bob") };
-    let web = Wish { purposes: vec![vec![1, 3, 6, 1, 5, 5, 7, 3, 1]], ..ordinary("bob") };
+    let old = CertificateRequest { not_before: now() - 20 * DAY, not_after: now() - DAY, ..ordinary("bob") };
+    let future = CertificateRequest { not_before: now() + DAY, ..ordinary("bob") };
+    let web = CertificateRequest { purposes: vec![vec![1, 3, 6, 1, 5, 5, 7, 3, 1]], ..ordinary("bob") };
     let cases = [
         // An authority of the same name is another one all the same.
         (other.ordinary("bob"), "untrusted", "refused", "no authority"),
@@ -172,7 +172,7 @@ fn certificates_that_prove_nothing_are_refused_with_a_reason() {
         (office.issue("web", &web), "wrong_purpose", "refused", "bundle security"),
         (office.issue("mallory", &ordinary("mallory")), "wrong_node_id", "", "proves dtn://mallory/"),
         (
-            office.issue("nobody", &Wish { node_ids: vec![], ..ordinary("bob") }),
+            office.issue("nobody", &CertificateRequest { node_ids: vec![], ..ordinary("bob") }),
             "wrong_node_id",
             "",
             "proves no node id",
@@ -201,7 +201,8 @@ fn certificates_that_prove_nothing_are_refused_with_a_reason() {
 fn callers_are_judged_as_well() {
     let office = Office::new("callers");
     let for_bob = office.ordinary("bob");
-    let old = Wish { not_before: now() - 20 * DAY, not_after: now() - DAY, ..ordinary("alice") };
+    let old =
+        CertificateRequest { not_before: now() - 20 * DAY, not_after: now() - DAY, ..ordinary("alice") };
     for (for_alice, here, there, words) in [
         (office.issue("old", &old), "refused", "expired", "bad certificate"),
         (office.ordinary("mallory"), "", "wrong_node_id", ""),
@@ -217,13 +218,13 @@ fn callers_are_judged_as_well() {
 fn the_policy_says_what_has_to_be_proven() {
     let office = Office::new("table");
     let for_alice = office.ordinary("alice");
-    let nobody = Wish { node_ids: vec![], ..ordinary("bob") };
-    let named = Wish { names: vec!["localhost".into()], ..ordinary("bob") };
-    let elsewhere = Wish { names: vec!["example.org".into()], ..ordinary("bob") };
-    let here = Wish { addresses: vec!["127.0.0.1".parse().unwrap()], ..nobody.clone() };
-    let unpurposed = Wish { purposes: vec![], ..ordinary("bob") };
+    let nobody = CertificateRequest { node_ids: vec![], ..ordinary("bob") };
+    let named = CertificateRequest { names: vec!["localhost".into()], ..ordinary("bob") };
+    let elsewhere = CertificateRequest { names: vec!["example.org".into()], ..ordinary("bob") };
+    let here = CertificateRequest { addresses: vec!["127.0.0.1".parse().unwrap()], ..nobody.clone() };
+    let unpurposed = CertificateRequest { purposes: vec![], ..ordinary("bob") };
     // What Bob's certificate says, Alice's policy, and what comes of it.
-    let cases: [(&str, &Wish, &str, Result<&str, &str>); 11] = [
+    let cases: [(&str, &CertificateRequest, &str, Result<&str, &str>); 11] = [
         ("absent", &nobody, "node-id = 'if-present'", Ok("")),
         ("ignored", &ordinary("mallory"), "node-id = 'ignore'", Ok("")),
         ("mismatch", &ordinary("mallory"), "node-id = 'if-present'", Err("wrong_node_id")),
@@ -259,7 +260,7 @@ fn the_policy_says_what_has_to_be_proven() {
 fn a_name_that_a_link_asks_for_has_to_be_proven() {
     let office = Office::new("named");
     let for_alice = office.ordinary("alice");
-    let wish = Wish { names: vec!["radio.example.org".into()], ..ordinary("bob") };
+    let wish = CertificateRequest { names: vec!["radio.example.org".into()], ..ordinary("bob") };
     for (name, proven) in [("radio.example.org", true), ("localhost", false)] {
         let bob = bob("require", &office.issue("bob", &wish));
         let alice = alice(port(&bob), &format!("require'\ntls-name = '{name}"), &for_alice);
@@ -303,7 +304,7 @@ fn contact(stream: &mut TcpStream) {
 /// A TLS client that believes every server.
 fn client(
     versions: &[&'static rustls::SupportedProtocolVersion],
-    certificate: Option<&Minted>,
+    certificate: Option<&IssuedCertificate>,
 ) -> rustls::ClientConnection {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = rustls::RootCertStore::empty();
@@ -576,7 +577,7 @@ fn a_cut_in_the_middle_is_resumed_over_tls() {
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
     there.register("inbox", 0);
     let file = payload(30_000_000, 1);
-    let send = here.send("dtn://bob/inbox", &file, Options::default());
+    let send = here.send("dtn://bob/inbox", &file, MessageOptions::default());
     wait_acknowledged(&mut here, &mut there, 20_000_000);
     drop(whole);
     let (_, got) = there.receive();
@@ -606,7 +607,7 @@ fn new_certificates_count_once_the_configuration_is_read_again() {
     std::fs::write(&path, text).expect("it is written");
     let mut read = Config::load(&path).expect("it makes sense");
     read.control = None;
-    let bob = Node::start(Setup { path: Some(path), ..Setup::new(read) }).expect("it starts");
+    let bob = Node::start(NodeSetup { path: Some(path), ..NodeSetup::new(read) }).expect("it starts");
     let alice = alice(port(&bob), "require", &second.ordinary("alice"));
     refused(&alice, &bob, "untrusted", "");
     let renewed = second.authority.sign(&ordinary("bob")).expect("a certificate");
@@ -643,7 +644,7 @@ fn files_that_do_not_do_are_named_before_the_start() {
         let config = config(&format!("{base}{settings}"));
         let error = config.credentials().expect_err(settings);
         assert!(config.explain_all().contains("It cannot start"), "it is explained, too");
-        assert!(Node::start(Setup::new(config)).is_err());
+        assert!(Node::start(NodeSetup::new(config)).is_err());
         error.to_string()
     };
     let said = failed("");

@@ -3,9 +3,9 @@
 mod common;
 
 use common::{App, Place, config, payload, start};
-use longwire_node::message::{Options, Reply, Request};
+use longwire_node::message::{MessageOptions, Reply, Request};
 use longwire_node::view::{Filter, State};
-use longwire_node::{Calling, Node, Setup};
+use longwire_node::{Calling, Node, NodeSetup};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ fn both_ways(alice: &Node, bob: &Node) {
     there.register("inbox", 1000);
     for (seed, length) in [0, 1, 1000, 1001, 3_000_000].into_iter().enumerate() {
         let file = payload(length, seed as u64);
-        let sent = here.send("dtn://bob/inbox", &file, Options::default());
+        let sent = here.send("dtn://bob/inbox", &file, MessageOptions::default());
         let (delivery, got) = there.receive();
         assert_eq!(got, file);
         there.take(delivery);
         here.wait_sent(sent);
-        let back = there.send("dtn://alice/inbox", &file, Options::default());
+        let back = there.send("dtn://alice/inbox", &file, MessageOptions::default());
         let (delivery, got) = here.receive();
         assert_eq!(got, file);
         here.take(delivery);
@@ -70,7 +70,7 @@ fn version_6_with_custody_stays_until_it_is_delivered() {
         there.register("inbox", 1000);
         for (seed, length) in [0, 1, 1000, 1_000_000].into_iter().enumerate() {
             let file = payload(length, seed as u64);
-            let options = Options { custody: true, ..Options::default() };
+            let options = MessageOptions { custody: true, ..MessageOptions::default() };
             let sent = here.send("dtn://bob/inbox", &file, options);
             let (delivery, got) = there.receive();
             assert_eq!(got, file);
@@ -118,7 +118,7 @@ fn pipes_in_memory_do_as_well() {
         Box::pin(async move { Ok(Box::new(here) as Box<_>) })
     };
     let alice =
-        Node::start(Setup { connector: Arc::new(connector), ..Setup::new(config) }).expect("it starts");
+        Node::start(NodeSetup { connector: Arc::new(connector), ..NodeSetup::new(config) }).expect("it starts");
     both_ways(&alice, &bob);
 }
 
@@ -141,7 +141,8 @@ fn a_receipt_comes_back_over_a_relay() {
     there.register("inbox", 0);
     let mut here = App::new(&alice);
     let file = payload(500_000, 5);
-    let sent = here.send("dtn://carol/inbox", &file, Options { report_delivery: true, ..Options::default() });
+    let sent =
+        here.send("dtn://carol/inbox", &file, MessageOptions { report_delivery: true, ..MessageOptions::default() });
     let (delivery, got) = there.receive();
     assert_eq!(got, file);
     here.wait_sent(sent);
@@ -160,7 +161,7 @@ fn a_receipt_comes_back_over_a_relay() {
 fn a_bundle_says_why_it_is_still_here_and_goes_when_told_to() {
     let bob = bob();
     let mut app = App::new(&bob);
-    let send = app.send("dtn://nowhere/inbox", &payload(44, 1), Options::default());
+    let send = app.send("dtn://nowhere/inbox", &payload(44, 1), MessageOptions::default());
     let created = app.wait_accepted(send);
     app.ask(Request::Bundles { limit: 10, after: None, filter: Filter::default() });
     let pages = |app: &mut App| {
@@ -191,7 +192,7 @@ fn a_long_list_comes_in_parts_and_as_it_was_asked_for() {
     let mut app = App::new(&bob);
     for number in 0..2500 {
         let to = format!("dtn://nowhere/{}", number % 2);
-        let send = app.send(&to, &payload(4, number), Options::default());
+        let send = app.send(&to, &payload(4, number), MessageOptions::default());
         app.wait_accepted(send);
     }
     let mut list = |destination: Option<&str>, limit| {
@@ -236,7 +237,7 @@ fn a_bundle_that_is_longer_than_the_peer_takes_goes_in_fragments() {
         let (mut here, mut there) = (App::new(&alice), App::new(&bob));
         there.register("inbox", 0);
         let file = payload(250_000, 4);
-        let send = here.send("dtn://bob/inbox", &file, Options::default());
+        let send = here.send("dtn://bob/inbox", &file, MessageOptions::default());
         let (delivery, got) = there.receive();
         assert!(got == file, "version {version}");
         there.take(delivery);
@@ -254,7 +255,7 @@ fn a_ping_comes_back() {
     let mut here = App::new(&alice);
     here.register("pinger", 100);
     for length in [0, 64] {
-        let options = Options { source: Some("pinger".into()), ..Options::default() };
+        let options = MessageOptions { source: Some("pinger".into()), ..MessageOptions::default() };
         here.send("dtn://bob/echo", &payload(length, 1), options);
         let (delivery, got) = here.receive();
         assert_eq!(got, payload(length, 1));
@@ -270,7 +271,7 @@ fn what_waits_survives_a_stop_and_is_delivered_after_the_start() {
     {
         let alice = start(config(&text));
         let mut here = App::new(&alice);
-        let send = here.send("dtn://alice/inbox", &file, Options::default());
+        let send = here.send("dtn://alice/inbox", &file, MessageOptions::default());
         here.wait_accepted(send);
         alice.stop();
     }
@@ -298,7 +299,7 @@ fn a_client_of_one_thread_is_heard_while_it_does_not_read() {
     let bob = start(settings);
     let mut app = App::new(&bob);
     for number in 0..BUNDLES {
-        let send = app.send("dtn://bob/inbox", &payload(100_000, number), Options::default());
+        let send = app.send("dtn://bob/inbox", &payload(100_000, number), MessageOptions::default());
         app.wait_accepted(send);
     }
     let mut stream = UnixStream::connect(&control).expect("it listens");
@@ -334,7 +335,7 @@ fn a_configuration_that_is_read_again_says_what_becomes_of_it() {
     let write = |text: &str| std::fs::write(&path, text).expect("a file");
     write("node = 'dtn://bob/'\nstorage.kind = 'memory'\n");
     let settings = longwire_node::Config::load(&path).expect("it makes sense");
-    let bob = Node::start(Setup { path: Some(path.clone()), ..Setup::new(settings) }).expect("it starts");
+    let bob = Node::start(NodeSetup { path: Some(path.clone()), ..NodeSetup::new(settings) }).expect("it starts");
     let mut app = App::new(&bob);
     write("node = 'dtn://bob/'\nlisten = 7\n");
     bob.reload();

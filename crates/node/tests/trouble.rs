@@ -3,9 +3,9 @@
 mod common;
 
 use common::{App, DEADLINE, config, payload, reserved, start, wait_acknowledged};
-use longwire_node::message::{Message, Options, Reply, Request};
-use longwire_node::storage::Forgetful;
-use longwire_node::{Config, Node, Setup};
+use longwire_node::message::{Message, MessageOptions, Reply, Request};
+use longwire_node::storage::VolatileStore;
+use longwire_node::{Config, Node, NodeSetup};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -15,20 +15,20 @@ use std::time::{Duration, Instant};
 
 const QUICK: &str = "[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'\n";
 
-fn on(disk: &Forgetful, text: &str) -> Node {
-    let setup = Setup { forgetful: Some(disk.clone()), ..Setup::new(config(text)) };
+fn on(disk: &VolatileStore, text: &str) -> Node {
+    let setup = NodeSetup { forgetful: Some(disk.clone()), ..NodeSetup::new(config(text)) };
     Node::start(setup).expect("it starts")
 }
 
 #[test]
 fn nothing_is_accepted_before_it_is_synced() {
-    let disk = Forgetful::default();
+    let disk = VolatileStore::default();
     let alice = on(&disk, "node = 'dtn://alice/'");
     let mut app = App::new(&alice);
-    let first = app.send("dtn://alice/inbox", &payload(1000, 1), Options::default());
+    let first = app.send("dtn://alice/inbox", &payload(1000, 1), MessageOptions::default());
     app.wait_accepted(first);
     disk.hold(true);
-    app.send("dtn://alice/inbox", &payload(2000, 2), Options::default());
+    app.send("dtn://alice/inbox", &payload(2000, 2), MessageOptions::default());
     // Everything but the disk has been asked and has answered.
     let status = app.wait_status(|status| status["bundles"] == 2);
     assert_eq!(status["counters"]["sent_here"], 1, "one is accepted, one is not");
@@ -70,13 +70,13 @@ fn power_cuts(version: &str, cuts: usize, lengths: &[usize]) -> Vec<usize> {
         ),
         format!("node = 'dtn://carol/'\nlisten = ['{carol}']\n{tcpcl}"),
     ];
-    let disks = [(); 3].map(|()| Forgetful::default());
+    let disks = [(); 3].map(|()| VolatileStore::default());
     let mut nodes: Vec<Option<Node>> = (0..3).map(|at| Some(on(&disks[at], &texts[at]))).collect();
     let mut rng = longwire_proto::rng::Rng::new(9);
     let file = |cut: usize| payload(lengths[cut % lengths.len()], cut as u64);
     for cut in 0..cuts {
         let mut app = App::new(nodes[0].as_ref().expect("it runs"));
-        let send = app.send("dtn://carol/inbox", &file(cut), Options::default());
+        let send = app.send("dtn://carol/inbox", &file(cut), MessageOptions::default());
         app.wait_accepted(send);
         // So many syncs later, or when nothing moves any more.
         let victim = cut % 3;
@@ -164,7 +164,7 @@ fn a_link_cut_in_the_middle_sends_only_the_rest_again() {
         let (mut here, mut there) = (App::new(&alice), App::new(&bob));
         there.register("inbox", 0);
         let file = payload(30_000_000, 1);
-        let send = here.send("dtn://bob/inbox", &file, Options::default());
+        let send = here.send("dtn://bob/inbox", &file, MessageOptions::default());
         wait_acknowledged(&mut here, &mut there, 20_000_000);
         drop(line.whole);
         let (_, got) = there.receive();
@@ -184,7 +184,7 @@ fn a_link_cut_in_the_middle_sends_only_the_rest_again() {
 
 #[test]
 fn a_full_store_refuses_what_comes_and_keeps_what_it_has() {
-    let disk = Forgetful::default();
+    let disk = VolatileStore::default();
     let bob =
         on(&disk, "node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n[agent.limits]\nstore-bytes-max = 300_000");
     let alice = start(config(&format!(
@@ -194,7 +194,7 @@ fn a_full_store_refuses_what_comes_and_keeps_what_it_has() {
     )));
     let mut here = App::new(&alice);
     for seed in 0..4 {
-        here.send("dtn://bob/inbox", &payload(100_000, seed), Options::default());
+        here.send("dtn://bob/inbox", &payload(100_000, seed), MessageOptions::default());
     }
     let mut there = App::new(&bob);
     there.wait_status(|status| status["counters"]["refused_no_resources"].as_u64() > Some(0));
@@ -209,13 +209,13 @@ fn a_full_store_refuses_what_comes_and_keeps_what_it_has() {
     assert!((0..4).all(|seed| got.contains(&payload(100_000, seed))));
     // The disk itself is full: the application hears it, and it can still be emptied.
     disk.set_size(Some(20_000));
-    let send = there.send("dtn://bob/inbox", &payload(50_000, 9), Options::default());
+    let send = there.send("dtn://bob/inbox", &payload(50_000, 9), MessageOptions::default());
     let reason = there.wait(|said| match said.head {
         Reply::Failed { send: of, reason, .. } if of == send => Some(reason),
         _ => None,
     });
     assert!(reason.contains("full"), "{reason}");
-    let send = there.send("dtn://bob/inbox", &payload(500, 9), Options::default());
+    let send = there.send("dtn://bob/inbox", &payload(500, 9), MessageOptions::default());
     there.wait_accepted(send);
     let (delivery, _) = there.receive();
     there.take(delivery);
@@ -243,12 +243,12 @@ fn a_peer_that_stops_reading_fills_no_memory_and_stops_nobody_else() {
     let (alice, _listener, _peer) = with_a_deaf_peer(&link);
     let mut here = App::new(&alice);
     for seed in 0..20 {
-        here.send("dtn://deaf/inbox", &payload(1_000_000, seed), Options::default());
+        here.send("dtn://deaf/inbox", &payload(1_000_000, seed), MessageOptions::default());
     }
     let mut there = App::new(&bob);
     there.register("inbox", 10_000);
     for seed in 0..20 {
-        here.send("dtn://bob/inbox", &payload(1000, seed), Options::default());
+        here.send("dtn://bob/inbox", &payload(1000, seed), MessageOptions::default());
         let (delivery, got) = there.receive();
         assert_eq!(got, payload(1000, seed));
         there.take(delivery);
@@ -264,7 +264,7 @@ fn a_peer_that_takes_nothing_for_too_long_loses_its_connection() {
     let (alice, _listener, _peer) = with_a_deaf_peer("[stream]\nstall = '300 ms'");
     let mut here = App::new(&alice);
     for seed in 0..20 {
-        here.send("dtn://deaf/inbox", &payload(1_000_000, seed), Options::default());
+        here.send("dtn://deaf/inbox", &payload(1_000_000, seed), MessageOptions::default());
     }
     let status = here.wait_status(|status| status["stalled_connections"] == 1);
     let status = match status["links"][0]["up"] == false {
@@ -326,9 +326,9 @@ fn a_clock_that_jumps_moves_no_lifetime_until_it_is_said_to_be_right() {
     let wall = Arc::new(Settable::default());
     wall.set(800_000_000_000);
     let clock = wall.clone();
-    let setup = Setup {
+    let setup = NodeSetup {
         wall_clock: Arc::new(move || clock.says()),
-        ..Setup::new(config("node = 'dtn://alice/'\n[storage]\nkind = 'memory'"))
+        ..NodeSetup::new(config("node = 'dtn://alice/'\n[storage]\nkind = 'memory'"))
     };
     let alice = Node::start(setup).expect("it starts");
     let mut app = App::new(&alice);
@@ -336,7 +336,7 @@ fn a_clock_that_jumps_moves_no_lifetime_until_it_is_said_to_be_right() {
         let number = app.send(
             "dtn://nowhere/x",
             &payload(10, 1),
-            Options { lifetime_s: 3600.0, ..Options::default() },
+            MessageOptions { lifetime_s: 3600.0, ..MessageOptions::default() },
         );
         (number, app.wait_accepted(number))
     };
@@ -377,13 +377,13 @@ fn an_application_that_breaks_the_rules_is_told_and_harms_nobody() {
     two.ask(Request::Register { endpoint: "nonsense:".into(), inline_bytes: 0 });
     assert!(matches!(two.hear().head, Reply::Error { .. }));
     // More bytes than announced: that send is given up, nothing else.
-    let head = Request::Send { send: 1, to: "ipn:7.3".into(), length: 3, options: Options::default() };
+    let head = Request::Send { send: 1, to: "ipn:7.3".into(), length: 3, options: MessageOptions::default() };
     two.ask(Message { head, body: payload(5, 1) });
     assert!(matches!(&two.hear().head, Reply::Error { what, .. } if what.contains("more bytes")));
     assert!(matches!(two.hear().head, Reply::Failed { send: 1, .. }));
     two.ask(Request::Taken { delivery: 99 });
     // An application that is gone leaves its endpoint to others, and what it was told to them.
-    let send = two.send("ipn:7.3", &payload(5, 1), Options::default());
+    let send = two.send("ipn:7.3", &payload(5, 1), MessageOptions::default());
     two.wait_accepted(send);
     let (_, got) = one.receive();
     assert_eq!(got, payload(5, 1));
@@ -409,7 +409,7 @@ fn what_one_application_has_not_taken_is_told_to_the_next() {
     // With its payload, and without.
     for inline_bytes in [1000, 0] {
         one.register("3", inline_bytes);
-        let send = two.send("ipn:7.3", &payload(500, 1), Options::default());
+        let send = two.send("ipn:7.3", &payload(500, 1), MessageOptions::default());
         two.wait_accepted(send);
         assert_eq!(one.receive().1, payload(500, 1));
         one.ask(Request::Unregister { endpoint: "3".into() });
@@ -441,7 +441,7 @@ fn links_and_routes_change_without_a_restart() {
         std::fs::write(&path, &text).unwrap();
         text
     };
-    let setup = Setup { path: Some(path.clone()), ..Setup::new(config(&write("bob", &bob))) };
+    let setup = NodeSetup { path: Some(path.clone()), ..NodeSetup::new(config(&write("bob", &bob))) };
     let alice = Node::start(setup).expect("it starts");
     let mut here = App::new(&alice);
     here.wait_status(|status| status["links"][0]["peer"] == "dtn://bob/");
@@ -450,7 +450,7 @@ fn links_and_routes_change_without_a_restart() {
     here.wait(|said| (said.head == Reply::Done).then_some(()));
     let status = here.wait_status(|status| status["links"][0]["peer"] == "dtn://carol/");
     assert_eq!(status["links"].as_array().map(Vec::len), Some(1), "{status:#}");
-    here.send("dtn://far/x", &payload(10, 1), Options::default());
+    here.send("dtn://far/x", &payload(10, 1), MessageOptions::default());
     App::new(&carol).wait_status(|status| status["bundles"] == 1);
     assert_eq!(App::new(&bob).status()["bundles"], 0);
     // What makes no sense changes nothing.

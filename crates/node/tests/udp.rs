@@ -7,7 +7,7 @@ mod peer;
 use bytes::Bytes;
 use common::{App, DEADLINE, config, payload, reserved, start};
 use longwire_node::Node;
-use longwire_node::message::{Options, Reply};
+use longwire_node::message::{MessageOptions, Reply};
 use longwire_proto::bp::{Bundle, Content, Head, HopCount};
 use std::net::UdpSocket;
 
@@ -32,7 +32,7 @@ fn bundles_go_over_udp_and_long_ones_in_fragments() {
     there.register("inbox", 1000);
     for (seed, length) in [0, 1, 1000, 1399, 100_000].into_iter().enumerate() {
         let file = payload(length, seed as u64);
-        let sent = here.send("dtn://bob/inbox", &file, Options::default());
+        let sent = here.send("dtn://bob/inbox", &file, MessageOptions::default());
         let (delivery, got) = there.receive();
         assert_eq!(got, file);
         there.take(delivery);
@@ -54,7 +54,7 @@ fn a_datagram_may_be_as_long_as_ip_allows() {
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
     there.register("inbox", 100_000);
     let file = payload(60_000, 1);
-    let sent = here.send("dtn://bob/inbox", &file, Options::default());
+    let sent = here.send("dtn://bob/inbox", &file, MessageOptions::default());
     let (_, got) = there.receive();
     assert_eq!(got, file);
     here.wait_sent(sent);
@@ -67,7 +67,7 @@ fn what_must_not_be_fragmented_and_fits_no_datagram_fails_with_a_reason() {
     let alice = alice(bob.udp_addresses()[0], "");
     let (mut here, mut there) = (App::new(&alice), App::new(&bob));
     there.register("inbox", 1000);
-    let whole = Options { must_not_fragment: true, ..Options::default() };
+    let whole = MessageOptions { must_not_fragment: true, ..MessageOptions::default() };
     let long = here.send("dtn://bob/inbox", &payload(5000, 1), whole.clone());
     let reason = here.wait(|said| match said.head {
         Reply::Failed { send, reason, .. } if send == long => Some(reason),
@@ -93,7 +93,7 @@ fn a_bundle_is_the_datagram_and_junk_is_counted() {
     peer.set_read_timeout(Some(DEADLINE)).expect("a timeout");
     let alice = alice(peer.local_addr().expect("an address"), "");
     let mut here = App::new(&alice);
-    here.send("dtn://bob/inbox", &payload(77, 3), Options::default());
+    here.send("dtn://bob/inbox", &payload(77, 3), MessageOptions::default());
     let mut buffer = [0; 2000];
     let length = peer.recv(&mut buffer).expect("a bundle");
     assert_eq!((buffer[0], buffer[length - 1]), (0x9f, 0xff));
@@ -121,7 +121,7 @@ fn a_link_to_nobody_says_so_and_comes_back() {
     let port = reserved();
     let alice = alice(port, "[link.udp]\nretry-min = '20 ms'\nretry-max = '50 ms'\n");
     let mut here = App::new(&alice);
-    here.send("dtn://bob/inbox", &payload(10, 1), Options::default());
+    here.send("dtn://bob/inbox", &payload(10, 1), MessageOptions::default());
     let status = here.wait_status(|status| status["links"][0]["counters"]["failed"].as_u64() > Some(0));
     assert_eq!(
         status["links"][0]["why_down"].as_str().unwrap_or("nobody listens there"),
@@ -131,7 +131,7 @@ fn a_link_to_nobody_says_so_and_comes_back() {
     let mut there = App::new(&bob);
     there.register("inbox", 1000);
     here.wait_status(|status| status["links"][0]["up"] == true);
-    here.send("dtn://bob/inbox", &payload(20, 2), Options::default());
+    here.send("dtn://bob/inbox", &payload(20, 2), MessageOptions::default());
     let (_, got) = there.receive();
     assert_eq!(got, payload(20, 2), "the first was lost: nobody acknowledges anything");
 }
@@ -149,7 +149,7 @@ fn a_receipt_over_udp_is_believed_from_the_address_of_a_link() {
     )));
     let at = alice.udp_addresses()[0];
     let mut here = App::new(&alice);
-    let options = Options { report_delivery: true, ..Options::default() };
+    let options = MessageOptions { report_delivery: true, ..MessageOptions::default() };
     let send = here.send("dtn://bob/inbox", &payload(77, 3), options);
     let created = here.wait_accepted(send);
     let mut buffer = [0; 2000];

@@ -4,7 +4,7 @@ mod common;
 
 use bytes::Bytes;
 use common::{App, Place, config};
-use longwire_node::{Node, Setup, envelope};
+use longwire_node::{Node, NodeSetup, envelope};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ fn copied(place: &Place, name: &str) -> PathBuf {
 }
 
 fn start(text: &str) -> Node {
-    let setup = Setup::new(config(text));
-    Node::start(Setup { wall_clock: Arc::new(|| Some(THEN_DTN_MS)), ..setup }).expect("it starts")
+    let setup = NodeSetup::new(config(text));
+    Node::start(NodeSetup { wall_clock: Arc::new(|| Some(THEN_DTN_MS)), ..setup }).expect("it starts")
 }
 
 /// A file as `longwire send` wraps it.

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 /// What the channel behind a controller takes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Channel {
+pub struct ChannelParameters {
     /// Bit rate on the air, bit/s. Default 1,200.
     pub rate_bps: u32,
     /// From keying the transmitter to the first frame, to 10 ms. Default 300 ms.
@@ -35,9 +35,9 @@ pub struct Channel {
     pub full_duplex: bool,
 }
 
-impl Default for Channel {
+impl Default for ChannelParameters {
     fn default() -> Self {
-        Channel {
+        ChannelParameters {
             rate_bps: 1200,
             tx_delay: Duration::from_millis(300),
             tx_tail: Duration::from_millis(20),
@@ -48,7 +48,7 @@ impl Default for Channel {
     }
 }
 
-impl Channel {
+impl ChannelParameters {
     /// Walks its numbers.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Channel {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The channel behind it.
-    pub channel: Channel,
+    pub channel: ChannelParameters,
     /// Frames that it holds at a time, one or more. Default 64.
     pub burst_frames_max: u32,
     /// From the loss of the line to the first attempt to have it again; doubled after each. Default 1 s.
@@ -98,7 +98,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            channel: Channel::default(),
+            channel: ChannelParameters::default(),
             burst_frames_max: 64,
             reconnect_min: Duration::from_secs(1),
             reconnect_max: Duration::from_secs(60),
@@ -119,7 +119,7 @@ impl Config {
 
 /// A frame that the controller has, and what else is known of it.
 #[derive(Debug)]
-pub(crate) struct Held<T> {
+pub(crate) struct HeldFrame<T> {
     /// Its user is told when it has left.
     pub(crate) user_token: Option<u64>,
     pub(crate) air_time: Duration,
@@ -129,7 +129,7 @@ pub(crate) struct Held<T> {
 }
 
 /// When frames leave of which the first begins then.
-pub(crate) fn schedule<T>(held: &mut VecDeque<Held<T>>, begins_at: Instant) {
+pub(crate) fn schedule<T>(held: &mut VecDeque<HeldFrame<T>>, begins_at: Instant) {
     let mut at = begins_at;
     for held in held {
         at += held.air_time;
@@ -154,33 +154,33 @@ pub(crate) const GATHER: Duration = Duration::from_millis(5);
 
 /// The user's turn to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum Grant {
     /// Nobody has asked, or the controller has what it takes.
-    Rests,
+    None,
     /// It may from then on.
-    Gathers(Instant),
+    Gathering(Instant),
     /// It may; what it has not begun to say then waits for the next turn.
-    Speaks(Instant),
+    Offered(Instant),
     /// It has begun a burst.
-    Speaking,
+    InBurst,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LineState {
     /// There is no line.
-    Apart,
-    Calling,
+    Closed,
+    Connecting,
     Open,
     /// The line is being ended.
-    Ending,
+    Closing,
 }
 
 /// The line to a controller, and what its user is told: called when it is wanted, and again when it is lost.
 #[derive(Debug)]
-pub struct Line {
+pub struct ControllerLine {
     reconnect_min: Duration,
     reconnect_max: Duration,
-    state: State,
+    state: LineState,
     call_at: Option<Instant>,
     failures: u32,
     connections: u64,
@@ -191,19 +191,19 @@ pub struct Line {
     room: u64,
     /// Bytes for the line, what belongs together in one piece.
     out: VecDeque<Bytes>,
-    told_room: u32,
+    announced_room: u32,
     /// Its user has asked for the channel, and has not had it since.
     seized: bool,
-    turn: Turn,
+    grant: Grant,
     indications: VecDeque<FramesIndication>,
 }
 
-impl Line {
+impl ControllerLine {
     pub(crate) fn new(config: &Config) -> Self {
-        Line {
+        ControllerLine {
             reconnect_min: config.reconnect_min,
             reconnect_max: config.reconnect_max,
-            state: State::Apart,
+            state: LineState::Closed,
             call_at: None,
             failures: 0,
             connections: 0,
@@ -213,16 +213,16 @@ impl Line {
             to_release: 0,
             room: 0,
             out: VecDeque::new(),
-            told_room: 0,
+            announced_room: 0,
             seized: false,
-            turn: Turn::Rests,
+            grant: Grant::None,
             indications: VecDeque::new(),
         }
     }
 
     /// It stands, and the controller takes frames.
     pub fn is_open(&self) -> bool {
-        self.state == State::Open
+        self.state == LineState::Open
     }
 
     /// Attempts to have it that failed in a row.
@@ -241,12 +241,12 @@ impl Line {
     }
 
     pub(crate) fn join(&mut self) {
-        self.wants_line |= self.state == State::Apart;
+        self.wants_line |= self.state == LineState::Closed;
     }
 
     /// The controller is ready.
     pub(crate) fn opened(&mut self) {
-        (self.state, self.failures) = (State::Open, 0);
+        (self.state, self.failures) = (LineState::Open, 0);
         (self.call_at, self.wants_line) = (None, false);
         self.connections += 1;
         self.indications.push_back(FramesIndication::Carrier(true));
@@ -254,26 +254,26 @@ impl Line {
 
     /// It is there no more; what waited for it is dropped. Frames that the controller had are as lost as if nobody had heard
     /// them: whoever waits for an answer must not wait for ever.
-    pub(crate) fn closed<T>(&mut self, now: Instant, reason: CloseReason, held: &mut VecDeque<Held<T>>) {
+    pub(crate) fn closed<T>(&mut self, now: Instant, reason: CloseReason, held: &mut VecDeque<HeldFrame<T>>) {
         self.last_close = Some(reason);
         self.wants_end = false;
-        self.lose(State::Apart, held);
+        self.lose(LineState::Closed, held);
         let wait = self.reconnect_min * (1 << self.failures.min(16));
         self.failures += 1;
         self.call_at = Some(now + wait.min(self.reconnect_max));
     }
 
     /// It is of no more use, and is ended.
-    pub(crate) fn end<T>(&mut self, held: &mut VecDeque<Held<T>>) {
-        self.lose(State::Ending, held);
+    pub(crate) fn end<T>(&mut self, held: &mut VecDeque<HeldFrame<T>>) {
+        self.lose(LineState::Closing, held);
         self.wants_end = true;
     }
 
-    fn lose<T>(&mut self, then: State, held: &mut VecDeque<Held<T>>) {
-        let was_open = core::mem::replace(&mut self.state, then) == State::Open;
+    fn lose<T>(&mut self, then: LineState, held: &mut VecDeque<HeldFrame<T>>) {
+        let was_open = core::mem::replace(&mut self.state, then) == LineState::Open;
         self.out.clear();
         (self.room, self.to_release) = (0, 0);
-        self.turn = Turn::Rests;
+        self.grant = Grant::None;
         // A user that is told of the loss of the line asks anew; one that has never had it still wants it.
         self.seized &= !was_open;
         for held in held.drain(..) {
@@ -285,7 +285,7 @@ impl Line {
     }
 
     /// A frame has left, as far as is known.
-    pub(crate) fn left<T>(&mut self, held: &Held<T>) {
+    pub(crate) fn left<T>(&mut self, held: &HeldFrame<T>) {
         self.indications.extend(held.user_token.map(FramesIndication::Transmitted));
     }
 
@@ -310,20 +310,20 @@ impl Line {
     /// So many bytes came; false: nobody listens to them any more.
     pub(crate) fn hears(&mut self, bytes: usize) -> bool {
         self.to_release += bytes as u64;
-        self.state != State::Ending
+        self.state != LineState::Closing
     }
 
     /// Spends the room for one frame; how much is left.
     pub(crate) fn spend(&mut self) -> u32 {
-        assert!(self.told_room > 0, "a frame for a controller without room");
-        self.told_room -= 1;
-        self.turn = Turn::Speaking;
-        self.told_room
+        assert!(self.announced_room > 0, "a frame for a controller without room");
+        self.announced_room -= 1;
+        self.grant = Grant::InBurst;
+        self.announced_room
     }
 
     /// The room that its user believes in.
-    pub(crate) fn told_room(&self) -> u32 {
-        self.told_room
+    pub(crate) fn announced_room(&self) -> u32 {
+        self.announced_room
     }
 
     /// `room`: for how many frames there is room now.
@@ -331,14 +331,14 @@ impl Line {
         if self.call_at.take_if(|at| *at <= now).is_some() {
             self.wants_line = true;
         }
-        match self.turn {
+        match self.grant {
             // A wish that was not granted stands: its user asks once.
-            Turn::Gathers(at) if at <= now && room == 0 => self.turn = Turn::Rests,
-            Turn::Gathers(at) if at <= now => {
-                (self.seized, self.turn) = (false, Turn::Speaks(now + GATHER));
+            Grant::Gathering(at) if at <= now && room == 0 => self.grant = Grant::None,
+            Grant::Gathering(at) if at <= now => {
+                (self.seized, self.grant) = (false, Grant::Offered(now + GATHER));
             }
-            Turn::Speaks(until) if until <= now => self.turn = Turn::Rests,
-            Turn::Rests | Turn::Gathers(_) | Turn::Speaks(_) | Turn::Speaking => {}
+            Grant::Offered(until) if until <= now => self.grant = Grant::None,
+            Grant::None | Grant::Gathering(_) | Grant::Offered(_) | Grant::InBurst => {}
         }
     }
 
@@ -349,14 +349,14 @@ impl Line {
 
     /// There is room for so many frames, if anybody wants it: whoever has asked gets it soon.
     pub(crate) fn offer(&mut self, now: Instant, room: u32) {
-        if self.seized && room > 0 && self.turn == Turn::Rests {
-            self.turn = Turn::Gathers(now + GATHER);
+        if self.seized && room > 0 && self.grant == Grant::None {
+            self.grant = Grant::Gathering(now + GATHER);
         }
     }
 
     /// A burst is complete.
-    pub(crate) fn end_turn(&mut self) {
-        self.turn = Turn::Rests;
+    pub(crate) fn end_grant(&mut self) {
+        self.grant = Grant::None;
     }
 
     /// `room`: for how many frames there is room now.
@@ -364,16 +364,16 @@ impl Line {
         if let Some(indication) = self.indications.pop_front() {
             return Some(indication);
         }
-        let room = if matches!(self.turn, Turn::Speaks(_) | Turn::Speaking) { room } else { 0 };
-        (room != self.told_room).then(|| {
-            self.told_room = room;
+        let room = if matches!(self.grant, Grant::Offered(_) | Grant::InBurst) { room } else { 0 };
+        (room != self.announced_room).then(|| {
+            self.announced_room = room;
             FramesIndication::Room(room)
         })
     }
 
     pub(crate) fn poll_request(&mut self) -> Option<StreamRequest> {
         if core::mem::take(&mut self.wants_line) {
-            self.state = State::Calling;
+            self.state = LineState::Connecting;
             return Some(StreamRequest::Connect);
         }
         if core::mem::take(&mut self.wants_end) {
@@ -386,10 +386,10 @@ impl Line {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let turn = match self.turn {
-            Turn::Rests | Turn::Speaking => None,
-            Turn::Gathers(at) | Turn::Speaks(at) => Some(at),
+        let grant = match self.grant {
+            Grant::None | Grant::InBurst => None,
+            Grant::Gathering(at) | Grant::Offered(at) => Some(at),
         };
-        earlier(self.call_at, turn)
+        earlier(self.call_at, grant)
     }
 }

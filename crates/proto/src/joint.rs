@@ -1,5 +1,5 @@
 //! How engines join: [`Stack`] (one over one), [`Fan`] (many of a kind side by side), [`Beside`] (two ports), and
-//! [`Through`], which is nothing at all between two layers. All four are engines themselves.
+//! [`PassThrough`], which is nothing at all between two layers. All four are engines themselves.
 
 use crate::engine::{Engine, Indication, Request};
 use crate::service::{Both, Many};
@@ -103,7 +103,7 @@ pub fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
 
 /// One engine of a fan, and where it stands in the fan's lists.
 #[derive(Debug)]
-struct Blade<L> {
+struct Slot<L> {
     engine: L,
     deadline: Option<Instant>,
     may_indicate: bool,
@@ -116,7 +116,7 @@ struct Blade<L> {
 /// or from below (a peer that calls); the factory may decline. It is dropped when it has finished. Handling one
 /// event touches one engine: deadlines are kept in order and engines with something to say in ready lists.
 pub struct Fan<Id, L, F> {
-    blades: BTreeMap<Id, Blade<L>>,
+    slots: BTreeMap<Id, Slot<L>>,
     factory: F,
     deadlines: BTreeSet<(Instant, Id)>,
     indicating: VecDeque<Id>,
@@ -143,7 +143,7 @@ where
     /// An empty fan whose engines `factory` makes.
     pub fn new(factory: F) -> Self {
         Fan {
-            blades: BTreeMap::new(),
+            slots: BTreeMap::new(),
             factory,
             deadlines: BTreeSet::new(),
             indicating: VecDeque::new(),
@@ -154,12 +154,12 @@ where
 
     /// The engine with this id, if there is one.
     pub fn get(&self, id: Id) -> Option<&L> {
-        self.blades.get(&id).map(|blade| &blade.engine)
+        self.slots.get(&id).map(|blade| &blade.engine)
     }
 
     /// Lets the owner do something with an engine of its own accord; afterwards the engine is asked what it has to say.
     pub fn change(&mut self, id: Id, act: impl FnOnce(&mut L)) {
-        if let Some(blade) = self.blades.get_mut(&id) {
+        if let Some(blade) = self.slots.get_mut(&id) {
             act(&mut blade.engine);
             self.wake(id);
         }
@@ -167,12 +167,12 @@ where
 
     /// All engines, by id.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &L)> {
-        self.blades.iter().map(|(id, blade)| (*id, &blade.engine))
+        self.slots.iter().map(|(id, blade)| (*id, &blade.engine))
     }
 
     /// Drops an engine, whatever it still has to do.
     pub fn remove(&mut self, id: Id) {
-        let Some(blade) = self.blades.remove(&id) else { return };
+        let Some(blade) = self.slots.remove(&id) else { return };
         if let Some(deadline) = blade.deadline {
             self.deadlines.remove(&(deadline, id));
         }
@@ -181,21 +181,21 @@ where
     }
 
     fn with(&mut self, id: Id, origin: Origin, act: impl FnOnce(&mut L)) {
-        if !self.blades.contains_key(&id) {
+        if !self.slots.contains_key(&id) {
             let Some(engine) = (self.factory)(id, origin) else {
                 self.declined += 1;
                 return;
             };
-            self.blades.insert(id, Blade { engine, deadline: None, may_indicate: false, may_request: false });
+            self.slots.insert(id, Slot { engine, deadline: None, may_indicate: false, may_request: false });
         }
-        let blade = self.blades.get_mut(&id).expect("it was just inserted");
+        let blade = self.slots.get_mut(&id).expect("it was just inserted");
         act(&mut blade.engine);
         self.wake(id);
     }
 
     /// Puts the engine on both ready lists.
     fn wake(&mut self, id: Id) {
-        let blade = self.blades.get_mut(&id).expect("only living engines are woken");
+        let blade = self.slots.get_mut(&id).expect("only living engines are woken");
         if !core::mem::replace(&mut blade.may_indicate, true) {
             self.indicating.push_back(id);
         }
@@ -206,7 +206,7 @@ where
 
     /// Files an engine that has gone quiet: its new deadline, or its end.
     fn settle(&mut self, id: Id) {
-        let blade = self.blades.get_mut(&id).expect("only living engines settle");
+        let blade = self.slots.get_mut(&id).expect("only living engines settle");
         if blade.may_indicate || blade.may_request {
             return;
         }
@@ -223,7 +223,7 @@ where
             if let Some(old) = blade.deadline {
                 self.deadlines.remove(&(old, id));
             }
-            self.blades.remove(&id);
+            self.slots.remove(&id);
         }
     }
 }
@@ -251,7 +251,7 @@ where
                 return;
             }
             self.deadlines.remove(&(at, id));
-            let blade = self.blades.get_mut(&id).expect("deadlines belong to living engines");
+            let blade = self.slots.get_mut(&id).expect("deadlines belong to living engines");
             blade.deadline = None;
             blade.engine.handle_timeout(now);
             self.wake(id);
@@ -260,7 +260,7 @@ where
 
     fn poll_indication(&mut self) -> Option<Indication<Self::Above>> {
         while let Some(&id) = self.indicating.front() {
-            let blade = self.blades.get_mut(&id).expect("ready engines live");
+            let blade = self.slots.get_mut(&id).expect("ready engines live");
             if let Some(indication) = blade.engine.poll_indication() {
                 if !core::mem::replace(&mut blade.may_request, true) {
                     self.requesting.push_back(id);
@@ -276,7 +276,7 @@ where
 
     fn poll_request(&mut self, now: Instant) -> Option<Request<Self::Below>> {
         while let Some(&id) = self.requesting.front() {
-            let blade = self.blades.get_mut(&id).expect("ready engines live");
+            let blade = self.slots.get_mut(&id).expect("ready engines live");
             if let Some(request) = blade.engine.poll_request(now) {
                 if !core::mem::replace(&mut blade.may_indicate, true) {
                     self.indicating.push_back(id);
@@ -297,7 +297,7 @@ where
 
 impl<Id: Debug, L: Debug, F> Debug for Fan<Id, L, F> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_map().entries(self.blades.iter().map(|(id, blade)| (id, &blade.engine))).finish()
+        f.debug_map().entries(self.slots.iter().map(|(id, blade)| (id, &blade.engine))).finish()
     }
 }
 
@@ -361,26 +361,26 @@ impl<A: Engine, B: Engine> Engine for Beside<A, B> {
 }
 
 /// Nothing between two layers: what comes in on one side goes out on the other.
-pub struct Through<S: crate::engine::Service> {
+pub struct PassThrough<S: crate::engine::Service> {
     down: VecDeque<S::Request>,
     up: VecDeque<S::Indication>,
     service: PhantomData<S>,
 }
 
-impl<S: crate::engine::Service> Through<S> {
+impl<S: crate::engine::Service> PassThrough<S> {
     /// A passage with nothing in it.
     pub fn new() -> Self {
-        Through { down: VecDeque::new(), up: VecDeque::new(), service: PhantomData }
+        PassThrough { down: VecDeque::new(), up: VecDeque::new(), service: PhantomData }
     }
 }
 
-impl<S: crate::engine::Service> Default for Through<S> {
+impl<S: crate::engine::Service> Default for PassThrough<S> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<S: crate::engine::Service> Engine for Through<S> {
+impl<S: crate::engine::Service> Engine for PassThrough<S> {
     type Above = S;
     type Below = S;
     fn handle_request(&mut self, _now: Instant, request: S::Request) {

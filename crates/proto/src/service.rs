@@ -23,8 +23,8 @@ mod storage;
 mod stream;
 
 pub use app::{
-    App, AppIndication, AppRequest, BundleVersion, Contact, DeliveryId, Happened, NextHop, ReportedStatus,
-    SendFailure, SendId, SendOptions, Steady,
+    App, AppIndication, AppRequest, BundleEvent, BundleVersion, Contact, DeliveryId, NextHop, ReportedStatus,
+    SendFailure, SendId, SendOptions, SteadyReading,
 };
 pub use breach::{BlockPlace, Breach};
 pub use bundles::{

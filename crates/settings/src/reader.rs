@@ -13,14 +13,14 @@ use toml::{Table, Value};
 
 /// Why a value is not one of its type, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct ValueFault {
     /// The message of serde.
     pub(crate) message: String,
     /// The keys that lead to it, the innermost first.
     path: Vec<String>,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ValueFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         if self.path.is_empty() {
@@ -31,19 +31,19 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ValueFault {}
 
-impl Error for Fault {
-    fn custom<T: fmt::Display>(message: T) -> Fault {
-        Fault { message: message.to_string(), path: Vec::new() }
+impl Error for ValueFault {
+    fn custom<T: fmt::Display>(message: T) -> ValueFault {
+        ValueFault { message: message.to_string(), path: Vec::new() }
     }
 
-    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Fault {
-        Fault::custom(format!("expected {}, found {}", kind_of(&wanted.to_string()), words_for(found)))
+    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> ValueFault {
+        ValueFault::custom(format!("expected {}, found {}", kind_of(&wanted.to_string()), words_for(found)))
     }
 
-    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Fault {
-        Fault::invalid_type(found, wanted)
+    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> ValueFault {
+        ValueFault::invalid_type(found, wanted)
     }
 }
 
@@ -87,9 +87,9 @@ fn words_for(found: Unexpected<'_>) -> String {
 pub(crate) struct Reader(pub(crate) Value);
 
 impl<'de> Deserializer<'de> for Reader {
-    type Error = Fault;
+    type Error = ValueFault;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueFault> {
         match self.0 {
             Value::String(text) => visitor.visit_string(text),
             Value::Integer(number) => visitor.visit_i64(number),
@@ -102,7 +102,7 @@ impl<'de> Deserializer<'de> for Reader {
                 Ok(read)
             }
             Value::Table(table) => visitor.visit_map(Fields::of(table)),
-            date @ Value::Datetime(_) => date.deserialize_any(visitor).map_err(Fault::custom),
+            date @ Value::Datetime(_) => date.deserialize_any(visitor).map_err(ValueFault::custom),
         }
     }
 
@@ -111,7 +111,7 @@ impl<'de> Deserializer<'de> for Reader {
         name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ValueFault> {
         match self.0 {
             Value::String(text) if name == "Duration" => match duration_of(&text) {
                 Some(time) => {
@@ -121,13 +121,13 @@ impl<'de> Deserializer<'de> for Reader {
                 None => visitor.visit_string(text),
             },
             date @ Value::Datetime(_) => {
-                date.deserialize_struct(name, fields, visitor).map_err(Fault::custom)
+                date.deserialize_struct(name, fields, visitor).map_err(ValueFault::custom)
             }
             other => Reader(other).deserialize_any(visitor),
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueFault> {
         visitor.visit_some(self)
     }
 
@@ -135,7 +135,7 @@ impl<'de> Deserializer<'de> for Reader {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ValueFault> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -144,15 +144,17 @@ impl<'de> Deserializer<'de> for Reader {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ValueFault> {
         match self.0 {
             Value::String(text) => StringDeserializer::new(text).deserialize_enum(name, variants, visitor),
             Value::Table(table) if table.len() == 1 => {
                 MapAccessDeserializer::new(Fields::of(table)).deserialize_enum(name, variants, visitor)
             }
-            Value::Table(table) => {
-                Err(Fault::custom(format!("one of {} is wanted, not {} keys", quoted(variants), table.len())))
-            }
+            Value::Table(table) => Err(ValueFault::custom(format!(
+                "one of {} is wanted, not {} keys",
+                quoted(variants),
+                table.len()
+            ))),
             other => Reader(other).deserialize_any(visitor),
         }
     }
@@ -163,7 +165,7 @@ impl<'de> Deserializer<'de> for Reader {
     }
 }
 
-impl IntoDeserializer<'_, Fault> for Reader {
+impl IntoDeserializer<'_, ValueFault> for Reader {
     type Deserializer = Reader;
 
     fn into_deserializer(self) -> Reader {
@@ -189,15 +191,15 @@ impl Fields {
 }
 
 impl<'de> MapAccess<'de> for Fields {
-    type Error = Fault;
+    type Error = ValueFault;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ValueFault> {
         let Some((key, value)) = self.entries.next() else { return Ok(None) };
         self.under_way = Some((key.clone(), value));
         seed.deserialize(StringDeserializer::new(key)).map(Some)
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, ValueFault> {
         let (key, value) = self.under_way.take().expect("a value is asked for after its key");
         seed.deserialize(Reader(value)).map_err(|mut fault| {
             fault.path.push(key);

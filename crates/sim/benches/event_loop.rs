@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use longwire_proto::engine::{Engine, Service};
-use longwire_proto::joint::{Beside, Through};
+use longwire_proto::joint::{Beside, PassThrough};
 use longwire_proto::service::{
     Both, FramesIndication, FramesRequest, InterfaceId, LinkId, Many, Port, Shares, Storage,
     StorageIndication, StorageRequest, Stream, StreamIndication, StreamRequest,
@@ -111,7 +111,7 @@ fn host(number: u8, other: u8, boot: &Boot) -> NodeEngine<Tcp> {
         ..HostConfig::default()
     };
     let host = Host::new(config, boot.rng.fork("tcp"));
-    Box::new(Beside { first: Through::<Storage>::new(), second: host })
+    Box::new(Beside { first: PassThrough::<Storage>::new(), second: host })
 }
 
 type Tcp = Both<Storage, Many<LinkId, Stream>>;

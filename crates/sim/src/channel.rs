@@ -26,7 +26,7 @@
 //! (`framing_bytes`) do no harm.
 
 use crate::delay::Delay;
-use crate::trace::Fate;
+use crate::trace::FrameFate;
 use crate::units::seconds;
 use longwire_proto::codec::crc;
 use longwire_proto::time::Instant;
@@ -272,22 +272,22 @@ impl Counters {
     }
 
     /// Counts a frame whose fate is known.
-    pub(crate) fn count(&mut self, fate: Fate) {
+    pub(crate) fn count(&mut self, fate: FrameFate) {
         self.in_flight -= 1;
         *match fate {
-            Fate::Delivered => &mut self.delivered,
-            Fate::Damaged => {
+            FrameFate::Delivered => &mut self.delivered,
+            FrameFate::Damaged => {
                 self.undetected += 1;
                 &mut self.delivered
             }
-            Fate::CheckFailed => &mut self.check_failed,
-            Fate::Outage => &mut self.outage,
-            Fate::QueueFull => &mut self.queue_full,
-            Fate::TooLong => &mut self.too_long,
-            Fate::SenderCrashed => &mut self.sender_crashed,
-            Fate::Unheard => &mut self.unheard,
-            Fate::Collided => &mut self.collided,
-            Fate::Deaf => &mut self.deaf,
+            FrameFate::CheckFailed => &mut self.check_failed,
+            FrameFate::Outage => &mut self.outage,
+            FrameFate::QueueFull => &mut self.queue_full,
+            FrameFate::TooLong => &mut self.too_long,
+            FrameFate::SenderCrashed => &mut self.sender_crashed,
+            FrameFate::Unheard => &mut self.unheard,
+            FrameFate::Collided => &mut self.collided,
+            FrameFate::Deaf => &mut self.deaf,
         } += 1;
     }
 }

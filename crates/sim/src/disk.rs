@@ -57,7 +57,7 @@ impl Default for DiskConfig {
 }
 
 #[derive(Debug, Default)]
-struct Record {
+struct DiskRecord {
     /// Each append with where it begins.
     chunks: Vec<(u64, Bytes)>,
     length: u64,
@@ -68,7 +68,7 @@ struct Record {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Write {
+enum DiskWrite {
     Append {
         record: RecordId,
         bytes: u64,
@@ -84,10 +84,10 @@ enum Write {
 #[derive(Debug)]
 pub(crate) struct Disk {
     config: DiskConfig,
-    records: BTreeMap<RecordId, Record>,
+    records: BTreeMap<RecordId, DiskRecord>,
     used_bytes: u64,
-    waiting: VecDeque<Write>,
-    batch: Vec<Write>,
+    waiting: VecDeque<DiskWrite>,
+    batch: Vec<DiskWrite>,
     batch_done: Option<Instant>,
     reads: VecDeque<(Instant, StorageIndication)>,
     answers: VecDeque<StorageIndication>,
@@ -148,16 +148,16 @@ impl Disk {
 
     /// The node has crashed.
     pub(crate) fn crash(&mut self, rng: &mut Rng) {
-        let unsynced: Vec<Write> = self.batch.drain(..).chain(self.waiting.drain(..)).collect();
+        let unsynced: Vec<DiskWrite> = self.batch.drain(..).chain(self.waiting.drain(..)).collect();
         let survivors = rng.below(unsynced.len() as u64 + 1) as usize;
         for write in &unsynced[..survivors] {
             self.make_durable(*write);
         }
-        if let Some(&Write::Append { record, bytes }) = unsynced.get(survivors)
+        if let Some(&DiskWrite::Append { record, bytes }) = unsynced.get(survivors)
             && rng.chance(0.5)
         {
             let part = rng.below(bytes + 1);
-            self.make_durable(Write::Append { record, bytes: part });
+            self.make_durable(DiskWrite::Append { record, bytes: part });
         }
         self.records.retain(|_, record| record.synced.is_some());
         for record in self.records.values_mut() {
@@ -214,7 +214,7 @@ impl Disk {
             entry.chunks.push((entry.length, data));
         }
         entry.length += bytes;
-        self.write(now, Write::Append { record, bytes });
+        self.write(now, DiskWrite::Append { record, bytes });
     }
 
     fn remove(&mut self, now: Instant, record: RecordId) {
@@ -223,7 +223,7 @@ impl Disk {
         }
         let found = self.records.get_mut(&record);
         let takes = found.is_some_and(|found| !core::mem::replace(&mut found.removing, true));
-        self.write(now, Write::Remove { record, takes });
+        self.write(now, DiskWrite::Remove { record, takes });
     }
 
     fn read(&mut self, now: Instant, record: RecordId, offset: u64, length: u32) {
@@ -263,7 +263,7 @@ impl Disk {
         }
     }
 
-    fn write(&mut self, now: Instant, write: Write) {
+    fn write(&mut self, now: Instant, write: DiskWrite) {
         self.waiting.push_back(write);
         if self.batch_done.is_none() {
             self.begin_batch(now);
@@ -276,7 +276,7 @@ impl Disk {
             self.batch.extend(self.waiting.drain(..count));
             let mut time = self.config.sync_latency;
             for write in &self.batch {
-                let bytes = if let Write::Append { bytes, .. } = write { *bytes } else { 0 };
+                let bytes = if let DiskWrite::Append { bytes, .. } = write { *bytes } else { 0 };
                 time += self.config.write_latency + self.transfer_time(bytes);
             }
             self.batch_done = Some(now + time);
@@ -291,8 +291,10 @@ impl Disk {
         for write in core::mem::take(&mut self.batch) {
             let up_to = self.make_durable(write);
             match write {
-                Write::Remove { record, .. } => self.answers.push_back(StorageIndication::Removed { record }),
-                Write::Append { record, .. } => match self.answers.back_mut() {
+                DiskWrite::Remove { record, .. } => {
+                    self.answers.push_back(StorageIndication::Removed { record })
+                }
+                DiskWrite::Append { record, .. } => match self.answers.back_mut() {
                     Some(StorageIndication::Stored { record: last, up_to: said }) if *last == record => {
                         *said = up_to;
                     }
@@ -303,15 +305,15 @@ impl Disk {
     }
 
     /// The record's durable length after this write.
-    fn make_durable(&mut self, write: Write) -> u64 {
+    fn make_durable(&mut self, write: DiskWrite) -> u64 {
         match write {
-            Write::Append { record, bytes } => {
+            DiskWrite::Append { record, bytes } => {
                 let found = self.records.get_mut(&record).expect("an append makes its record");
                 let synced = found.synced.unwrap_or(0) + bytes;
                 found.synced = Some(synced);
                 synced
             }
-            Write::Remove { record, takes } => {
+            DiskWrite::Remove { record, takes } => {
                 if takes {
                     let gone = self.records.remove(&record).expect("a record is taken once");
                     self.used_bytes -= gone.length;
@@ -322,7 +324,7 @@ impl Disk {
     }
 }
 
-impl Record {
+impl DiskRecord {
     fn range(&self, offset: u64, length: u32) -> Bytes {
         let end = offset.saturating_add(u64::from(length)).min(self.length);
         if offset >= end {

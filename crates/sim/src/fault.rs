@@ -9,7 +9,7 @@ use longwire_proto::service::RecordId;
 /// Something that the world does to the network. None of them is an error where it changes nothing: a cut channel
 /// can be cut again, a node that is down can crash.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// The channel is gone, both ways. Its ends hear of it where the line announces outages.
     Cut(ChannelId),
     /// The channel is back, if it was cut once; each further cut takes one more of these.

@@ -18,7 +18,7 @@
 //!
 //! ```
 //! use longwire_proto::joint::{Beside, Through};
-//! use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Many, Port, Shares, Storage};
+//! use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Many, BoundInterface, Shares, Storage};
 //! use longwire_proto::time::Instant;
 //! use longwire_sim::{ChannelConfig, ClockConfig, Delay, DiskConfig, LineConfig, NodeBelow, Simulation};
 //!
@@ -34,10 +34,10 @@
 //! let at = InterfaceId(0);
 //! world.add_channel((moon, at), (earth, at), ChannelConfig::symmetric(line));
 //!
-//! world.request(moon, Port::Second((at, FramesRequest::Join)));
-//! world.request(earth, Port::Second((at, FramesRequest::Join)));
+//! world.request(moon, BoundInterface::Second((at, FramesRequest::Join)));
+//! world.request(earth, BoundInterface::Second((at, FramesRequest::Join)));
 //! let (bytes, shares) = (vec![0; 1440].into(), Shares::default());
-//! world.request(moon, Port::Second((at, FramesRequest::Frame { bytes, token: None, last: true, shares })));
+//! world.request(moon, BoundInterface::Second((at, FramesRequest::Frame { bytes, token: None, last: true, shares })));
 //! while world.step() {}
 //!
 //! let arrived = world.take_indications().into_iter().find_map(|(when, node, said)| match said {
@@ -54,9 +54,9 @@ pub mod channel;
 pub mod clock;
 pub mod delay;
 pub mod disk;
-mod ether;
 pub mod fault;
 mod line;
+mod network;
 pub mod node;
 mod noise;
 mod queue;
@@ -74,12 +74,12 @@ pub use channel::{
 pub use clock::{ClockConfig, EPOCH_DTN_MS, Jump};
 pub use delay::{Delay, DelayPoint};
 pub use disk::DiskConfig;
-pub use fault::Fault;
+pub use fault::InjectedFault;
 pub use node::{Boot, Factory, NodeBelow, NodeEngine, NodeId, OnRadio};
 pub use radio::{
-    Access, Controller, ControllerConfig, Firmware, PathConfig, RadioConfig, Reports, StationConfig, Tnc,
-    TncConfig,
+    Access, Controller, ControllerConfig, Firmware, PathConfig, RadioConfig, StationConfig, Tnc, TncConfig,
+    TransmitReports,
 };
 pub use simulation::{Pause, Simulation};
-pub use trace::{End, Fate, FrameRecord, FrameSink};
-pub use world::{Told, World};
+pub use trace::{ChannelEnd, FrameFate, FrameRecord, FrameSink};
+pub use world::{NodeIndication, World};

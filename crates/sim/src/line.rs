@@ -3,7 +3,7 @@
 use crate::airtime::{Airtime, spoken_for};
 use crate::channel::{ChannelId, Counters, LineConfig};
 use crate::noise::Noise;
-use crate::trace::{End, Fate};
+use crate::trace::{ChannelEnd, FrameFate};
 use bytes::Bytes;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::Shares;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// A frame as handed to the line.
 #[derive(Clone, Debug)]
-pub(crate) struct Handed {
+pub(crate) struct QueuedFrame {
     pub(crate) bytes: Bytes,
     pub(crate) token: Option<u64>,
     pub(crate) shares: Shares,
@@ -21,36 +21,36 @@ pub(crate) struct Handed {
 
 /// The frame on the transmitter.
 #[derive(Debug)]
-struct Sending {
-    frame: Handed,
+struct Transmission {
+    frame: QueuedFrame,
     started: Instant,
     first_slot: u64,
     /// An outage fell on it.
-    spoiled: bool,
+    destroyed: bool,
     /// Nanoseconds of it that lay outside outages, so far.
     clear_nanos: u64,
 }
 
 /// A frame that has left.
 #[derive(Debug)]
-pub(crate) struct Left {
-    pub(crate) frame: Handed,
+pub(crate) struct TransmittedFrame {
+    pub(crate) frame: QueuedFrame,
     pub(crate) started: Instant,
     pub(crate) left: Instant,
     pub(crate) damaged: Option<Bytes>,
     /// What becomes of it if its receiver listens.
-    pub(crate) fate: Fate,
+    pub(crate) fate: FrameFate,
 }
 
 /// What handing a frame over led to.
 #[derive(Debug)]
-pub(crate) enum Taken {
+pub(crate) enum EnqueueOutcome {
     /// It waits.
-    Waits,
+    Queued,
     /// Its first bit leaves now, its last one then.
     Starts(Instant),
     /// It is dropped.
-    Dropped(Handed, Fate),
+    Dropped(QueuedFrame, FrameFate),
 }
 
 /// Bit slots of a line: the time axis in units of one bit, counted so that bits sent back to back never drift.
@@ -100,15 +100,15 @@ pub(crate) struct Line {
     pub(crate) config: LineConfig,
     /// The channel of which it is one direction.
     pub(crate) channel: ChannelId,
-    pub(crate) from: End,
-    pub(crate) to: End,
+    pub(crate) from: ChannelEnd,
+    pub(crate) to: ChannelEnd,
     /// The sender has joined.
     pub(crate) joined: bool,
     /// The room that the sender believes in.
     pub(crate) told: u32,
-    queue: VecDeque<Handed>,
+    queue: VecDeque<QueuedFrame>,
     queued_bytes: u64,
-    sending: Option<Sending>,
+    sending: Option<Transmission>,
     clock: BitClock,
     noise: Noise,
     cut: bool,
@@ -126,7 +126,7 @@ impl Line {
     pub(crate) fn new(
         config: LineConfig,
         channel: ChannelId,
-        [from, to]: [End; 2],
+        [from, to]: [ChannelEnd; 2],
         now: Instant,
         rng: &Rng,
     ) -> Self {
@@ -170,13 +170,13 @@ impl Line {
         assert_eq!(at, now, "turns fall due in order");
         self.account(now);
         self.scheduled_out = !up;
-        self.spoil(now);
+        self.destroy(now);
     }
 
     pub(crate) fn set_cut(&mut self, now: Instant, cut: bool) {
         self.account(now);
         self.cut = cut;
-        self.spoil(now);
+        self.destroy(now);
     }
 
     /// True while there is no line.
@@ -190,12 +190,12 @@ impl Line {
     }
 
     /// An outage takes the frame on the transmitter, unless its last bit leaves at this very moment.
-    fn spoil(&mut self, now: Instant) {
+    fn destroy(&mut self, now: Instant) {
         if self.is_out()
             && let Some(sending) = &mut self.sending
             && self.clock.end > now
         {
-            sending.spoiled = true;
+            sending.destroyed = true;
         }
     }
 
@@ -217,7 +217,7 @@ impl Line {
     ///
     /// # Panics
     /// If the sender had no room for it, or says more about its bytes than it has.
-    pub(crate) fn hand(&mut self, now: Instant, frame: Handed) -> Taken {
+    pub(crate) fn hand(&mut self, now: Instant, frame: QueuedFrame) -> EnqueueOutcome {
         assert!(self.told > 0, "{:?} was sent a frame without room", self.from);
         assert!(
             spoken_for(&frame.shares) <= frame.bytes.len() as u64,
@@ -227,26 +227,26 @@ impl Line {
         self.counters.hand();
         let length = frame.bytes.len() as u64;
         if length > u64::from(self.config.mtu_bytes) {
-            return Taken::Dropped(frame, Fate::TooLong);
+            return EnqueueOutcome::Dropped(frame, FrameFate::TooLong);
         }
         if self.sending.is_none() && self.carrier() {
             debug_assert!(self.queue.is_empty(), "an idle transmitter leaves nothing waiting");
-            return Taken::Starts(self.start(now, frame));
+            return EnqueueOutcome::Starts(self.start(now, frame));
         }
         if self.queued_bytes + length > self.config.queue_bytes {
-            return Taken::Dropped(frame, Fate::QueueFull);
+            return EnqueueOutcome::Dropped(frame, FrameFate::QueueFull);
         }
         self.queued_bytes += length;
         self.queue.push_back(frame);
-        Taken::Waits
+        EnqueueOutcome::Queued
     }
 
-    fn start(&mut self, now: Instant, frame: Handed) -> Instant {
+    fn start(&mut self, now: Instant, frame: QueuedFrame) -> Instant {
         self.account(now);
         let bits = 8 * (frame.bytes.len() as u64 + u64::from(self.framing_bytes));
         let (first_slot, end) = self.clock.send(now, bits);
         self.sending =
-            Some(Sending { frame, started: now, first_slot, spoiled: self.is_out(), clear_nanos: 0 });
+            Some(Transmission { frame, started: now, first_slot, destroyed: self.is_out(), clear_nanos: 0 });
         end
     }
 
@@ -261,27 +261,27 @@ impl Line {
     }
 
     /// The last bit of the frame on the transmitter leaves.
-    pub(crate) fn leave(&mut self, now: Instant) -> Left {
+    pub(crate) fn leave(&mut self, now: Instant) -> TransmittedFrame {
         self.account(now);
         let sending = self.sending.take().expect("a frame leaves that was being sent");
         debug_assert_eq!(self.clock.end, now, "it leaves when it should");
         let frame = sending.frame;
         let length = frame.bytes.len() as u32;
         self.airtime.add_frame(sending.clear_nanos, length, self.framing_bytes, &frame.shares);
-        let (fate, damaged) = if sending.spoiled {
-            (Fate::Outage, None)
+        let (fate, damaged) = if sending.destroyed {
+            (FrameFate::Outage, None)
         } else {
             self.damage(sending.first_slot, &frame.bytes)
         };
-        Left { frame, started: sending.started, left: now, damaged, fate }
+        TransmittedFrame { frame, started: sending.started, left: now, damaged, fate }
     }
 
     /// Flips the bits that the noise falls on.
-    fn damage(&mut self, first_slot: u64, bytes: &Bytes) -> (Fate, Option<Bytes>) {
+    fn damage(&mut self, first_slot: u64, bytes: &Bytes) -> (FrameFate, Option<Bytes>) {
         let first = first_slot + 8 * u64::from(self.config.framing_bytes);
         let end = first + 8 * (bytes.len() as u64 + u64::from(self.config.fcs.bytes()));
         let Some(mut slot) = self.noise.find(first, end) else {
-            return (Fate::Delivered, None);
+            return (FrameFate::Delivered, None);
         };
         let mut damaged = Vec::with_capacity(bytes.len() + 4);
         damaged.extend_from_slice(bytes);
@@ -297,14 +297,14 @@ impl Line {
         }
         let good = self.config.fcs.strip(&mut damaged);
         let fate = match (self.config.fcs.bytes(), good) {
-            (0, _) | (_, true) => Fate::Damaged,
-            (_, false) => Fate::CheckFailed,
+            (0, _) | (_, true) => FrameFate::Damaged,
+            (_, false) => FrameFate::CheckFailed,
         };
         (fate, Some(damaged.into()))
     }
 
     /// The sender has crashed: what waited is gone. The transmitter finishes what it has begun.
-    pub(crate) fn abandon(&mut self) -> Vec<Handed> {
+    pub(crate) fn abandon(&mut self) -> Vec<QueuedFrame> {
         self.joined = false;
         self.told = 0;
         self.queued_bytes = 0;
@@ -346,7 +346,7 @@ impl Line {
     }
 
     /// Counts a frame whose fate is known.
-    pub(crate) fn count(&mut self, fate: Fate) {
+    pub(crate) fn count(&mut self, fate: FrameFate) {
         self.counters.count(fate);
     }
 

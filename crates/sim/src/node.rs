@@ -76,7 +76,7 @@ pub struct Boot {
 
 /// What an interface sends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Outlet {
+pub(crate) enum Attachment {
     /// A line of its own.
     Line(u32),
     /// A radio channel, as this station of it.
@@ -85,18 +85,18 @@ pub(crate) enum Outlet {
 
 /// An interface of a node and what is bound to it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Port {
+pub(crate) struct BoundInterface {
     pub(crate) interface: InterfaceId,
-    pub(crate) out: Outlet,
+    pub(crate) out: Attachment,
 }
 
 /// Something that a node has yet to hear.
 #[derive(Debug)]
-pub(crate) enum Tidings {
+pub(crate) enum PendingIndication {
     /// The transmitter has sent the frame with this token.
     Transmitted(InterfaceId, u64),
     /// The room may have changed.
-    Room(InterfaceId, Outlet),
+    Room(InterfaceId, Attachment),
     /// A frame has come over the radio.
     Frame(InterfaceId, Bytes),
     /// Others are heard on the radio channel, or no more.
@@ -115,12 +115,12 @@ pub(crate) struct Node<A: Service> {
     pub(crate) disk: Disk,
     pub(crate) clock: ClockConfig,
     /// In order of interface.
-    pub(crate) ports: Vec<Port>,
-    pub(crate) tidings: VecDeque<Tidings>,
+    pub(crate) ports: Vec<BoundInterface>,
+    pub(crate) pending_indications: VecDeque<PendingIndication>,
 }
 
 /// What an interface sends on, among these ports.
-pub(crate) fn find(ports: &[Port], interface: InterfaceId) -> Option<Outlet> {
+pub(crate) fn find(ports: &[BoundInterface], interface: InterfaceId) -> Option<Attachment> {
     let place = ports.binary_search_by_key(&interface, |port| port.interface);
     place.ok().map(|place| ports[place].out)
 }

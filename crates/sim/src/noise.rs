@@ -15,26 +15,26 @@ use longwire_proto::rng::Rng;
 /// The errors of one direction of a channel.
 #[derive(Debug)]
 pub(crate) enum Noise {
-    Quiet,
-    Even(Even),
-    Bursts(Bursts),
+    None,
+    Independent(IndependentErrors),
+    Bursts(BurstErrors),
 }
 
 impl Noise {
     pub(crate) fn new(errors: &Errors, rng: &Rng) -> Self {
         match errors {
-            Errors::None => Noise::Quiet,
-            Errors::Ber(rate) if *rate <= 0.0 => Noise::Quiet,
-            Errors::Ber(rate) => Noise::Even(Even::new(*rate, rng)),
-            Errors::GilbertElliott(model) => Noise::Bursts(Bursts::new(*model, rng)),
+            Errors::None => Noise::None,
+            Errors::Ber(rate) if *rate <= 0.0 => Noise::None,
+            Errors::Ber(rate) => Noise::Independent(IndependentErrors::new(*rate, rng)),
+            Errors::GilbertElliott(model) => Noise::Bursts(BurstErrors::new(*model, rng)),
         }
     }
 
     /// The first wrong slot in `from..to`. `from` never goes back.
     pub(crate) fn find(&mut self, from: u64, to: u64) -> Option<u64> {
         match self {
-            Noise::Quiet => None,
-            Noise::Even(even) => even.find(from, to),
+            Noise::None => None,
+            Noise::Independent(even) => even.find(from, to),
             Noise::Bursts(bursts) => bursts.find(from, to),
         }
     }
@@ -42,14 +42,14 @@ impl Noise {
 
 /// Geometric gaps at one error rate, the logarithm taken once.
 #[derive(Clone, Copy, Debug)]
-struct Gaps {
+struct GeometricGaps {
     rate: f64,
     scale: f64,
 }
 
-impl Gaps {
+impl GeometricGaps {
     fn new(rate: f64) -> Self {
-        Gaps { rate, scale: 1.0 / libm::log1p(-rate) }
+        GeometricGaps { rate, scale: 1.0 / libm::log1p(-rate) }
     }
 
     /// How many right bits come before the next wrong one.
@@ -72,8 +72,8 @@ const BLOCK_ERRORS_MAX: f64 = 512.0;
 
 /// Independent errors at one rate.
 #[derive(Debug)]
-pub(crate) struct Even {
-    gaps: Gaps,
+pub(crate) struct IndependentErrors {
+    gaps: GeometricGaps,
     /// The logarithm of a block's slots.
     block_bits: u32,
     seed: u64,
@@ -83,11 +83,18 @@ pub(crate) struct Even {
     drawn: bool,
 }
 
-impl Even {
+impl IndependentErrors {
     fn new(rate: f64, rng: &Rng) -> Self {
         let seed = rng.fork("even noise").next_u64();
         let block_bits = ((BLOCK_ERRORS_MAX / rate) as u64).ilog2().min(BLOCK_BITS_MAX);
-        Even { gaps: Gaps::new(rate), block_bits, seed, rng: Rng::new(seed), at: 0, drawn: false }
+        IndependentErrors {
+            gaps: GeometricGaps::new(rate),
+            block_bits,
+            seed,
+            rng: Rng::new(seed),
+            at: 0,
+            drawn: false,
+        }
     }
 
     fn find(&mut self, from: u64, to: u64) -> Option<u64> {
@@ -112,9 +119,9 @@ impl Even {
 
 /// The two-state model.
 #[derive(Debug)]
-pub(crate) struct Bursts {
-    good: State,
-    bad: State,
+pub(crate) struct BurstErrors {
+    good: BurstState,
+    bad: BurstState,
     rng: Rng,
     in_bad: bool,
     /// Where the present sojourn ends.
@@ -126,18 +133,21 @@ pub(crate) struct Bursts {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct State {
-    leave: Gaps,
-    wrong: Gaps,
+struct BurstState {
+    leave: GeometricGaps,
+    wrong: GeometricGaps,
 }
 
-impl Bursts {
+impl BurstErrors {
     fn new(model: GilbertElliott, rng: &Rng) -> Self {
-        let state = |mean: f64, rate: f64| State { leave: Gaps::new(1.0 / mean), wrong: Gaps::new(rate) };
+        let state = |mean: f64, rate: f64| BurstState {
+            leave: GeometricGaps::new(1.0 / mean),
+            wrong: GeometricGaps::new(rate),
+        };
         let mut rng = rng.fork("bursts");
         // It begins as it is in the long run.
         let in_bad = rng.chance(model.bad_bits_mean / (model.good_bits_mean + model.bad_bits_mean));
-        let mut bursts = Bursts {
+        let mut bursts = BurstErrors {
             good: state(model.good_bits_mean, model.good_ber),
             bad: state(model.bad_bits_mean, model.bad_ber),
             errors: Rng::new(0),
@@ -150,7 +160,7 @@ impl Bursts {
         bursts
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> BurstState {
         if self.in_bad { self.bad } else { self.good }
     }
 

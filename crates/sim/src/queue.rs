@@ -4,31 +4,31 @@
 //! faults, plans) always moves before the frames and nodes in it, and wake-ups come last: a frame that arrives at
 //! the very instant of a timeout is in time.
 
-use crate::radio::Due;
+use crate::radio::StationTimer;
 use longwire_proto::time::Instant;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// Something that will happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum SimEvent {
     /// The last bit of the frame on this line's transmitter leaves.
-    Leaves(u32),
+    TransmissionEnds(u32),
     /// The last bit of this flight arrives.
-    Arrives(u32),
+    FrameArrives(u32),
     /// The next scheduled outage of this line begins or ends.
-    Turns(u32),
+    OutageChanges(u32),
     /// A plan falls due.
     Planned(u32),
     /// A timer of a radio channel is over.
-    Radio(Due),
+    Radio(StationTimer),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     at: Instant,
     order: u64,
-    event: Event,
+    event: SimEvent,
 }
 
 impl Ord for Entry {
@@ -55,10 +55,10 @@ pub(crate) struct EventQueue {
 const AFTER_THE_WORLD: u64 = 1 << 63;
 
 impl EventQueue {
-    pub(crate) fn push(&mut self, at: Instant, event: Event) {
+    pub(crate) fn push(&mut self, at: Instant, event: SimEvent) {
         let class = match event {
-            Event::Turns(_) | Event::Planned(_) => 0,
-            Event::Leaves(_) | Event::Arrives(_) | Event::Radio(_) => AFTER_THE_WORLD,
+            SimEvent::OutageChanges(_) | SimEvent::Planned(_) => 0,
+            SimEvent::TransmissionEnds(_) | SimEvent::FrameArrives(_) | SimEvent::Radio(_) => AFTER_THE_WORLD,
         };
         self.heap.push(Entry { at, order: self.pushed | class, event });
         self.pushed += 1;
@@ -68,7 +68,7 @@ impl EventQueue {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Event> {
+    pub(crate) fn pop(&mut self) -> Option<SimEvent> {
         self.heap.pop().map(|entry| entry.event)
     }
 
@@ -79,7 +79,7 @@ impl EventQueue {
 
 /// One deadline for each node, changed in place: a tree in which each parent holds the earlier of its children.
 #[derive(Debug, Default)]
-pub(crate) struct Wakes {
+pub(crate) struct WakeUps {
     leaves: usize,
     tree: Vec<Instant>,
 }
@@ -87,7 +87,7 @@ pub(crate) struct Wakes {
 /// No deadline.
 const NEVER: Instant = Instant::FAR_FUTURE;
 
-impl Wakes {
+impl WakeUps {
     /// Makes room for node `count - 1`.
     pub(crate) fn grow(&mut self, count: usize) {
         if count <= self.leaves {
@@ -150,18 +150,26 @@ mod tests {
     fn events_come_by_time_then_world_then_age() {
         let mut queue = EventQueue::default();
         let at = Instant::from_secs;
-        queue.push(at(2), Event::Leaves(1));
-        queue.push(at(1), Event::Arrives(2));
-        queue.push(at(1), Event::Leaves(3));
-        queue.push(at(1), Event::Turns(4));
-        let order: Vec<Event> = core::iter::from_fn(|| queue.pop()).collect();
-        assert_eq!(order, [Event::Turns(4), Event::Arrives(2), Event::Leaves(3), Event::Leaves(1)]);
+        queue.push(at(2), SimEvent::TransmissionEnds(1));
+        queue.push(at(1), SimEvent::FrameArrives(2));
+        queue.push(at(1), SimEvent::TransmissionEnds(3));
+        queue.push(at(1), SimEvent::OutageChanges(4));
+        let order: Vec<SimEvent> = core::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(
+            order,
+            [
+                SimEvent::OutageChanges(4),
+                SimEvent::FrameArrives(2),
+                SimEvent::TransmissionEnds(3),
+                SimEvent::TransmissionEnds(1)
+            ]
+        );
     }
 
     #[test]
     fn the_tree_of_wakes_agrees_with_a_plain_search() {
         let mut rng = Rng::new(5);
-        let mut wakes = Wakes::default();
+        let mut wakes = WakeUps::default();
         let mut plain: Vec<Instant> = Vec::new();
         for _ in 0..2000 {
             if plain.len() < 37 && rng.chance(0.05) {

@@ -4,14 +4,14 @@ use crate::airtime::Airtime;
 use crate::channel::{ChannelConfig, ChannelId, Counters, Direction};
 use crate::clock::ClockConfig;
 use crate::disk::{Disk, DiskConfig};
-use crate::ether::{Ether, Flight, Medium};
-use crate::fault::Fault;
+use crate::fault::InjectedFault;
 use crate::line::Line;
-use crate::node::{Boot, Factory, Node, NodeId, Outlet, Port, Tidings};
-use crate::queue::{Event, Wakes};
-use crate::radio::{Radio, RadioConfig, What};
-use crate::trace::{End, Fate, FrameSink};
-use crate::world::Told;
+use crate::network::{ChannelKind, FrameInFlight, Network};
+use crate::node::{Attachment, Boot, BoundInterface, Factory, Node, NodeId, PendingIndication};
+use crate::queue::{SimEvent, WakeUps};
+use crate::radio::{RadioConfig, SharedChannel, StationEventKind};
+use crate::trace::{ChannelEnd, FrameFate, FrameSink};
+use crate::world::NodeIndication;
 use longwire_proto::engine::{Engine, Service, drain};
 use longwire_proto::joint::earlier;
 use longwire_proto::rng::Rng;
@@ -24,8 +24,8 @@ use std::collections::VecDeque;
 const CIRCLE_EVENTS_MAX: u64 = 1_000_000;
 
 /// Something planned.
-enum Plan<A: Service> {
-    Fault(Fault),
+enum PlannedAction<A: Service> {
+    Fault(InjectedFault),
     Request(NodeId, A::Request),
 }
 
@@ -43,15 +43,15 @@ pub enum Pause {
 /// A world in virtual time. The same seed and the same calls give the same run, to the byte.
 pub struct Simulation<A: Service> {
     rng: Rng,
-    ether: Ether,
+    network: Network,
     nodes: Vec<Node<A>>,
-    wakes: Wakes,
+    wakes: WakeUps,
     unstarted: VecDeque<NodeId>,
-    plans: Vec<Option<Plan<A>>>,
+    plans: Vec<Option<PlannedAction<A>>>,
     free_plans: Vec<u32>,
     /// How many cuts of each channel are not healed.
     cuts: Vec<u32>,
-    indications: VecDeque<Told<A>>,
+    indications: VecDeque<NodeIndication<A>>,
     events: u64,
     events_of_this_instant: u64,
 }
@@ -61,9 +61,9 @@ impl<A: Service> Simulation<A> {
     pub fn new(seed: u64) -> Self {
         Simulation {
             rng: Rng::new(seed),
-            ether: Ether::default(),
+            network: Network::default(),
             nodes: Vec::new(),
-            wakes: Wakes::default(),
+            wakes: WakeUps::default(),
             unstarted: VecDeque::new(),
             plans: Vec::new(),
             free_plans: Vec::new(),
@@ -96,7 +96,7 @@ impl<A: Service> Simulation<A> {
             disk: Disk::new(disk),
             clock,
             ports: Vec::new(),
-            tidings: VecDeque::new(),
+            pending_indications: VecDeque::new(),
         });
         self.wakes.grow(self.nodes.len());
         self.unstarted.push_back(id);
@@ -113,21 +113,21 @@ impl<A: Service> Simulation<A> {
         b: (NodeId, InterfaceId),
         config: ChannelConfig,
     ) -> ChannelId {
-        let index = self.ether.lines.len() as u32;
-        let channel = self.new_channel(Medium::Lines(index));
-        let ends = [a, b].map(|(node, interface)| End { node, interface });
-        let outlets = [Outlet::Line(index), Outlet::Line(index + 1)];
+        let index = self.network.lines.len() as u32;
+        let channel = self.new_channel(ChannelKind::Lines(index));
+        let ends = [a, b].map(|(node, interface)| ChannelEnd { node, interface });
+        let outlets = [Attachment::Line(index), Attachment::Line(index + 1)];
         ends.into_iter().zip(outlets).for_each(|(end, out)| self.add_port(end, out));
         let name = ends.map(|end| self.end_name(end));
         for (line, config, (from, to)) in
             [(index, config.forward, (0, 1)), (index + 1, config.backward, (1, 0))]
         {
             let rng = self.rng.fork(&format!("line {} to {}", name[from], name[to]));
-            let line_at_work = Line::new(config, channel, [ends[from], ends[to]], self.ether.now, &rng);
+            let line_at_work = Line::new(config, channel, [ends[from], ends[to]], self.network.now, &rng);
             if let Some(at) = line_at_work.next_turn() {
-                self.ether.queue.push(at, Event::Turns(line));
+                self.network.queue.push(at, SimEvent::OutageChanges(line));
             }
-            self.ether.lines.push(line_at_work);
+            self.network.lines.push(line_at_work);
         }
         ends.into_iter().zip(outlets).for_each(|(end, out)| self.join_late(end, out));
         channel
@@ -138,52 +138,52 @@ impl<A: Service> Simulation<A> {
     /// # Panics
     /// If an interface already has a channel, or the configuration makes no sense.
     pub fn add_radio(&mut self, config: RadioConfig, stations: &[(NodeId, InterfaceId)]) -> ChannelId {
-        let index = self.ether.radios.len() as u32;
-        let channel = self.new_channel(Medium::Radio(index));
-        let ends: Vec<(End, String)> = stations
+        let index = self.network.radios.len() as u32;
+        let channel = self.new_channel(ChannelKind::Radio(index));
+        let ends: Vec<(ChannelEnd, String)> = stations
             .iter()
-            .map(|(node, interface)| End { node: *node, interface: *interface })
+            .map(|(node, interface)| ChannelEnd { node: *node, interface: *interface })
             .map(|end| (end, self.end_name(end)))
             .collect();
-        let outlet = |post: usize| Outlet::Radio(index, post as u16);
-        let radio = Radio::new(config, channel, index, &ends, &self.rng);
+        let outlet = |post: usize| Attachment::Radio(index, post as u16);
+        let radio = SharedChannel::new(config, channel, index, &ends, &self.rng);
         ends.iter().enumerate().for_each(|(post, (end, _))| self.add_port(*end, outlet(post)));
-        self.ether.radios.push(radio);
+        self.network.radios.push(radio);
         ends.iter().enumerate().for_each(|(post, (end, _))| self.join_late(*end, outlet(post)));
         channel
     }
 
-    fn new_channel(&mut self, medium: Medium) -> ChannelId {
-        self.ether.channels.push(medium);
-        ChannelId(self.ether.channels.len() as u32 - 1)
+    fn new_channel(&mut self, medium: ChannelKind) -> ChannelId {
+        self.network.channels.push(medium);
+        ChannelId(self.network.channels.len() as u32 - 1)
     }
 
-    fn end_name(&self, end: End) -> String {
+    fn end_name(&self, end: ChannelEnd) -> String {
         format!("{}/{}", self.nodes[end.node.0 as usize].name, end.interface.0)
     }
 
-    fn add_port(&mut self, end: End, out: Outlet) {
+    fn add_port(&mut self, end: ChannelEnd, out: Attachment) {
         let ports = &mut self.nodes[end.node.0 as usize].ports;
         let place = ports.binary_search_by_key(&end.interface, |port| port.interface);
         let place = place.err().unwrap_or_else(|| panic!("{end:?} has a channel already"));
-        ports.insert(place, Port { interface: end.interface, out });
+        ports.insert(place, BoundInterface { interface: end.interface, out });
     }
 
     /// An interface that was joined before it had a channel is joined to this one.
-    fn join_late(&mut self, end: End, out: Outlet) {
-        if let Some(place) = self.ether.loose.iter().position(|loose| *loose == end) {
-            self.ether.loose.swap_remove(place);
-            let carrier = self.ether.join(out);
-            let tidings = &mut self.nodes[end.node.0 as usize].tidings;
-            tidings.push_back(Tidings::Carrier(end.interface, carrier));
-            tidings.push_back(Tidings::Room(end.interface, out));
+    fn join_late(&mut self, end: ChannelEnd, out: Attachment) {
+        if let Some(place) = self.network.unattached.iter().position(|unattached| *unattached == end) {
+            self.network.unattached.swap_remove(place);
+            let carrier = self.network.join(out);
+            let pending_indications = &mut self.nodes[end.node.0 as usize].pending_indications;
+            pending_indications.push_back(PendingIndication::Carrier(end.interface, carrier));
+            pending_indications.push_back(PendingIndication::Room(end.interface, out));
             self.settle(end.node, false);
         }
     }
 
     /// The time.
     pub fn now(&self) -> Instant {
-        self.ether.now
+        self.network.now
     }
 
     /// How many events have been processed.
@@ -194,7 +194,7 @@ impl<A: Service> Simulation<A> {
     /// Asks a node for something, now; false if it is down and did not hear.
     pub fn request(&mut self, node: NodeId, request: A::Request) -> bool {
         self.start_nodes();
-        let now = self.ether.now;
+        let now = self.network.now;
         let Some(engine) = &mut self.nodes[node.0 as usize].engine else {
             return false;
         };
@@ -205,16 +205,16 @@ impl<A: Service> Simulation<A> {
 
     /// Asks a node for something later; lost if it is down then.
     pub fn request_at(&mut self, at: Instant, node: NodeId, request: A::Request) {
-        self.plan(at, Plan::Request(node, request));
+        self.plan(at, PlannedAction::Request(node, request));
     }
 
     /// Lets the world do something later.
-    pub fn fault_at(&mut self, at: Instant, fault: Fault) {
-        self.plan(at, Plan::Fault(fault));
+    pub fn fault_at(&mut self, at: Instant, fault: InjectedFault) {
+        self.plan(at, PlannedAction::Fault(fault));
     }
 
-    fn plan(&mut self, at: Instant, plan: Plan<A>) {
-        assert!(at >= self.ether.now, "{at} has passed");
+    fn plan(&mut self, at: Instant, plan: PlannedAction<A>) {
+        assert!(at >= self.network.now, "{at} has passed");
         let index = match self.free_plans.pop() {
             Some(index) => {
                 self.plans[index as usize] = Some(plan);
@@ -225,27 +225,27 @@ impl<A: Service> Simulation<A> {
                 self.plans.len() as u32 - 1
             }
         };
-        self.ether.queue.push(at, Event::Planned(index));
+        self.network.queue.push(at, SimEvent::Planned(index));
     }
 
     /// Takes what nodes have said to their users, in order of time.
-    pub fn take_indications(&mut self) -> Vec<Told<A>> {
+    pub fn take_indications(&mut self) -> Vec<NodeIndication<A>> {
         self.indications.drain(..).collect()
     }
 
     /// Takes the oldest of what nodes have said to their users.
-    pub fn pop_indication(&mut self) -> Option<Told<A>> {
+    pub fn pop_indication(&mut self) -> Option<NodeIndication<A>> {
         self.indications.pop_front()
     }
 
     /// Hears of every frame from now on.
     pub fn set_trace(&mut self, sink: FrameSink) {
-        self.ether.trace = Some(sink);
+        self.network.trace = Some(sink);
     }
 
     /// What a node's clock shows: milliseconds since 2000-01-01; none: it has no clock.
     pub fn dtn_ms(&self, node: NodeId) -> Option<u64> {
-        self.nodes[node.0 as usize].clock.dtn_ms(self.ether.now)
+        self.nodes[node.0 as usize].clock.dtn_ms(self.network.now)
     }
 
     /// A node's name.
@@ -265,7 +265,7 @@ impl<A: Service> Simulation<A> {
 
     /// Where the time of one direction of a channel of two lines went, up to now. Sums to the time elapsed.
     pub fn airtime(&self, channel: ChannelId, direction: Direction) -> Airtime {
-        self.line(channel, direction).airtime(self.ether.now)
+        self.line(channel, direction).airtime(self.network.now)
     }
 
     /// What became of the frames of one direction of a channel of two lines.
@@ -274,18 +274,18 @@ impl<A: Service> Simulation<A> {
     }
 
     fn line(&self, channel: ChannelId, direction: Direction) -> &Line {
-        &self.ether.lines[self.ether.line_index(channel, direction) as usize]
+        &self.network.lines[self.network.line_index(channel, direction) as usize]
     }
 
     /// Where the time of one station of a radio channel went, up to now. Sums to the time elapsed.
     pub fn radio_airtime(&self, channel: ChannelId, of: (NodeId, InterfaceId)) -> Airtime {
-        self.radio(channel).airtime(end(of), self.ether.now)
+        self.radio(channel).airtime(end(of), self.network.now)
     }
 
     /// Where the time of a radio channel went, up to now, whoever sent: what several stations sent at once counts once. Sums
     /// to the time elapsed.
     pub fn radio_channel_airtime(&self, channel: ChannelId) -> Airtime {
-        self.radio(channel).channel_airtime(self.ether.now)
+        self.radio(channel).channel_airtime(self.network.now)
     }
 
     /// What became of the frames of one station of a radio channel at another.
@@ -298,10 +298,10 @@ impl<A: Service> Simulation<A> {
         self.radio(channel).counters(end(from), end(to))
     }
 
-    fn radio(&self, channel: ChannelId) -> &Radio {
-        match self.ether.channels[channel.0 as usize] {
-            Medium::Radio(index) => &self.ether.radios[index as usize],
-            Medium::Lines(_) => panic!("{channel:?} is two lines, not a radio channel"),
+    fn radio(&self, channel: ChannelId) -> &SharedChannel {
+        match self.network.channels[channel.0 as usize] {
+            ChannelKind::Radio(index) => &self.network.radios[index as usize],
+            ChannelKind::Lines(_) => panic!("{channel:?} is two lines, not a radio channel"),
         }
     }
 
@@ -310,7 +310,7 @@ impl<A: Service> Simulation<A> {
 
     /// When the next event is due, if anything will ever happen by itself.
     pub fn next_event_at(&self) -> Option<Instant> {
-        earlier(self.ether.queue.next_at(), self.wakes.next_at())
+        earlier(self.network.queue.next_at(), self.wakes.next_at())
     }
 
     /// Processes one event; false if nothing will ever happen by itself.
@@ -323,7 +323,7 @@ impl<A: Service> Simulation<A> {
     pub fn run_until(&mut self, until: Instant) {
         self.start_nodes();
         while self.step_by(until) {}
-        self.ether.now = self.ether.now.max(until);
+        self.network.now = self.network.now.max(until);
     }
 
     /// Runs while `condition` holds, which is asked after each event and may act on the world, but not beyond
@@ -336,7 +336,7 @@ impl<A: Service> Simulation<A> {
                 if self.next_event_at().is_none() {
                     return Pause::Quiet;
                 }
-                self.ether.now = self.ether.now.max(limit);
+                self.network.now = self.network.now.max(limit);
                 return Pause::Limit;
             }
         }
@@ -345,7 +345,7 @@ impl<A: Service> Simulation<A> {
 
     /// Processes the next event if it is due by `limit`.
     fn step_by(&mut self, limit: Instant) -> bool {
-        let (event_at, wake_at) = (self.ether.queue.next_at(), self.wakes.next_at());
+        let (event_at, wake_at) = (self.network.queue.next_at(), self.wakes.next_at());
         let Some(at) = earlier(event_at, wake_at) else {
             return false;
         };
@@ -355,13 +355,13 @@ impl<A: Service> Simulation<A> {
         self.advance(at);
         // At one instant events come before wake-ups.
         if event_at == Some(at) {
-            match self.ether.queue.pop().expect("an event is due") {
-                Event::Leaves(line) => self.leaves(line),
-                Event::Arrives(flight) => self.arrives(flight),
-                Event::Turns(line) => self.turns(line),
-                Event::Planned(plan) => self.falls_due(plan),
-                Event::Radio(due) => {
-                    let (radio, mut air) = self.ether.radio(due.radio);
+            match self.network.queue.pop().expect("an event is due") {
+                SimEvent::TransmissionEnds(line) => self.leaves(line),
+                SimEvent::FrameArrives(flight) => self.arrives(flight),
+                SimEvent::OutageChanges(line) => self.turns(line),
+                SimEvent::Planned(plan) => self.falls_due(plan),
+                SimEvent::Radio(due) => {
+                    let (radio, mut air) = self.network.radio(due.radio);
                     radio.due(&mut air, due);
                     self.pass_on(due.radio);
                 }
@@ -373,9 +373,9 @@ impl<A: Service> Simulation<A> {
     }
 
     fn advance(&mut self, at: Instant) {
-        assert!(at >= self.ether.now, "time ran backwards");
-        if at > self.ether.now {
-            self.ether.now = at;
+        assert!(at >= self.network.now, "time ran backwards");
+        if at > self.network.now {
+            self.network.now = at;
             self.events_of_this_instant = 0;
         }
         self.events += 1;
@@ -389,61 +389,63 @@ impl<A: Service> Simulation<A> {
     // Events
 
     fn leaves(&mut self, index: u32) {
-        let now = self.ether.now;
-        let line = &mut self.ether.lines[index as usize];
+        let now = self.network.now;
+        let line = &mut self.network.lines[index as usize];
         let left = line.leave(now);
         let next = line.start_next(now);
         let sender = line.from;
         let arrival = now + line.config.delay.at(now);
         let token = left.frame.token;
         if let Some(end) = next {
-            self.ether.queue.push(end, Event::Leaves(index));
+            self.network.queue.push(end, SimEvent::TransmissionEnds(index));
         }
-        if left.fate == Fate::Outage {
-            self.ether.end_frame(index, left, None);
+        if left.fate == FrameFate::Outage {
+            self.network.end_frame(index, left, None);
         } else {
-            self.ether.fly(index, left, arrival);
+            self.network.fly(index, left, arrival);
         }
-        let tidings = &mut self.nodes[sender.node.0 as usize].tidings;
+        let pending_indications = &mut self.nodes[sender.node.0 as usize].pending_indications;
         if let Some(token) = token {
-            tidings.push_back(Tidings::Transmitted(sender.interface, token));
+            pending_indications.push_back(PendingIndication::Transmitted(sender.interface, token));
         }
-        tidings.push_back(Tidings::Room(sender.interface, Outlet::Line(index)));
+        pending_indications.push_back(PendingIndication::Room(sender.interface, Attachment::Line(index)));
         self.settle(sender.node, false);
     }
 
     /// Lets the stations of a radio channel hear what has happened, one after the other.
     fn pass_on(&mut self, index: u32) {
-        while let Some(note) = self.ether.radios[index as usize].notes.pop_front() {
-            let (radio, mut air) = self.ether.radio(index);
-            let End { node, interface } = radio.end(note.post);
-            let tidings = match note.what {
-                What::GoOn => {
-                    radio.go_on(&mut air, note.post);
+        while let Some(note) = self.network.radios[index as usize].notes.pop_front() {
+            let (radio, mut air) = self.network.radio(index);
+            let ChannelEnd { node, interface } = radio.end(note.station_number);
+            let pending_indications = match note.what {
+                StationEventKind::GoOn => {
+                    radio.go_on(&mut air, note.station_number);
                     continue;
                 }
-                What::Room => Tidings::Room(interface, Outlet::Radio(index, note.post)),
-                What::Busy(busy) => Tidings::Busy(interface, busy),
-                What::Frame(bytes) => Tidings::Frame(interface, bytes),
-                What::Transmitted(token) => Tidings::Transmitted(interface, token),
+                StationEventKind::Room => {
+                    PendingIndication::Room(interface, Attachment::Radio(index, note.station_number))
+                }
+                StationEventKind::Busy(busy) => PendingIndication::Busy(interface, busy),
+                StationEventKind::Frame(bytes) => PendingIndication::Frame(interface, bytes),
+                StationEventKind::Transmitted(token) => PendingIndication::Transmitted(interface, token),
             };
-            self.nodes[node.0 as usize].tidings.push_back(tidings);
+            self.nodes[node.0 as usize].pending_indications.push_back(pending_indications);
             self.settle(node, false);
         }
     }
 
     fn arrives(&mut self, index: u32) {
-        let Flight { line, mut frame } = self.ether.land(index);
-        let to = self.ether.lines[line as usize].to;
+        let FrameInFlight { line, mut frame } = self.network.land(index);
+        let to = self.network.lines[line as usize].to;
         // The other direction's sender is this one's receiver.
-        let heard = self.ether.lines[(line ^ 1) as usize].joined;
-        let passes = matches!(frame.fate, Fate::Delivered | Fate::Damaged);
+        let heard = self.network.lines[(line ^ 1) as usize].joined;
+        let passes = matches!(frame.fate, FrameFate::Delivered | FrameFate::Damaged);
         if passes && !heard {
-            frame.fate = Fate::Unheard;
+            frame.fate = FrameFate::Unheard;
         }
         let bytes = frame.damaged.as_ref().unwrap_or(&frame.frame.bytes).clone();
-        let now = self.ether.now;
-        self.ether.end_frame(line, frame, Some(now));
+        let now = self.network.now;
+        self.network.end_frame(line, frame, Some(now));
         if passes && heard {
             let engine = self.nodes[to.node.0 as usize].engine.as_mut().expect("who joined runs");
             let indication = Side::Second((to.interface, FramesIndication::Frame(bytes)));
@@ -453,35 +455,37 @@ impl<A: Service> Simulation<A> {
     }
 
     fn turns(&mut self, index: u32) {
-        let now = self.ether.now;
-        let line = &mut self.ether.lines[index as usize];
+        let now = self.network.now;
+        let line = &mut self.network.lines[index as usize];
         let carrier = line.carrier();
         line.turn(now);
         if let Some(at) = line.next_turn() {
-            self.ether.queue.push(at, Event::Turns(index));
+            self.network.queue.push(at, SimEvent::OutageChanges(index));
         }
         self.carrier_changed(index, carrier);
     }
 
     /// Tells the sender if the carrier is no longer what it was.
     fn carrier_changed(&mut self, index: u32, before: bool) {
-        let now = self.ether.now;
-        let line = &mut self.ether.lines[index as usize];
+        let now = self.network.now;
+        let line = &mut self.network.lines[index as usize];
         let carrier = line.carrier();
         if let Some(end) = line.start_next(now) {
-            self.ether.queue.push(end, Event::Leaves(index));
+            self.network.queue.push(end, SimEvent::TransmissionEnds(index));
         }
         if carrier == before || !line.joined {
             return;
         }
-        let End { node, interface } = line.from;
+        let ChannelEnd { node, interface } = line.from;
         // Room goes before the carrier does and comes after it.
-        let mut tidings =
-            [Tidings::Carrier(interface, carrier), Tidings::Room(interface, Outlet::Line(index))];
+        let mut pending_indications = [
+            PendingIndication::Carrier(interface, carrier),
+            PendingIndication::Room(interface, Attachment::Line(index)),
+        ];
         if !carrier {
-            tidings.reverse();
+            pending_indications.reverse();
         }
-        self.nodes[node.0 as usize].tidings.extend(tidings);
+        self.nodes[node.0 as usize].pending_indications.extend(pending_indications);
         self.settle(node, false);
     }
 
@@ -489,15 +493,15 @@ impl<A: Service> Simulation<A> {
         let plan = self.plans[index as usize].take().expect("a plan falls due once");
         self.free_plans.push(index);
         match plan {
-            Plan::Fault(fault) => self.apply(fault),
-            Plan::Request(node, request) => {
+            PlannedAction::Fault(fault) => self.apply(fault),
+            PlannedAction::Request(node, request) => {
                 self.request(node, request);
             }
         }
     }
 
     fn wakes_up(&mut self, id: NodeId) {
-        let now = self.ether.now;
+        let now = self.network.now;
         let node = &mut self.nodes[id.0 as usize];
         let engine = node.engine.as_mut().expect("only running nodes are woken");
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
@@ -515,24 +519,24 @@ impl<A: Service> Simulation<A> {
     // Faults
 
     /// Does something to the world, now.
-    pub fn apply(&mut self, fault: Fault) {
+    pub fn apply(&mut self, fault: InjectedFault) {
         match fault {
-            Fault::Cut(channel) => self.set_cut(channel, true),
-            Fault::Heal(channel) => self.set_cut(channel, false),
-            Fault::Crash(node) => self.crash(node),
-            Fault::Restart(node) => self.restart(node),
-            Fault::Clock(node, clock) => self.nodes[node.0 as usize].clock = clock,
-            Fault::Delay(channel, direction, delay) => {
+            InjectedFault::Cut(channel) => self.set_cut(channel, true),
+            InjectedFault::Heal(channel) => self.set_cut(channel, false),
+            InjectedFault::Crash(node) => self.crash(node),
+            InjectedFault::Restart(node) => self.restart(node),
+            InjectedFault::Clock(node, clock) => self.nodes[node.0 as usize].clock = clock,
+            InjectedFault::Delay(channel, direction, delay) => {
                 assert!(delay.is_ordered(), "the points of a delay schedule are in order of time");
-                if let Some(line) = self.ether.find_line(channel, direction) {
-                    self.ether.lines[line as usize].config.delay = delay;
+                if let Some(line) = self.network.find_line(channel, direction) {
+                    self.network.lines[line as usize].config.delay = delay;
                 }
             }
-            Fault::DiskFails(node, failing) => self.nodes[node.0 as usize].disk.set_failing(failing),
-            Fault::DamageRecord(node, record) => {
+            InjectedFault::DiskFails(node, failing) => self.nodes[node.0 as usize].disk.set_failing(failing),
+            InjectedFault::DamageRecord(node, record) => {
                 self.nodes[node.0 as usize].disk.damage(record);
             }
-            Fault::DamageAnyRecord(node) => self.damage_any(node),
+            InjectedFault::DamageAnyRecord(node) => self.damage_any(node),
         }
     }
 
@@ -548,22 +552,22 @@ impl<A: Service> Simulation<A> {
 
     fn set_cut(&mut self, channel: ChannelId, cut: bool) {
         self.start_nodes();
-        self.cuts.resize(self.ether.channels.len(), 0);
+        self.cuts.resize(self.network.channels.len(), 0);
         let cuts = &mut self.cuts[channel.0 as usize];
         let was_cut = *cuts > 0;
         *cuts = if cut { *cuts + 1 } else { cuts.saturating_sub(1) };
         if was_cut == (*cuts > 0) {
             return;
         }
-        if let Medium::Radio(index) = self.ether.channels[channel.0 as usize] {
-            let (radio, mut air) = self.ether.radio(index);
+        if let ChannelKind::Radio(index) = self.network.channels[channel.0 as usize] {
+            let (radio, mut air) = self.network.radio(index);
             return radio.set_cut(&mut air, cut);
         }
         for direction in Direction::BOTH {
-            let index = self.ether.line_index(channel, direction);
-            let line = &mut self.ether.lines[index as usize];
+            let index = self.network.line_index(channel, direction);
+            let line = &mut self.network.lines[index as usize];
             let carrier = line.carrier();
-            line.set_cut(self.ether.now, cut);
+            line.set_cut(self.network.now, cut);
             self.carrier_changed(index, carrier);
         }
     }
@@ -575,20 +579,20 @@ impl<A: Service> Simulation<A> {
         if node.engine.take().is_none() {
             return;
         }
-        node.tidings.clear();
+        node.pending_indications.clear();
         let mut rng = self.rng.fork(&format!("crash {} of {}", node.boots, node.name));
         node.disk.crash(&mut rng);
         self.wakes.set(id.0 as usize, Instant::FAR_FUTURE);
-        self.ether.loose.retain(|end| end.node != id);
+        self.network.unattached.retain(|end| end.node != id);
         for port in node.ports.clone() {
             match port.out {
-                Outlet::Line(index) => {
-                    for frame in self.ether.lines[index as usize].abandon() {
-                        self.ether.drop_frame(index, frame, Fate::SenderCrashed);
+                Attachment::Line(index) => {
+                    for frame in self.network.lines[index as usize].abandon() {
+                        self.network.drop_frame(index, frame, FrameFate::SenderCrashed);
                     }
                 }
-                Outlet::Radio(index, post) => {
-                    let (radio, mut air) = self.ether.radio(index);
+                Attachment::Radio(index, post) => {
+                    let (radio, mut air) = self.network.radio(index);
                     radio.abandon(&mut air, post);
                 }
             }
@@ -605,7 +609,8 @@ impl<A: Service> Simulation<A> {
         let node = &mut self.nodes[id.0 as usize];
         let records = node.disk.list();
         if !records.is_empty() {
-            let mut rng = self.rng.fork(&format!("damage to {} at {}", node.name, self.ether.now.as_nanos()));
+            let mut rng =
+                self.rng.fork(&format!("damage to {} at {}", node.name, self.network.now.as_nanos()));
             let (record, _) = records[rng.below(records.len() as u64) as usize];
             node.disk.damage(record);
         }
@@ -621,7 +626,7 @@ impl<A: Service> Simulation<A> {
     }
 
     fn start(&mut self, id: NodeId) {
-        let now = self.ether.now;
+        let now = self.network.now;
         let node = &mut self.nodes[id.0 as usize];
         if node.engine.is_some() {
             return;
@@ -642,11 +647,11 @@ impl<A: Service> Simulation<A> {
     /// Lets a node hear and say everything until it is quiet, then notes when it wants to be woken. `stirred`
     /// says that it has heard something and was not drained since.
     fn settle(&mut self, id: NodeId, mut stirred: bool) {
-        let Simulation { ether, nodes, indications, wakes, .. } = self;
-        let now = ether.now;
-        let Node { engine, disk, ports, tidings, name, .. } = &mut nodes[id.0 as usize];
+        let Simulation { network, nodes, indications, wakes, .. } = self;
+        let now = network.now;
+        let Node { engine, disk, ports, pending_indications, name, .. } = &mut nodes[id.0 as usize];
         let Some(engine) = engine else {
-            tidings.clear();
+            pending_indications.clear();
             return;
         };
         let mut rounds = 0;
@@ -659,25 +664,25 @@ impl<A: Service> Simulation<A> {
                     |request| match request {
                         Side::First(request) => disk.handle_request(now, request),
                         Side::Second((interface, request)) => {
-                            ether.frames_request(ports, id, interface, request, tidings);
+                            network.frames_request(ports, id, interface, request, pending_indications);
                         }
                     },
                 );
             }
-            let indication = match tidings.pop_front() {
-                Some(Tidings::Transmitted(interface, token)) => {
+            let indication = match pending_indications.pop_front() {
+                Some(PendingIndication::Transmitted(interface, token)) => {
                     Side::Second((interface, FramesIndication::Transmitted(token)))
                 }
-                Some(Tidings::Carrier(interface, carrier)) => {
+                Some(PendingIndication::Carrier(interface, carrier)) => {
                     Side::Second((interface, FramesIndication::Carrier(carrier)))
                 }
-                Some(Tidings::Frame(interface, bytes)) => {
+                Some(PendingIndication::Frame(interface, bytes)) => {
                     Side::Second((interface, FramesIndication::Frame(bytes)))
                 }
-                Some(Tidings::Busy(interface, busy)) => {
+                Some(PendingIndication::Busy(interface, busy)) => {
                     Side::Second((interface, FramesIndication::Busy(busy)))
                 }
-                Some(Tidings::Room(interface, outlet)) => match ether.changed_room(outlet) {
+                Some(PendingIndication::Room(interface, outlet)) => match network.changed_room(outlet) {
                     Some(room) => Side::Second((interface, FramesIndication::Room(room))),
                     None => continue,
                 },
@@ -704,7 +709,7 @@ impl<A: Service> Simulation<A> {
         use core::fmt::Write;
         let mut text = String::new();
         let next = self.next_event_at().map_or("nothing pending".into(), |at| format!("next at {at} s"));
-        let (now, queued) = (self.ether.now, self.ether.queue.len());
+        let (now, queued) = (self.network.now, self.network.queue.len());
         let _ = writeln!(text, "at {now} s: {} events done, {queued} queued, {next}", self.events);
         for (index, node) in self.nodes.iter().enumerate() {
             let state = match (&node.engine, self.wakes.get(index)) {
@@ -719,9 +724,9 @@ impl<A: Service> Simulation<A> {
                 index, node.name, node.boots
             );
         }
-        for line in &self.ether.lines {
+        for line in &self.network.lines {
             let (frames, bytes, sending) = line.backlog();
-            let name = |end: End| self.end_name(end);
+            let name = |end: ChannelEnd| self.end_name(end);
             let _ = writeln!(
                 text,
                 "  line {} -> {}: {}{}, {}, room {}, {frames} frames ({bytes} bytes) waiting\n    {:?}",
@@ -734,7 +739,7 @@ impl<A: Service> Simulation<A> {
                 line.counters()
             );
         }
-        for radio in &self.ether.radios {
+        for radio in &self.network.radios {
             text += &radio.status(|end| self.end_name(end));
         }
         text
@@ -742,6 +747,6 @@ impl<A: Service> Simulation<A> {
 }
 
 /// The end of a channel that is a node's interface.
-fn end((node, interface): (NodeId, InterfaceId)) -> End {
-    End { node, interface }
+fn end((node, interface): (NodeId, InterfaceId)) -> ChannelEnd {
+    ChannelEnd { node, interface }
 }

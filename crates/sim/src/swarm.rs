@@ -9,7 +9,7 @@ use crate::channel::{ChannelConfig, ChannelId, Errors, Fcs, GilbertElliott, Line
 use crate::clock::ClockConfig;
 use crate::delay::{Delay, DelayPoint};
 use crate::disk::DiskConfig;
-use crate::fault::Fault;
+use crate::fault::InjectedFault;
 use crate::node::NodeId;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::{Duration, Instant};
@@ -107,7 +107,7 @@ pub fn clock(rng: &mut Rng) -> ClockConfig {
 
 /// What may befall a world, and how often.
 #[derive(Clone, Debug)]
-pub struct Misfortune {
+pub struct FaultLimits {
     /// The channels that may be cut.
     pub channels: Vec<ChannelId>,
     /// The nodes that may crash.
@@ -128,32 +128,33 @@ pub struct Misfortune {
 
 /// Draws faults, in order of time. Spells of one kind may overlap on one victim: a channel is back
 /// when the last has ended, and of crashes and failures the first to end ends both.
-pub fn faults(rng: &mut Rng, misfortune: &Misfortune) -> Vec<(Instant, Fault)> {
+pub fn faults(rng: &mut Rng, misfortune: &FaultLimits) -> Vec<(Instant, InjectedFault)> {
     let mut plan = Vec::new();
-    let mut spells = |rng: &mut Rng, count_max: u32, victims: usize, make: &dyn Fn(usize, bool) -> Fault| {
-        let count = if victims == 0 { 0 } else { rng.below(u64::from(count_max) + 1) };
-        for _ in 0..count {
-            let victim = rng.below(victims as u64) as usize;
-            let (begin, end) = spell(rng, misfortune.from, misfortune.until);
-            plan.push((begin, make(victim, true)));
-            plan.push((end, make(victim, false)));
-        }
-    };
+    let mut spells =
+        |rng: &mut Rng, count_max: u32, victims: usize, make: &dyn Fn(usize, bool) -> InjectedFault| {
+            let count = if victims == 0 { 0 } else { rng.below(u64::from(count_max) + 1) };
+            for _ in 0..count {
+                let victim = rng.below(victims as u64) as usize;
+                let (begin, end) = spell(rng, misfortune.from, misfortune.until);
+                plan.push((begin, make(victim, true)));
+                plan.push((end, make(victim, false)));
+            }
+        };
     let (channels, nodes) = (&misfortune.channels, &misfortune.nodes);
     spells(rng, misfortune.cuts_max, channels.len(), &|victim, begins| match begins {
-        true => Fault::Cut(channels[victim]),
-        false => Fault::Heal(channels[victim]),
+        true => InjectedFault::Cut(channels[victim]),
+        false => InjectedFault::Heal(channels[victim]),
     });
     spells(rng, misfortune.crashes_max, nodes.len(), &|victim, begins| match begins {
-        true => Fault::Crash(nodes[victim]),
-        false => Fault::Restart(nodes[victim]),
+        true => InjectedFault::Crash(nodes[victim]),
+        false => InjectedFault::Restart(nodes[victim]),
     });
     spells(rng, misfortune.disk_failures_max, nodes.len(), &|victim, begins| {
-        Fault::DiskFails(nodes[victim], begins)
+        InjectedFault::DiskFails(nodes[victim], begins)
     });
     for _ in 0..if nodes.is_empty() { 0 } else { rng.below(u64::from(misfortune.damages_max) + 1) } {
         let victim = nodes[rng.below(nodes.len() as u64) as usize];
-        plan.push((spell(rng, misfortune.from, misfortune.until).0, Fault::DamageAnyRecord(victim)));
+        plan.push((spell(rng, misfortune.from, misfortune.until).0, InjectedFault::DamageAnyRecord(victim)));
     }
     plan.sort_by_key(|planned| planned.0);
     plan
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn every_fault_is_mended_in_time() {
-        let misfortune = Misfortune {
+        let misfortune = FaultLimits {
             channels: vec![ChannelId(0), ChannelId(1)],
             nodes: vec![NodeId(0), NodeId(1), NodeId(2)],
             from: Instant::from_secs(10),
@@ -191,13 +192,13 @@ mod tests {
             for (at, fault) in faults(&mut Rng::new(seed), &misfortune) {
                 assert!(at >= misfortune.from && at <= misfortune.until);
                 match fault {
-                    Fault::Cut(channel) => kinds[0] += u32::from(cut.insert(channel)),
-                    Fault::Heal(channel) => drop(cut.remove(&channel)),
-                    Fault::Crash(node) => kinds[1] += u32::from(down.insert(node)),
-                    Fault::Restart(node) => drop(down.remove(&node)),
-                    Fault::DiskFails(node, true) => kinds[2] += u32::from(failing.insert(node)),
-                    Fault::DiskFails(node, false) => drop(failing.remove(&node)),
-                    Fault::DamageAnyRecord(_) => kinds[3] += 1,
+                    InjectedFault::Cut(channel) => kinds[0] += u32::from(cut.insert(channel)),
+                    InjectedFault::Heal(channel) => drop(cut.remove(&channel)),
+                    InjectedFault::Crash(node) => kinds[1] += u32::from(down.insert(node)),
+                    InjectedFault::Restart(node) => drop(down.remove(&node)),
+                    InjectedFault::DiskFails(node, true) => kinds[2] += u32::from(failing.insert(node)),
+                    InjectedFault::DiskFails(node, false) => drop(failing.remove(&node)),
+                    InjectedFault::DamageAnyRecord(_) => kinds[3] += 1,
                     other => panic!("{other:?}"),
                 }
             }

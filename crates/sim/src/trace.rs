@@ -8,7 +8,7 @@ use longwire_proto::time::Instant;
 
 /// One end of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct End {
+pub struct ChannelEnd {
     /// The node.
     pub node: NodeId,
     /// Its interface.
@@ -17,7 +17,7 @@ pub struct End {
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FrameFate {
     /// It arrived as it was sent.
     Delivered,
     /// It arrived with wrong bits that nothing on the line noticed.
@@ -48,9 +48,9 @@ pub struct FrameRecord {
     /// Which way; on a radio channel always forward.
     pub direction: Direction,
     /// Who sent it.
-    pub from: End,
+    pub from: ChannelEnd,
     /// Whom it was for.
-    pub to: End,
+    pub to: ChannelEnd,
     /// When it was handed to the line.
     pub handed: Instant,
     /// When its first bit left, if any did.
@@ -66,7 +66,7 @@ pub struct FrameRecord {
     /// What its bytes are for.
     pub shares: Shares,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: FrameFate,
 }
 
 /// Hears of every frame at the moment when its fate is known.

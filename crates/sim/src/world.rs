@@ -7,7 +7,7 @@ use longwire_proto::engine::{Indication, Request, Service};
 use longwire_proto::time::{Duration, Instant};
 
 /// What a node said to its user, and when.
-pub type Told<A> = (Instant, NodeId, Indication<A>);
+pub type NodeIndication<A> = (Instant, NodeId, Indication<A>);
 
 /// A network that a scenario acts on. A scenario is data and a plain function over this trait: the same function
 /// runs in virtual time under many seeds and over real sockets once.
@@ -25,7 +25,7 @@ pub trait World {
     /// the world. False: `limit` came first, or nothing will ever happen any more.
     fn run_while(&mut self, limit: Instant, goes_on: &mut dyn FnMut(&mut Self) -> bool) -> bool;
     /// Takes what the nodes have said, in order of time.
-    fn take_indications(&mut self) -> Vec<Told<Self::App>>;
+    fn take_indications(&mut self) -> Vec<NodeIndication<Self::App>>;
     /// Breaks a channel.
     fn cut(&mut self, channel: ChannelId);
     /// Mends it.
@@ -58,7 +58,7 @@ impl<A: Service> World for Simulation<A> {
     fn run_while(&mut self, limit: Instant, goes_on: &mut dyn FnMut(&mut Self) -> bool) -> bool {
         self.run_while(limit, goes_on) == Pause::Condition
     }
-    fn take_indications(&mut self) -> Vec<Told<A>> {
+    fn take_indications(&mut self) -> Vec<NodeIndication<A>> {
         self.take_indications()
     }
     fn cut(&mut self, channel: ChannelId) {

@@ -77,7 +77,7 @@ fn the_queue_is_limited_and_back_pressure_says_how() {
     assert_eq!(world.airtime(channel, Direction::Forward).header, 10_000_000_000, "without a gap");
 }
 
-fn rooms(told: &[Told<Talk>], node: NodeId) -> Vec<u32> {
+fn rooms(told: &[NodeIndication<Talk>], node: NodeId) -> Vec<u32> {
     let of_node = told.iter().filter(|told| told.1 == node);
     of_node.filter_map(|told| if let Hear::Room(_, room) = told.2 { Some(room) } else { None }).collect()
 }
@@ -182,8 +182,8 @@ fn outside_its_contacts_there_is_no_line() {
 fn a_cut_is_an_outage_and_a_frame_that_has_left_is_safe_from_it() {
     let (mut world, a, b, channel) = pair(1, ChannelConfig::symmetric(line(8000)));
     world.request(a, frame(1000));
-    world.fault_at(Instant::from_secs(1), Fault::Cut(channel));
-    world.fault_at(Instant::from_millis(1200), Fault::Heal(channel));
+    world.fault_at(Instant::from_secs(1), InjectedFault::Cut(channel));
+    world.fault_at(Instant::from_millis(1200), InjectedFault::Heal(channel));
     world.run_until(Instant::from_secs(2));
     assert_eq!(said(&world.take_indications(), b).len(), 2, "it left at the very moment of the cut");
     world.request(a, frame(1000));
@@ -199,8 +199,8 @@ fn a_cut_is_an_outage_and_a_frame_that_has_left_is_safe_from_it() {
 fn a_channel_that_is_cut_twice_is_back_when_both_cuts_are_healed() {
     let (mut world, a, b, channel) = pair(1, ChannelConfig::symmetric(line(8000)));
     for (from, to) in [(1, 6), (2, 4), (9, 10)] {
-        world.fault_at(Instant::from_secs(from), Fault::Cut(channel));
-        world.fault_at(Instant::from_secs(to), Fault::Heal(channel));
+        world.fault_at(Instant::from_secs(from), InjectedFault::Cut(channel));
+        world.fault_at(Instant::from_secs(to), InjectedFault::Heal(channel));
     }
     for at in [0, 4, 6, 9] {
         world.request_at(Instant::from_secs(at) + Duration::from_millis(100), a, frame(100));
@@ -383,9 +383,9 @@ fn alarms_ring_after_what_happens_at_the_same_time() {
 fn an_announced_cut_is_heard_at_both_ends() {
     let config = LineConfig { announced: true, ..line(8000) };
     let (mut world, a, b, channel) = pair(1, ChannelConfig::symmetric(config));
-    world.fault_at(Instant::from_secs(1), Fault::Cut(channel));
+    world.fault_at(Instant::from_secs(1), InjectedFault::Cut(channel));
     world.request_at(Instant::from_secs(2), a, frame(1000));
-    world.fault_at(Instant::from_secs(3), Fault::Heal(channel));
+    world.fault_at(Instant::from_secs(3), InjectedFault::Heal(channel));
     world.run_until(Instant::from_secs(9));
     let told = world.take_indications();
     let heard = [(0.0, true), (1.0, false), (3.0, true)].map(|(at, up)| (at, Hear::Carrier(0, up)));

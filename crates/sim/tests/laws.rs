@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 /// All that can be seen of a run.
 struct Run {
-    told: Vec<Told<Talk>>,
+    told: Vec<NodeIndication<Talk>>,
     frames: Vec<FrameRecord>,
     world: Simulation<Talk>,
     channels: Vec<ChannelId>,
@@ -41,7 +41,7 @@ fn run(seed: u64, mut probe: impl FnMut(&Simulation<Talk>, &[ChannelId])) -> Run
             world.add_channel((pair[0], InterfaceId(1)), (pair[1], InterfaceId(0)), config)
         })
         .collect();
-    let misfortune = swarm::Misfortune {
+    let misfortune = swarm::FaultLimits {
         channels: channels.clone(),
         nodes: nodes.clone(),
         from: Instant::ZERO,
@@ -220,13 +220,13 @@ fn what_arrives_is_what_was_sent_in_the_order_in_which_it_was_sent() {
                 *before = (frame.received, frame.started);
                 assert!(started >= frame.handed && frame.left <= frame.received);
                 let arrived = frame.damaged.as_ref().unwrap_or(&frame.bytes);
-                let delivered = matches!(frame.fate, Fate::Delivered | Fate::Damaged);
+                let delivered = matches!(frame.fate, FrameFate::Delivered | FrameFate::Damaged);
                 let found = heard.get(&(received.as_nanos(), frame.to.node));
                 assert_eq!(delivered, found.is_some_and(|found| found.contains(&arrived)), "seed {seed}");
             }
             match frame.fate {
-                Fate::Delivered => assert_eq!(frame.damaged, None),
-                Fate::Damaged => assert_ne!(frame.damaged.as_ref(), Some(&frame.bytes)),
+                FrameFate::Delivered => assert_eq!(frame.damaged, None),
+                FrameFate::Damaged => assert_ne!(frame.damaged.as_ref(), Some(&frame.bytes)),
                 _ => {}
             }
         }
@@ -246,7 +246,7 @@ fn every_token_of_a_node_that_lives_comes_back_once() {
         assert!(back.values().all(|times| *times == 1), "seed {seed}");
         // A frame on the transmitter of a node that crashes leaves all the same, but nobody is told: twelve crashes, two
         // interfaces.
-        let left = run.frames.iter().filter(|frame| frame.fate != Fate::SenderCrashed).count();
+        let left = run.frames.iter().filter(|frame| frame.fate != FrameFate::SenderCrashed).count();
         assert!(back.len() <= left, "seed {seed}");
         assert!(back.len() + 24 >= left, "seed {seed}: {} of {left}", back.len());
     }

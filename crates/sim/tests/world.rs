@@ -3,7 +3,7 @@
 mod common;
 use common::*;
 use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::joint::{Beside, Through};
+use longwire_proto::joint::{Beside, PassThrough};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     Frames, FramesRequest, InterfaceId, Many, Port, RecordId, Shares, Storage, StorageIndication,
@@ -80,10 +80,10 @@ fn a_factory_hears_which_boot_it_is() {
     });
     let clock = ClockConfig { offset_ms: 250, ..ClockConfig::default() };
     let node = world.add_node("moon", DiskConfig::default(), clock, factory);
-    world.fault_at(Instant::from_secs(1), Fault::Crash(node));
-    world.fault_at(Instant::from_secs(2), Fault::Clock(node, ClockConfig::none()));
-    world.fault_at(Instant::from_secs(3), Fault::Restart(node));
-    world.fault_at(Instant::from_secs(4), Fault::Restart(node));
+    world.fault_at(Instant::from_secs(1), InjectedFault::Crash(node));
+    world.fault_at(Instant::from_secs(2), InjectedFault::Clock(node, ClockConfig::none()));
+    world.fault_at(Instant::from_secs(3), InjectedFault::Restart(node));
+    world.fault_at(Instant::from_secs(4), InjectedFault::Restart(node));
     assert_eq!(world.dtn_ms(node), Some(EPOCH_DTN_MS + 250));
     world.run_until(Instant::from_secs(5));
     let boots = boots.lock().expect("one thread");
@@ -195,8 +195,8 @@ fn a_frame_without_room_is_the_senders_mistake() {
     let mut world: Simulation<NodeBelow> = Simulation::new(3);
     let [a, b] = ["a", "b"].map(|name| {
         let factory: Factory<NodeBelow> = Box::new(|_| {
-            let interfaces = Through::<Many<InterfaceId, Frames>>::new();
-            Box::new(Beside { first: Through::<Storage>::new(), second: interfaces })
+            let interfaces = PassThrough::<Many<InterfaceId, Frames>>::new();
+            Box::new(Beside { first: PassThrough::<Storage>::new(), second: interfaces })
         });
         world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
     });

@@ -10,7 +10,7 @@
 
 use bytes::Bytes;
 use longwire_proto::bp::{
-    Bundle, Content, CreationTimestamp, DtnTime, Eid, Head, HopCount, Policy, PrimaryBlock,
+    Bundle, Content, CreationTimestamp, DecodePolicy, DtnTime, Eid, Head, HopCount, PrimaryBlock,
 };
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -61,7 +61,7 @@ fn decoders(bytes: &Bytes) -> Vec<Candidate> {
     let [ours, bp7, hardy] = [(); 3].map(|()| bytes.clone());
     vec![
         Candidate::new("longwire", move || {
-            black_box(Bundle::from_bytes(black_box(&ours), &Policy::STRICT).expect("a legal bundle"));
+            black_box(Bundle::from_bytes(black_box(&ours), &DecodePolicy::STRICT).expect("a legal bundle"));
         }),
         Candidate::new("bp7", move || {
             let bundle = bp7::Bundle::try_from(&black_box(&bp7)[..]).expect("a legal bundle");
@@ -77,7 +77,7 @@ fn decoders(bytes: &Bytes) -> Vec<Candidate> {
 }
 
 fn encoders(bytes: &Bytes) -> Vec<Candidate> {
-    let ours = Bundle::from_bytes(bytes, &Policy::STRICT).expect("a legal bundle");
+    let ours = Bundle::from_bytes(bytes, &DecodePolicy::STRICT).expect("a legal bundle");
     let mut bp7 = bp7::Bundle::try_from(&bytes[..]).expect("a legal bundle");
     assert_eq!(ours.to_bytes(), *bytes);
     assert_eq!(bp7.to_cbor(), *bytes);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use core::fmt;
-use longwire_proto::bp::{Bundle, Eid, Policy};
+use longwire_proto::bp::{Bundle, DecodePolicy, Eid};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
@@ -103,7 +103,8 @@ fn our_text(eid: &Eid) -> String {
 
 /// What we say: the bundle, or the error's words.
 pub fn ours(bytes: &[u8]) -> Result<Bundle, String> {
-    Bundle::from_bytes(&Bytes::copy_from_slice(bytes), &Policy::STRICT).map_err(|error| error.to_string())
+    Bundle::from_bytes(&Bytes::copy_from_slice(bytes), &DecodePolicy::STRICT)
+        .map_err(|error| error.to_string())
 }
 
 thread_local! {

@@ -4,7 +4,7 @@ use bp7::crc::{CRC_16, CRC_32, CRC_NO};
 use bytes::Bytes;
 use longwire_interop_codecs::verdict::{PARTNERS, reading, theirs};
 use longwire_proto::bp::generate::Generator;
-use longwire_proto::bp::{AdminRecord, BlockFlags, Bundle, DtnTime, Eid, Policy, Status};
+use longwire_proto::bp::{AdminRecord, BlockFlags, Bundle, DecodePolicy, DtnTime, Eid, StatusItem};
 use longwire_proto::rng::Rng;
 use std::borrow::Cow;
 
@@ -47,7 +47,7 @@ fn bp7_writes_again_what_we_wrote() {
 }
 
 /// What a partner wrote: we read in it what it reads itself, and write it again byte for byte.
-fn we_read(bytes: Vec<u8>, policy: &Policy) -> Bundle {
+fn we_read(bytes: Vec<u8>, policy: &DecodePolicy) -> Bundle {
     let bytes = Bytes::from(bytes);
     let bundle = Bundle::from_bytes(&bytes, policy).unwrap_or_else(|error| panic!("{error}: {bytes:x}"));
     for partner in PARTNERS {
@@ -60,7 +60,7 @@ fn we_read(bytes: Vec<u8>, policy: &Policy) -> Bundle {
 #[test]
 fn we_read_what_bp7_writes() {
     for crc in [CRC_16, CRC_32] {
-        we_read(bp7::helpers::get_bench_bundle(crc).to_cbor(), &Policy::STRICT);
+        we_read(bp7::helpers::get_bench_bundle(crc).to_cbor(), &DecodePolicy::STRICT);
         for sequence in 0..200 {
             let timestamp = bp7::CreationTimestamp::with_time_and_seq(800_000_000_000 + sequence, sequence);
             let mut bundle = bp7::helpers::rnd_bundle(timestamp);
@@ -68,7 +68,7 @@ fn we_read_what_bp7_writes() {
             let age =
                 bp7::canonical::new_bundle_age_block(0, bp7::flags::BlockControlFlags::empty(), sequence);
             bundle.add_canonical_block(age);
-            we_read(bundle.to_cbor(), &Policy::STRICT);
+            we_read(bundle.to_cbor(), &DecodePolicy::STRICT);
         }
     }
 }
@@ -80,8 +80,8 @@ fn we_read_bp7_bundles_without_crc_where_the_policy_allows_it() {
     let mut bundle = bp7::helpers::rnd_bundle(timestamp);
     bundle.set_crc(CRC_NO);
     let bytes = bundle.to_cbor();
-    assert!(Bundle::from_bytes(&Bytes::from(bytes.clone()), &Policy::STRICT).is_err());
-    we_read(bytes, &Policy { accept_primary_without_crc: true, ..Policy::STRICT });
+    assert!(Bundle::from_bytes(&Bytes::from(bytes.clone()), &DecodePolicy::STRICT).is_err());
+    we_read(bytes, &DecodePolicy { accept_primary_without_crc: true, ..DecodePolicy::STRICT });
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn we_read_what_hardy_writes() {
         let timestamp = CreationTimestamp::from_parts(Some(DtnTime::new(1 + generator.number())), seed);
         let (_, bytes) =
             builder.with_payload(Cow::Borrowed(&payload)).build(timestamp).expect("a legal bundle");
-        assert_eq!(we_read(bytes.into(), &Policy::STRICT).payload, payload);
+        assert_eq!(we_read(bytes.into(), &DecodePolicy::STRICT).payload, payload);
     }
 }
 
@@ -119,12 +119,12 @@ fn we_read_bp7_status_reports() {
     let subject = bp7::helpers::get_bench_bundle(CRC_32);
     let reporter = bp7::EndpointID::try_from("dtn://moon/").expect("a node id");
     let mut theirs = new_status_report_bundle(&subject, reporter, CRC_32, DELETED_BUNDLE, LIFETIME_EXPIRED);
-    let ours = we_read(theirs.to_cbor(), &Policy::STRICT);
+    let ours = we_read(theirs.to_cbor(), &DecodePolicy::STRICT);
     let Ok(AdminRecord::StatusReport(report)) = AdminRecord::from_bytes(&ours.payload) else {
         panic!("not a status report: {:x}", ours.payload);
     };
     assert_eq!(Ok(report.source.clone()), subject.primary.source.to_string().parse::<Eid>());
-    assert_eq!((report.deleted, report.received), (Status::Asserted, Status::NotAsserted));
+    assert_eq!((report.deleted, report.received), (StatusItem::Asserted, StatusItem::NotAsserted));
     assert_eq!(report.reason.number(), 1);
     assert_eq!(AdminRecord::StatusReport(report).to_bytes(), ours.payload);
 }
@@ -138,7 +138,7 @@ fn hardy_reads_our_administrative_records_and_we_read_its_own() {
         let AdminRecord::StatusReport(report) = &record else { continue };
         // It knows the reasons up to those of BPSec and four status items, and a time of zero is none to it.
         let timeless = [report.received, report.forwarded, report.delivered, report.deleted]
-            .contains(&Status::AssertedAt(DtnTime::UNKNOWN));
+            .contains(&StatusItem::AssertedAt(DtnTime::UNKNOWN));
         if timeless || !report.further.is_empty() || report.reason.number() > 16 {
             continue;
         }

@@ -3,7 +3,7 @@
 use crate::peer::{Caller, Peer, until};
 use crate::{Place, free_port, installed};
 use bytes::Bytes;
-use longwire_proto::bp::{Bundle, Policy};
+use longwire_proto::bp::{Bundle, DecodePolicy};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -95,7 +95,7 @@ impl Peer for Dtn7 {
             }
         };
         let bundle = tokio::time::timeout(within, asking).await.map_err(|_| "nothing came".to_owned())??;
-        let policy = Policy { accept_primary_without_crc: true, ..Policy::STRICT };
+        let policy = DecodePolicy { accept_primary_without_crc: true, ..DecodePolicy::STRICT };
         let bundle = Bundle::from_bytes(&bundle.into(), &policy).map_err(|error| error.to_string())?;
         Ok(bundle.payload)
     }

@@ -1,8 +1,8 @@
 //! A node of ours, in this process.
 
 use bytes::{Bytes, BytesMut};
-use longwire_node::message::{BODY_BYTES_MAX, Message, Options, Reply, Request};
-use longwire_node::{Client, Config, Node, Setup};
+use longwire_node::message::{BODY_BYTES_MAX, Message, MessageOptions, Reply, Request};
+use longwire_node::{AppClient, Config, Node, NodeSetup};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Ours {
     node: Node,
-    client: Client,
+    client: AppClient,
     sends: u64,
 }
 
@@ -21,7 +21,7 @@ impl Ours {
         let text = format!("{text}\n[storage]\nkind = 'memory'\n");
         let mut config = Config::parse(&text, "interop", Path::new("/nowhere")).expect("it makes sense");
         config.control = None;
-        let node = Node::start(Setup::new(config)).expect("it starts");
+        let node = Node::start(NodeSetup::new(config)).expect("it starts");
         let client = node.client();
         let mut ours = Ours { node, client, sends: 0 };
         let inbox = if text.contains("ipn:") { "5" } else { "inbox" };
@@ -64,7 +64,7 @@ impl Ours {
     pub async fn send(&mut self, to: &str, payload: Bytes) {
         self.sends += 1;
         let (send, length) = (self.sends, payload.len() as u64);
-        self.ask(Request::Send { send, to: to.to_owned(), length, options: Options::default() }).await;
+        self.ask(Request::Send { send, to: to.to_owned(), length, options: MessageOptions::default() }).await;
         let mut left = payload;
         while !left.is_empty() {
             let body = left.split_to(left.len().min(BODY_BYTES_MAX));

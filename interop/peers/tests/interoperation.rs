@@ -8,7 +8,7 @@ use longwire_interop_peers::ours::Ours;
 use longwire_interop_peers::peer::{Caller, Peer};
 use longwire_interop_peers::pyd3tn::Pyd3tn;
 use longwire_interop_peers::table::{Row, SIZES, expected, with_rows};
-use longwire_node::tls::mint::{Authority, Wish};
+use longwire_node::tls::issue::{Authority, CertificateRequest};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -99,7 +99,7 @@ fn certificates(folder: &Path) {
     std::fs::create_dir(folder.join("trust")).expect("a folder");
     std::fs::write(folder.join("trust/ca.pem"), authority.certificate()).expect("it is written");
     for (name, node) in [("ours", "ipn:1.0"), ("peer", "ipn:2.0")] {
-        let wish = Wish { names: vec!["localhost".into()], ..Wish::for_node(node, now(), 10) };
+        let wish = CertificateRequest { names: vec!["localhost".into()], ..CertificateRequest::for_node(node, now(), 10) };
         let minted = authority.sign(&wish).expect("a certificate");
         std::fs::write(folder.join(format!("{name}.pem")), &minted.certificate).expect("it is written");
         std::fs::write(folder.join(format!("{name}.key")), &minted.key).expect("it is written");

@@ -1,8 +1,8 @@
 //! `longwire bundles`.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::flag;
-use crate::reach::{Reach, Talk, bytes, seconds};
+use crate::node_connection::{NodeConversation, NodeOptions, bytes, seconds};
 use clap::{Args, Subcommand, ValueEnum};
 use longwire_node::message::{Reply, Request};
 use longwire_node::view::{self, Bundle, Filter, Page, State};
@@ -14,7 +14,7 @@ use std::fmt::Write;
 #[derive(Debug, Args)]
 pub(crate) struct Bundles {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<BundlesAction>,
     /// Show at most so many
     #[arg(long, value_name = "N", default_value = "1000", value_parser = flag::whole::<usize>(1, u64::MAX))]
     limit: usize,
@@ -26,13 +26,13 @@ pub(crate) struct Bundles {
     to: Option<String>,
     /// Only those that are still here for this reason
     #[arg(long, value_enum, value_name = "WHY")]
-    state: Option<Still>,
+    state: Option<StateOption>,
     #[command(flatten)]
-    reach: Reach,
+    reach: NodeOptions,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Still {
+enum StateOption {
     /// They are still arriving
     Arriving,
     /// They are being stored
@@ -63,29 +63,29 @@ enum Still {
     NotTaken,
 }
 
-impl Still {
+impl StateOption {
     fn state(self) -> State {
         match self {
-            Still::Arriving => State::Arriving,
-            Still::Storing => State::Storing,
-            Still::NoRoute => State::NoRoute,
-            Still::LinksDown => State::LinksDown,
-            Still::NoContact => State::NoContact,
-            Still::BetterHop => State::BetterHop,
-            Still::Spread => State::Spread,
-            Still::Queued => State::Queued,
-            Still::OnTheWay => State::OnTheWay,
-            Still::Resting => State::Resting,
-            Still::InCustody => State::InCustody,
-            Still::InParts => State::InParts,
-            Still::NobodyRegistered => State::NobodyRegistered,
-            Still::NotTaken => State::NotTaken,
+            StateOption::Arriving => State::Arriving,
+            StateOption::Storing => State::Storing,
+            StateOption::NoRoute => State::NoRoute,
+            StateOption::LinksDown => State::LinksDown,
+            StateOption::NoContact => State::NoContact,
+            StateOption::BetterHop => State::BetterHop,
+            StateOption::Spread => State::Spread,
+            StateOption::Queued => State::Queued,
+            StateOption::OnTheWay => State::OnTheWay,
+            StateOption::Resting => State::Resting,
+            StateOption::InCustody => State::InCustody,
+            StateOption::InParts => State::InParts,
+            StateOption::NobodyRegistered => State::NobodyRegistered,
+            StateOption::NotTaken => State::NotTaken,
         }
     }
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum BundlesAction {
     /// List them (the default)
     List,
     /// Show all that is known of one
@@ -101,15 +101,15 @@ enum What {
 }
 
 impl Bundles {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         match &self.what {
-            None | Some(What::List) => self.list(),
-            Some(What::Show { id }) => {
+            None | Some(BundlesAction::List) => self.list(),
+            Some(BundlesAction::Show { id }) => {
                 let (source, created) = parse(id)?;
                 let page = ask(&mut self.reach.connect()?, Request::Bundle { source, created })?;
                 self.reach.show(&page.bundles, || page.bundles.iter().map(in_full).collect())
             }
-            Some(What::Cancel { id }) => {
+            Some(BundlesAction::Cancel { id }) => {
                 let (source, created) = parse(id)?;
                 self.reach.connect()?.done(Request::Delete { source, created })?;
                 self.reach.show(&json!({ "cancelled": id }), || format!("{id} is cancelled"))
@@ -117,11 +117,11 @@ impl Bundles {
         }
     }
 
-    fn list(&self) -> Result<(), Failure> {
+    fn list(&self) -> Result<(), CommandFailure> {
         let filter = Filter {
             source: self.from.clone(),
             destination: self.to.clone(),
-            state: self.state.map(Still::state),
+            state: self.state.map(StateOption::state),
         };
         let mut talk = self.reach.connect()?;
         let mut all = Page::default();
@@ -137,7 +137,7 @@ impl Bundles {
     }
 }
 
-fn ask(talk: &mut Talk, request: Request) -> Result<Page, Failure> {
+fn ask(talk: &mut NodeConversation, request: Request) -> Result<Page, CommandFailure> {
     talk.ask(request)?;
     talk.wait(|said| match said.head {
         Reply::Bundles { page } => Some(page),
@@ -145,10 +145,10 @@ fn ask(talk: &mut Talk, request: Request) -> Result<Page, Failure> {
     })
 }
 
-fn parse(id: &str) -> Result<(String, (u64, u64)), Failure> {
+fn parse(id: &str) -> Result<(String, (u64, u64)), CommandFailure> {
     view::parse_bundle_id(id).ok_or_else(|| {
         let hint = "it looks like dtn://alice/@842000000000-256; `longwire bundles` lists them";
-        Failure::Usage(Error::new(format!("`{id}` does not name a bundle")).hint(hint))
+        CommandFailure::Usage(Error::new(format!("`{id}` does not name a bundle")).hint(hint))
     })
 }
 

@@ -1,11 +1,11 @@
 //! `longwire certificate`.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::flag;
 use crate::output::talk;
 use clap::Args;
-use longwire_node::tls::mint::Wish;
-use longwire_node::tls::office;
+use longwire_node::tls::certificate_folder;
+use longwire_node::tls::issue::CertificateRequest;
 use longwire_node::{Config, unix_now};
 use longwire_settings::error::Error;
 use std::net::IpAddr;
@@ -51,18 +51,18 @@ fn days(text: &str) -> Result<u32, String> {
 }
 
 impl Certificate {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let config = Config { node: self.node.clone(), ..Config::default() };
-        let node = config.node_id().map_err(Failure::Usage)?.to_string();
+        let node = config.node_id().map_err(CommandFailure::Usage)?.to_string();
         let now = unix_now().ok_or_else(|| {
             Error::new("the system's clock has not been set: the certificate would never be valid")
                 .hint("set it with date or timedatectl")
         })?;
-        let mut wish = Wish::for_node(&node, now, self.lifetime);
+        let mut wish = CertificateRequest::for_node(&node, now, self.lifetime);
         wish.names.clone_from(&self.name);
         wish.addresses.clone_from(&self.address);
-        let issued = office::issue(&self.into, &wish, now, self.replace)?;
-        if issued.founded {
+        let issued = certificate_folder::issue(&self.into, &wish, now, self.replace)?;
+        if issued.authority_is_new {
             talk(format_args!(
                 "made an authority: {}; its key ca.key beside it signs all others and goes nowhere",
                 issued.authority.display()
@@ -73,7 +73,7 @@ impl Certificate {
             issued.certificate.display(),
             self.lifetime
         ));
-        crate::reach::print(&format!(
+        crate::node_connection::print(&format!(
             "# {node} needs these three files; paths are meant beside its configuration.\n\
              [tcpcl]\n\
              tls = \"require\"\n\

@@ -1,7 +1,7 @@
 //! `longwire clock`.
 
-use crate::failure::Failure;
-use crate::reach::{Reach, seconds};
+use crate::failure::CommandFailure;
+use crate::node_connection::{NodeOptions, seconds};
 use clap::{Args, Subcommand};
 use longwire_node::message::Request;
 use longwire_node::view::Status;
@@ -11,13 +11,13 @@ use serde_json::json;
 #[derive(Debug, Args)]
 pub(crate) struct Clock {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<ClockAction>,
     #[command(flatten)]
-    reach: Reach,
+    reach: NodeOptions,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ClockAction {
     /// Show whether it has jumped (the default)
     Show,
     /// Say that it is right: lifetimes go by it again, and what is over by it is deleted
@@ -25,9 +25,9 @@ enum What {
 }
 
 impl Clock {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let mut talk = self.reach.connect()?;
-        if matches!(self.what, Some(What::Trust)) {
+        if matches!(self.what, Some(ClockAction::Trust)) {
             talk.done(Request::TrustClock)?;
         }
         let status = talk.status()?;

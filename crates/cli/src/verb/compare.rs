@@ -1,6 +1,6 @@
 //! `longwire compare`.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Measure;
 use clap::Args;
 use longwire_lab::compare::{self, Options};
@@ -30,8 +30,8 @@ fn after_help() -> String {
 }
 
 impl Compare {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
-        LinkProfile::load(&self.link, Path::new(".")).map_err(Failure::Usage)?;
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+        LinkProfile::load(&self.link, Path::new(".")).map_err(CommandFailure::Usage)?;
         let options = Options {
             files: self.files.clone(),
             link: self.link.clone(),

@@ -1,7 +1,7 @@
 //! `longwire links`.
 
-use crate::failure::Failure;
-use crate::reach::{Reach, bytes, seconds};
+use crate::failure::CommandFailure;
+use crate::node_connection::{NodeOptions, bytes, seconds};
 use clap::{Args, Subcommand};
 use longwire_node::message::Request;
 use longwire_node::view::{Link, Proven, Radio, Tnc};
@@ -11,13 +11,13 @@ use std::fmt::Write;
 #[derive(Debug, Args)]
 pub(crate) struct Links {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<LinksAction>,
     #[command(flatten)]
-    reach: Reach,
+    reach: NodeOptions,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum LinksAction {
     /// Show all links (the default)
     Show,
     /// Add a link until the node's next start, and open it
@@ -46,16 +46,16 @@ enum What {
 }
 
 impl Links {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let mut talk = self.reach.connect()?;
         match &self.what {
-            None | Some(What::Show) => {}
-            Some(What::Add { name, address }) => {
+            None | Some(LinksAction::Show) => {}
+            Some(LinksAction::Add { name, address }) => {
                 talk.done(Request::AddLink { name: name.clone(), address: address.clone() })?;
             }
-            Some(What::Cut { name }) => talk.done(Request::CutLink { name: name.clone() })?,
-            Some(What::Heal { name }) => talk.done(Request::OpenLink { name: name.clone() })?,
-            Some(What::Remove { name }) => talk.done(Request::RemoveLink { name: name.clone() })?,
+            Some(LinksAction::Cut { name }) => talk.done(Request::CutLink { name: name.clone() })?,
+            Some(LinksAction::Heal { name }) => talk.done(Request::OpenLink { name: name.clone() })?,
+            Some(LinksAction::Remove { name }) => talk.done(Request::RemoveLink { name: name.clone() })?,
         }
         let links = talk.links()?;
         self.reach.show(&links, || words(&links))

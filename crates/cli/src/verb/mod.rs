@@ -16,7 +16,7 @@ mod send;
 mod status;
 mod store;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use clap::Subcommand;
 
 /// What to do.
@@ -40,7 +40,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         match self {
             Verb::Compare(compare) => compare.run(),
             Verb::Paper(paper) => paper.run(),

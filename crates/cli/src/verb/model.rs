@@ -1,13 +1,13 @@
 //! `longwire model`.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::flag;
 use crate::output::Show;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use longwire_lab::error::Error;
 use longwire_lab::model::ax25::{
-    Csma, Duplex, LastFrame, Model as Ax25Model, Names, PRESETS, Stuffed, Stuffing, Tail,
+    Csma, Duplex, KnobNames, LastFrame, Model as Ax25Model, PRESETS, Stuffed, Stuffing, Tail,
 };
 use longwire_lab::model::{Options, finding};
 use std::env;
@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 pub(crate) struct Model {
     #[command(subcommand)]
-    which: Which,
+    which: ModelKind,
 }
 
 #[derive(Debug, Subcommand)]
-enum Which {
+enum ModelKind {
     Ax25(Box<Ax25>),
 }
 
@@ -55,7 +55,7 @@ struct Ax25 {
     acknowledgement: Option<u32>,
     /// What bit stuffing is counted on: `exact` takes the bytes of --file, the others random ones
     #[arg(long, value_name = "HOW")]
-    stuffing: Option<Counted>,
+    stuffing: Option<StuffingOption>,
     /// What the last frame of the file counts as
     #[arg(long, value_name = "HOW", value_parser = word(LastFrame::NAMES))]
     last_frame: Option<LastFrame>,
@@ -112,7 +112,7 @@ struct Ax25 {
 
 /// What bit stuffing is counted on.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Counted {
+enum StuffingOption {
     /// Every frame, whole
     All,
     /// The information octets only
@@ -124,7 +124,7 @@ enum Counted {
 }
 
 /// The words of a knob.
-fn word<T: Copy + Send + Sync + 'static>(names: Names<T>) -> impl TypedValueParser<Value = T> {
+fn word<T: Copy + Send + Sync + 'static>(names: KnobNames<T>) -> impl TypedValueParser<Value = T> {
     let find = move |word: String| names.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
     let words = names.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     PossibleValuesParser::new(words).map(move |word| find(word).expect("one of the possible values"))
@@ -144,29 +144,31 @@ fn after_help() -> String {
     format!("Presets:\n{}", PRESETS.map(line).join("\n"))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+fn read(path: &Path) -> Result<Vec<u8>, CommandFailure> {
     longwire_settings::file::read(path).map_err(|error| {
         let what = Error::new(format!("cannot read {}: {error}", path.display()));
-        Failure::Failed(what.hint("name a file that can be read with --file, or a length with --bytes"))
+        CommandFailure::Failed(
+            what.hint("name a file that can be read with --file, or a length with --bytes"),
+        )
     })
 }
 
 impl Model {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         match &self.which {
-            Which::Ax25(ax25) => ax25.run(),
+            ModelKind::Ax25(ax25) => ax25.run(),
         }
     }
 }
 
 impl Ax25 {
-    fn run(&self) -> Result<(), Failure> {
+    fn run(&self) -> Result<(), CommandFailure> {
         let preset = Ax25Model::preset(&self.preset).expect("one of the possible values");
         let contents = self.file.as_deref().map(read).transpose()?;
         let model = self.over(preset);
         if let Some(flaw) = model.flaw() {
             let hint = "`longwire model ax25 --help` lists every knob with its unit";
-            return Err(Failure::Usage(Error::new(format!("no such channel: {flaw}")).hint(hint)));
+            return Err(CommandFailure::Usage(Error::new(format!("no such channel: {flaw}")).hint(hint)));
         }
         let model = Ax25Model { stuffing: self.stuffing(&model, contents.as_deref())?, ..model };
         let name =
@@ -208,16 +210,16 @@ impl Ax25 {
         }
     }
 
-    fn stuffing(&self, model: &Ax25Model, contents: Option<&[u8]>) -> Result<Stuffing, Failure> {
+    fn stuffing(&self, model: &Ax25Model, contents: Option<&[u8]>) -> Result<Stuffing, CommandFailure> {
         Ok(match self.stuffing {
             None => model.stuffing,
-            Some(Counted::All) => Stuffing::All,
-            Some(Counted::Payload) => Stuffing::Payload,
-            Some(Counted::None) => Stuffing::None,
-            Some(Counted::Exact) => {
+            Some(StuffingOption::All) => Stuffing::All,
+            Some(StuffingOption::Payload) => Stuffing::Payload,
+            Some(StuffingOption::None) => Stuffing::None,
+            Some(StuffingOption::Exact) => {
                 let contents = contents.ok_or_else(|| {
                     let what = Error::new("`--stuffing exact` counts the bits of a file, and none is named");
-                    Failure::Usage(what.hint("name one with --file"))
+                    CommandFailure::Usage(what.hint("name one with --file"))
                 })?;
                 Stuffing::Exact(Stuffed::count(contents, model.information_bytes))
             }

@@ -1,13 +1,13 @@
 //! `longwire monitor`.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::flag;
+use crate::node_connection::print;
 use crate::output::talk;
-use crate::reach::print;
 use clap::Args;
-use longwire_node::tnc::{Heard, Place, listen};
+use longwire_node::tnc::{ListenEvent, TncAddress, listen};
 use longwire_proto::ax25::{
-    self, Callsign, Control, Frame, Modulo, Supervisory, Unnumbered, Watcher, Windows,
+    self, Callsign, ChannelMonitor, Control, Frame, Modulo, Supervisory, Unnumbered, Windows,
 };
 use longwire_proto::kiss::{Checksum, Config};
 use longwire_settings::error::Error;
@@ -39,30 +39,31 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
-        let place: Place = self
-            .tnc
-            .parse()
-            .map_err(|what| Failure::Usage(Error::new(format!("`{}` is no TNC", self.tnc)).hint(what)))?;
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+        let place: TncAddress = self.tnc.parse().map_err(|what| {
+            CommandFailure::Usage(Error::new(format!("`{}` is no TNC", self.tnc)).hint(what))
+        })?;
         let checksum = match self.checksum.as_str() {
             "exclusive-or" => Checksum::ExclusiveOr,
             "smack" => Checksum::Smack,
             _ => Checksum::None,
         };
         let config = Config { port: self.port, checksum, ..Config::default() };
-        config.check().map_err(|fault| Failure::Usage(Error::new(fault.to_string()).hint(fault.hint)))?;
-        if matches!(place, Place::Agwpe(_)) && checksum != Checksum::None {
+        config
+            .check()
+            .map_err(|fault| CommandFailure::Usage(Error::new(fault.to_string()).hint(fault.hint)))?;
+        if matches!(place, TncAddress::Agwpe(_)) && checksum != Checksum::None {
             let error = Error::new("AGWPE has no checksum".to_owned());
-            return Err(Failure::Usage(error.hint("--checksum is for a TNC in KISS mode")));
+            return Err(CommandFailure::Usage(error.hint("--checksum is for a TNC in KISS mode")));
         }
-        let mut watcher = Watcher::new();
+        let mut watcher = ChannelMonitor::new();
         let mut outcome = Ok(());
         let listening = listen(place, config, |heard| {
             outcome = self.show(&mut watcher, heard);
             if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         outcome?;
-        listening.map_err(|error| Failure::Failed(Error::new(format!("cannot listen: {error}"))))?;
+        listening.map_err(|error| CommandFailure::Failed(Error::new(format!("cannot listen: {error}"))))?;
         let windows = watcher.windows();
         print(&if self.json {
             json!({ "windows": by_name(&windows) }).to_string()
@@ -71,17 +72,17 @@ impl Monitor {
         })
     }
 
-    fn show(&self, watcher: &mut Watcher, heard: Heard) -> Result<(), Failure> {
+    fn show(&self, watcher: &mut ChannelMonitor, heard: ListenEvent) -> Result<(), CommandFailure> {
         let bytes = match heard {
-            Heard::Open => {
+            ListenEvent::Open => {
                 talk(format_args!("{} listens", self.tnc));
                 return Ok(());
             }
-            Heard::Lost(why) => {
+            ListenEvent::Lost(why) => {
                 talk(format_args!("no line to {}: {why}; it is tried again", self.tnc));
                 return Ok(());
             }
-            Heard::Frame(bytes) => bytes,
+            ListenEvent::Frame(bytes) => bytes,
         };
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let length = bytes.len();
@@ -132,7 +133,7 @@ fn kind(control: Control) -> String {
     }
 }
 
-fn words(heard: &ax25::Heard) -> String {
+fn words(heard: &ax25::MonitoredFrame) -> String {
     let frame = &heard.frame;
     let mut out = format!("{} > {}", frame.address.source, frame.address.destination);
     let path = via(frame);
@@ -167,7 +168,7 @@ fn words(heard: &ax25::Heard) -> String {
     out
 }
 
-fn as_json(time: Duration, heard: &ax25::Heard) -> Value {
+fn as_json(time: Duration, heard: &ax25::MonitoredFrame) -> Value {
     let frame = &heard.frame;
     let (send, receive) = match frame.control {
         Control::Information { send, receive, .. } => (Some(send), Some(receive)),

@@ -1,9 +1,9 @@
 //! `longwire node`.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use clap::Args;
 use longwire_node::standard_error::say;
-use longwire_node::{Config, Setup};
+use longwire_node::{Config, NodeSetup};
 use std::path::PathBuf;
 
 /// Run a node: stores bundles, forwards them when links are up, delivers them to applications
@@ -24,11 +24,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
-        let config = Config::load(&self.config).map_err(Failure::Usage)?;
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
+        let config = Config::load(&self.config).map_err(CommandFailure::Usage)?;
         if self.check {
             config.check_here()?;
-            return crate::reach::print(&match self.all {
+            return crate::node_connection::print(&match self.all {
                 true => config.explain_all(),
                 false => {
                     format!("{}`--check --all` has limits, times and every setting.\n", config.explain())
@@ -45,7 +45,7 @@ impl Node {
         let stations: Vec<String> = stations
             .map(|tnc| format!("{} over TNC `{}`", tnc.callsign.to_ascii_uppercase(), tnc.name))
             .collect();
-        let setup = Setup { path: Some(self.config.clone()), signals: true, ..Setup::new(config) };
+        let setup = NodeSetup { path: Some(self.config.clone()), signals: true, ..NodeSetup::new(config) };
         let node = longwire_node::Node::start(setup)?;
         let opened = node.opened();
         if opened.torn_bytes > 0 || opened.damaged > 0 {

@@ -1,6 +1,6 @@
 //! `longwire paper`.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Measure;
 use clap::{Args, ValueEnum};
 use longwire_lab::cislunar::{self, Options};
@@ -11,14 +11,14 @@ use longwire_lab::{ax25_throughput, dtn_ax25};
 pub(crate) struct Paper {
     /// Which
     #[arg(value_name = "NAME")]
-    name: Name,
+    name: PaperName,
     #[command(flatten)]
     measure: Measure,
 }
 
 /// The evaluations that are reproduced.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Name {
+enum PaperName {
     /// Bundles over TCP between Moon and Earth, through an orbiter
     Cislunar,
     /// Bundles over connected AX.25 between two radios, beside TCP/IP
@@ -28,9 +28,9 @@ enum Name {
 }
 
 impl Paper {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         match self.name {
-            Name::Cislunar => {
+            PaperName::Cislunar => {
                 let options = Options {
                     runs: self.measure.runs(),
                     seed: self.measure.seed,
@@ -40,7 +40,7 @@ impl Paper {
                 };
                 self.measure.carry_out(|progress| cislunar::reproduce(&options, progress))
             }
-            Name::DtnAx25 => {
+            PaperName::DtnAx25 => {
                 let options = dtn_ax25::Options {
                     runs: self.measure.runs(),
                     seed: self.measure.seed,
@@ -49,7 +49,7 @@ impl Paper {
                 };
                 self.measure.carry_out(|progress| Ok(dtn_ax25::reproduce(&options, progress)))
             }
-            Name::Ax25Throughput => {
+            PaperName::Ax25Throughput => {
                 let options = ax25_throughput::Options {
                     runs: self.measure.runs(),
                     seed: self.measure.seed,

@@ -1,12 +1,12 @@
 //! `longwire ping`.
 
 use crate::endpoint;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::flag;
+use crate::node_connection::{NodeOptions, print};
 use crate::output::interrupts;
-use crate::reach::{Reach, print};
 use clap::Args;
-use longwire_node::message::{Message, Options, Reply, Request};
+use longwire_node::message::{Message, MessageOptions, Reply, Request};
 use longwire_node::ping;
 use longwire_node::view::Pings;
 use longwire_settings::error::Error;
@@ -39,11 +39,11 @@ pub(crate) struct Ping {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = flag::time)]
     timeout: Duration,
     #[command(flatten)]
-    reach: Reach,
+    reach: NodeOptions,
 }
 
 impl Ping {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let mut talk = self.reach.connect()?;
         let is_ipn = talk.status()?.node.starts_with("ipn:");
         // Other pings of this machine are other processes.
@@ -64,7 +64,8 @@ impl Ping {
             if sent_at.len() < times.len() && now >= next {
                 let lifetime_s =
                     (interval.as_secs_f64() * f64::from(self.count) + timeout.as_secs_f64()).max(1.0);
-                let options = Options { source: Some(endpoint.clone()), lifetime_s, ..Options::default() };
+                let options =
+                    MessageOptions { source: Some(endpoint.clone()), lifetime_s, ..MessageOptions::default() };
                 let mut body = ping::payload(sent_at.len() as u64, self.size);
                 let head = Request::Send {
                     send: sent_at.len() as u64,
@@ -98,7 +99,9 @@ impl Ping {
                     self.came_back(number, &sent_at, &mut times)?;
                 }
                 Reply::Failed { send, reason, .. } => {
-                    return Err(Failure::Failed(Error::new(format!("ping {send} was not sent: {reason}"))));
+                    return Err(CommandFailure::Failed(Error::new(format!(
+                        "ping {send} was not sent: {reason}"
+                    ))));
                 }
                 _ => {}
             }
@@ -112,7 +115,7 @@ impl Ping {
         number: Option<usize>,
         sent_at: &[Instant],
         times: &mut [Option<f64>],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let Some((number, at)) = number.and_then(|number| Some((number, sent_at.get(number)?))) else {
             return Ok(());
         };
@@ -123,15 +126,15 @@ impl Ping {
         Ok(())
     }
 
-    fn summary(&self, to: String, times: Vec<Option<f64>>, is_stopped: bool) -> Result<(), Failure> {
+    fn summary(&self, to: String, times: Vec<Option<f64>>, is_stopped: bool) -> Result<(), CommandFailure> {
         let pings = ping::add_up(to, times);
         self.reach.show(&pings, || words(&pings))?;
         if is_stopped {
-            return Err(Failure::Interrupted);
+            return Err(CommandFailure::Interrupted);
         }
         if pings.received == 0 {
             let hint = "`longwire bundles` says why they are still here; other nodes have other echo services (HDTN: 2047)";
-            return Err(Failure::Failed(
+            return Err(CommandFailure::Failed(
                 Error::new(format!("nothing came back from {}", pings.to)).hint(hint),
             ));
         }

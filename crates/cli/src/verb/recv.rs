@@ -1,9 +1,9 @@
 //! `longwire recv`.
 
-use crate::failure::Failure;
-use crate::reach::{Reach, Starting, Talk, bytes, print};
+use crate::failure::CommandFailure;
+use crate::node_connection::{NodeConversation, NodeOptions, StartingNodeOptions, bytes, print};
 use clap::Args;
-use longwire_node::inbox::{self, Begun, Origin};
+use longwire_node::inbox::{self, FileOrigin, FileStart};
 use longwire_node::message::{Message, Reply, Request};
 use longwire_settings::error::Error;
 use serde_json::{Value, json};
@@ -34,20 +34,20 @@ pub(crate) struct Recv {
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
-    starting: Starting,
+    starting: StartingNodeOptions,
     #[command(flatten)]
-    reach: Reach,
+    reach: NodeOptions,
 }
 
 #[derive(Debug)]
-struct Delivery {
+struct WaitingDelivery {
     number: u64,
-    origin: Origin,
+    origin: FileOrigin,
     length: u64,
 }
 
 impl Recv {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         inbox::make(&self.folder).map_err(|error| self.failed(&error))?;
         inbox::tidy(&self.folder);
         let mut talk = self.reach.connect_to_starting(&self.starting, self.quiet)?;
@@ -83,7 +83,11 @@ impl Recv {
     }
 
     /// Deliveries that wait with the node: one is said before the answer to a question.
-    fn find_waiting(&self, talk: &mut Talk, waiting: &mut VecDeque<Delivery>) -> Result<(), Failure> {
+    fn find_waiting(
+        &self,
+        talk: &mut NodeConversation,
+        waiting: &mut VecDeque<WaitingDelivery>,
+    ) -> Result<(), CommandFailure> {
         talk.ask(Request::Status)?;
         talk.wait(|said| {
             waiting.extend(delivery(&said));
@@ -91,7 +95,7 @@ impl Recv {
         })
     }
 
-    fn endpoint(&self, talk: &mut Talk) -> Result<String, Failure> {
+    fn endpoint(&self, talk: &mut NodeConversation) -> Result<String, CommandFailure> {
         if let Some(endpoint) = &self.endpoint {
             return Ok(endpoint.clone());
         }
@@ -99,24 +103,24 @@ impl Recv {
         Ok(if is_ipn { "1" } else { "files" }.to_owned())
     }
 
-    fn failed(&self, error: &io::Error) -> Failure {
+    fn failed(&self, error: &io::Error) -> CommandFailure {
         let what = format!(
             "cannot write to {}: {error}\nThe node still has what was not received.",
             self.folder.display()
         );
-        Failure::Failed(Error::new(what).hint("make space or name another folder, and receive again"))
+        CommandFailure::Failed(Error::new(what).hint("make space or name another folder, and receive again"))
     }
 
     fn receive(
         &self,
-        talk: &mut Talk,
-        delivery: Delivery,
-        waiting: &mut VecDeque<Delivery>,
-    ) -> Result<(), Failure> {
+        talk: &mut NodeConversation,
+        delivery: WaitingDelivery,
+        waiting: &mut VecDeque<WaitingDelivery>,
+    ) -> Result<(), CommandFailure> {
         let begun =
             inbox::begin(&self.folder, delivery.origin.clone()).map_err(|error| self.failed(&error))?;
-        let Delivery { number, origin, length } = delivery;
-        if let Begun::Arriving(mut file) = begun {
+        let WaitingDelivery { number, origin, length } = delivery;
+        if let FileStart::Arriving(mut file) = begun {
             let mut at = 0;
             while at < length {
                 talk.ask(Request::Read { delivery: number, offset: at, length: READ_BYTES })?;
@@ -134,7 +138,9 @@ impl Recv {
                     })?;
                     let Some(data) = data else {
                         let what = "its lifetime ended while it was received; nothing appeared";
-                        return Err(Failure::Failed(Error::new(what).hint("the sender may give it longer")));
+                        return Err(CommandFailure::Failed(
+                            Error::new(what).hint("the sender may give it longer"),
+                        ));
                     };
                     file.write(&data).map_err(|error| self.failed(&error))?;
                     at += data.len() as u64;
@@ -156,7 +162,7 @@ impl Recv {
     }
 
     /// One line a file.
-    fn tell(&self, path: &std::path::Path, origin: &Origin, length: u64) -> Result<(), Failure> {
+    fn tell(&self, path: &std::path::Path, origin: &FileOrigin, length: u64) -> Result<(), CommandFailure> {
         let value: Value = json!({"file": path, "source": origin.source, "created": origin.created, "payload_bytes": length});
         match self.reach.json {
             true => print(&value.to_string()),
@@ -165,11 +171,11 @@ impl Recv {
     }
 }
 
-fn delivery(said: &Message<Reply>) -> Option<Delivery> {
+fn delivery(said: &Message<Reply>) -> Option<WaitingDelivery> {
     match &said.head {
-        Reply::Delivered { delivery, source, created, length, .. } => Some(Delivery {
+        Reply::Delivered { delivery, source, created, length, .. } => Some(WaitingDelivery {
             number: *delivery,
-            origin: Origin { source: source.clone(), created: *created },
+            origin: FileOrigin { source: source.clone(), created: *created },
             length: *length,
         }),
         _ => None,

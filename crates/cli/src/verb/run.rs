@@ -1,10 +1,10 @@
 //! `longwire run`.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Measure;
 use clap::Args;
+use longwire_lab::parallel::Shard;
 use longwire_lab::scenario;
-use longwire_lab::spread::Shard;
 use longwire_lab::sweep::{self, Options};
 use std::path::PathBuf;
 
@@ -25,14 +25,14 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let sweeps = self.sweep.iter().map(|word| scenario::parse_sweep(word));
         let options = Options {
             scenario: self.scenario.clone(),
-            sweeps: sweeps.collect::<Result<_, _>>().map_err(Failure::Usage)?,
+            sweeps: sweeps.collect::<Result<_, _>>().map_err(CommandFailure::Usage)?,
             runs: self.measure.runs(),
             seed: self.measure.seed,
-            shard: self.shard.parse::<Shard>().map_err(Failure::Usage)?,
+            shard: self.shard.parse::<Shard>().map_err(CommandFailure::Usage)?,
             threads: self.measure.threads(),
             traces: self.measure.trace.is_some(),
         };

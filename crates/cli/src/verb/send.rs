@@ -1,14 +1,14 @@
 //! `longwire send`.
 
 use crate::endpoint;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::flag;
+use crate::node_connection::{NodeConversation, NodeOptions, StartingNodeOptions, bytes, seconds};
 use crate::output::talk;
-use crate::reach::{Reach, Starting, Talk, bytes, seconds};
 use bytes::{Bytes, BytesMut};
 use clap::{Args, ValueEnum};
 use longwire_node::envelope;
-use longwire_node::message::{Message, Options, Reply, Request};
+use longwire_node::message::{Message, MessageOptions, Reply, Request};
 use longwire_node::view::State;
 use longwire_proto::service::{BundleVersion, Priority};
 use longwire_settings::error::Error;
@@ -47,8 +47,8 @@ pub(crate) struct Send {
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = flag::time_above_zero)]
     lifetime: Duration,
     /// How urgent it is
-    #[arg(long, value_enum, default_value_t = Urgency::Normal)]
-    priority: Urgency,
+    #[arg(long, value_enum, default_value_t = PriorityOption::Normal)]
+    priority: PriorityOption,
     /// The version of the Bundle Protocol: 6 reaches nodes of DTN2, ION and IBR-DTN; without it the node decides
     #[arg(long, value_name = "6|7", value_parser = version)]
     bundle_version: Option<BundleVersion>,
@@ -65,13 +65,13 @@ pub(crate) struct Send {
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
-    starting: Starting,
+    starting: StartingNodeOptions,
     #[command(flatten)]
-    reach: Reach,
+    reach: NodeOptions,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Urgency {
+enum PriorityOption {
     /// When nothing else wants the line
     Bulk,
     /// The usual
@@ -89,7 +89,7 @@ fn version(text: &str) -> Result<BundleVersion, String> {
 }
 
 /// How far it is.
-struct Journey {
+struct SendProgress {
     visible: bool,
     began: Instant,
     /// Bytes that were done then.
@@ -100,13 +100,13 @@ struct Journey {
 }
 
 impl Send {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let to = endpoint::check(&self.to)?;
         let mut file = self.open()?;
         let about = file.metadata().map_err(|error| self.unreadable(&error))?;
         if !about.is_file() {
             let what = format!("{} is not a file", self.file.display());
-            return Err(Failure::Usage(Error::new(what).hint("put a folder into an archive first")));
+            return Err(CommandFailure::Usage(Error::new(what).hint("put a folder into an archive first")));
         }
         let head = self.name().map(|name| envelope::head(&name)).unwrap_or_default();
         let length = head.len() as u64 + about.len();
@@ -114,7 +114,7 @@ impl Send {
         if !self.quiet {
             talk.note_neighbour(&to)?;
         }
-        let mut journey = Journey::new(!self.quiet && io::stderr().is_terminal(), length);
+        let mut journey = SendProgress::new(!self.quiet && io::stderr().is_terminal(), length);
         let opening = Request::Send { send: 1, to: self.to.clone(), length, options: self.options() };
         talk.ask(Message { head: opening, body: head.clone() })?;
         let mut handed = head.len() as u64;
@@ -137,7 +137,7 @@ impl Send {
     }
 
     /// The file. A bundle begins with its length, so standard input is read to its end first.
-    fn open(&self) -> Result<File, Failure> {
+    fn open(&self) -> Result<File, CommandFailure> {
         if !self.is_stdin() {
             return File::open(&self.file).map_err(|error| self.unreadable(&error));
         }
@@ -156,7 +156,7 @@ impl Send {
                 "cannot keep standard input in {}: {error}\nNothing was sent.",
                 std::env::temp_dir().display()
             );
-            Failure::Failed(Error::new(what).hint("$TMPDIR names a folder with more space"))
+            CommandFailure::Failed(Error::new(what).hint("$TMPDIR names a folder with more space"))
         })
     }
 
@@ -169,17 +169,17 @@ impl Send {
         Some(self.name.clone().unwrap_or_else(own))
     }
 
-    fn unreadable(&self, error: &io::Error) -> Failure {
+    fn unreadable(&self, error: &io::Error) -> CommandFailure {
         let what = format!("cannot read {}: {error}\nNothing was sent.", self.file.display());
-        Failure::Failed(Error::new(what).hint("check the path"))
+        CommandFailure::Failed(Error::new(what).hint("check the path"))
     }
 
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> MessageOptions {
+        MessageOptions {
             priority: match self.priority {
-                Urgency::Bulk => Priority::Bulk,
-                Urgency::Normal => Priority::Normal,
-                Urgency::Expedited => Priority::Expedited,
+                PriorityOption::Bulk => Priority::Bulk,
+                PriorityOption::Normal => Priority::Normal,
+                PriorityOption::Expedited => Priority::Expedited,
             },
             lifetime_s: self.lifetime.as_secs_f64(),
             report_delivery: self.wait,
@@ -187,7 +187,7 @@ impl Send {
             bundle_version: self.bundle_version,
             custody: self.custody,
             note_name: !self.quiet,
-            ..Options::default()
+            ..MessageOptions::default()
         }
     }
 
@@ -200,20 +200,24 @@ impl Send {
         talk(format_args!("hint: --raw sends the bytes as they are, for other programs"));
     }
 
-    fn next_piece(&self, file: &mut File, left: u64) -> Result<Bytes, Failure> {
+    fn next_piece(&self, file: &mut File, left: u64) -> Result<Bytes, CommandFailure> {
         let mut piece = BytesMut::zeroed(PIECE_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX)));
         let read = file.read(&mut piece).map_err(|error| self.unreadable(&error))?;
         if read == 0 {
             let what =
                 format!("{} has become shorter while it was read; nothing was sent", self.file.display());
-            return Err(Failure::Failed(Error::new(what).hint("send it again when it is at rest")));
+            return Err(CommandFailure::Failed(Error::new(what).hint("send it again when it is at rest")));
         }
         piece.truncate(read);
         Ok(piece.freeze())
     }
 
     /// Waits for the node to have it, and for the destination if that was asked for.
-    fn follow(&self, talk: &mut Talk, journey: &mut Journey) -> Result<Value, Failure> {
+    fn follow(
+        &self,
+        talk: &mut NodeConversation,
+        journey: &mut SendProgress,
+    ) -> Result<Value, CommandFailure> {
         let (source, created) = loop {
             let Some(said) = talk.hear_within(BETWEEN)? else { continue };
             refused(&said.head)?;
@@ -227,7 +231,7 @@ impl Send {
         };
         journey.restart();
         let id = format!("{source}@{}-{}", created.0, created.1);
-        let mut whereabouts = Whereabouts { source, created, ..Whereabouts::default() };
+        let mut whereabouts = BundleProgress { source, created, ..BundleProgress::default() };
         if !self.wait {
             // The node says where it goes once it has looked at it.
             while !self.quiet && whereabouts.is_open() {
@@ -264,7 +268,7 @@ impl Send {
                 continue;
             }
             match said.head {
-                Reply::Error { what, hint } => return Err(Failure::Failed(Error { what, hint })),
+                Reply::Error { what, hint } => return Err(CommandFailure::Failed(Error { what, hint })),
                 Reply::Progress { up_to, .. } if !said_so => {
                     whereabouts.transmitted = whereabouts.transmitted.max(up_to);
                     journey.show("transmitted", whereabouts.transmitted);
@@ -287,7 +291,7 @@ impl Send {
                         journey.clear();
                         let what = format!("{reporter} has deleted it (reason {reason})");
                         let hint = "RFC 9171 section 9.1 lists the reasons; 1 is an expired lifetime";
-                        return Err(Failure::Failed(Error::new(what).hint(hint)));
+                        return Err(CommandFailure::Failed(Error::new(what).hint(hint)));
                     }
                 }
                 _ => {}
@@ -298,7 +302,7 @@ impl Send {
 
 /// The node's word on a bundle that it has accepted: how much of it has left, and why the rest is still here.
 #[derive(Default)]
-struct Whereabouts {
+struct BundleProgress {
     source: String,
     created: (u64, u64),
     /// An answer is owed.
@@ -314,20 +318,20 @@ struct Whereabouts {
     is_gone: bool,
 }
 
-impl Whereabouts {
+impl BundleProgress {
     /// The node has not said yet where it goes.
     fn is_open(&self) -> bool {
         !self.is_gone && matches!(self.state, None | Some(State::Arriving | State::Storing))
     }
 
-    fn ask(&mut self, talk: &mut Talk) -> Result<(), Failure> {
+    fn ask(&mut self, talk: &mut NodeConversation) -> Result<(), CommandFailure> {
         talk.ask(Request::Bundle { source: self.source.clone(), created: self.created })?;
         (self.asked, self.asked_at) = (true, Some(Instant::now()));
         Ok(())
     }
 
     /// Asks once in a while.
-    fn ask_again(&mut self, talk: &mut Talk) -> Result<(), Failure> {
+    fn ask_again(&mut self, talk: &mut NodeConversation) -> Result<(), CommandFailure> {
         let is_time = self.asked_at.is_none_or(|at| at.elapsed() >= BETWEEN_QUESTIONS);
         if self.asked || self.is_gone || !is_time { Ok(()) } else { self.ask(talk) }
     }
@@ -380,23 +384,30 @@ fn talk_of_receipt() {
 }
 
 /// A send that failed.
-fn refused(reply: &Reply) -> Result<(), Failure> {
+fn refused(reply: &Reply) -> Result<(), CommandFailure> {
     match reply {
-        Reply::Failed { reason, .. } => Err(Failure::Failed(
+        Reply::Failed { reason, .. } => Err(CommandFailure::Failed(
             Error::new(format!("it was not sent: {reason}")).hint("`longwire status` tells how the node is"),
         )),
         _ => Ok(()),
     }
 }
 
-impl Journey {
+impl SendProgress {
     fn new(visible: bool, length: u64) -> Self {
         let now = Instant::now();
-        Journey { visible, began: now, at_first: 0, shown_at: now + BEFORE_FIRST - BETWEEN, width: 0, length }
+        SendProgress {
+            visible,
+            began: now,
+            at_first: 0,
+            shown_at: now + BEFORE_FIRST - BETWEEN,
+            width: 0,
+            length,
+        }
     }
 
     fn restart(&mut self) {
-        *self = Journey { width: self.width, ..Journey::new(self.visible, self.length) };
+        *self = SendProgress { width: self.width, ..SendProgress::new(self.visible, self.length) };
     }
 
     fn show(&mut self, what: &str, done: u64) {

@@ -1,7 +1,7 @@
 //! `longwire status`.
 
-use crate::failure::Failure;
-use crate::reach::{Reach, bytes, seconds};
+use crate::failure::CommandFailure;
+use crate::node_connection::{NodeOptions, bytes, seconds};
 use clap::Args;
 use longwire_node::view;
 use std::fmt::Write;
@@ -10,11 +10,11 @@ use std::fmt::Write;
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     #[command(flatten)]
-    reach: Reach,
+    reach: NodeOptions,
 }
 
 impl Status {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let status = self.reach.connect()?.status()?;
         self.reach.show(&status, || words(&status))
     }

@@ -1,10 +1,10 @@
 //! `longwire store`.
 
-use crate::failure::Failure;
-use crate::reach::bytes;
+use crate::failure::CommandFailure;
+use crate::node_connection::bytes;
 use clap::{Args, Subcommand};
 use longwire_node::Config;
-use longwire_node::storage::{self, Checked, Damage, OpenError, Progress, Repaired};
+use longwire_node::storage::{self, OpenError, ProgressFn, StoreCheck, StoreDamage, StoreRepair};
 use longwire_settings::error::Error;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ const BETWEEN: Duration = Duration::from_millis(250);
 #[derive(Debug, Args)]
 pub(crate) struct Store {
     #[command(subcommand)]
-    what: What,
+    what: StoreAction,
     /// The node's configuration, which names its store [default: node.toml]
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub(crate) struct Store {
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum StoreAction {
     /// Read all of it, name what is damaged or missing, and change nothing; the exit status is 1 if there is any
     Check,
     /// Set a copy of what is damaged aside in its folder `damaged`, and remove records of which nothing is left
@@ -48,60 +48,60 @@ enum What {
 }
 
 impl Store {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<(), CommandFailure> {
         let folder = self.folder()?;
         match self.what {
-            What::Check => self.check(&folder),
-            What::Repair => self.repair(&folder),
+            StoreAction::Check => self.check(&folder),
+            StoreAction::Repair => self.repair(&folder),
         }
     }
 
-    fn folder(&self) -> Result<PathBuf, Failure> {
+    fn folder(&self) -> Result<PathBuf, CommandFailure> {
         if let Some(folder) = &self.store {
             return Ok(folder.clone());
         }
         let config = self.config.clone().unwrap_or_else(|| "node.toml".into());
-        Ok(Config::load(&config).map_err(Failure::Usage)?.storage.path)
+        Ok(Config::load(&config).map_err(CommandFailure::Usage)?.storage.path)
     }
 
-    fn check(&self, folder: &Path) -> Result<(), Failure> {
+    fn check(&self, folder: &Path) -> Result<(), CommandFailure> {
         let checked = metered(|progress| storage::check(folder, progress))
             .map_err(|error| unreadable(folder, &error))?;
         self.print(&checked, || words(&checked))?;
         match checked.is_sound() {
             true => Ok(()),
-            false => Err(Failure::Failed(
+            false => Err(CommandFailure::Failed(
                 Error::new(format!("the store {} is damaged; nothing was changed", folder.display()))
                     .hint("longwire store repair keeps what is left; copy the folder before, if you can"),
             )),
         }
     }
 
-    fn repair(&self, folder: &Path) -> Result<(), Failure> {
+    fn repair(&self, folder: &Path) -> Result<(), CommandFailure> {
         let repaired = metered(|progress| storage::repair(folder, progress))
             .map_err(|error| unreadable(folder, &error))?;
         self.print(&repaired, || repaired_words(&repaired))
     }
 
-    fn print(&self, what: &impl Serialize, words: impl FnOnce() -> String) -> Result<(), Failure> {
+    fn print(&self, what: &impl Serialize, words: impl FnOnce() -> String) -> Result<(), CommandFailure> {
         let text =
             if self.json { serde_json::to_string_pretty(what).expect("it is a document") } else { words() };
-        crate::reach::print(text.trim_end())
+        crate::node_connection::print(text.trim_end())
     }
 }
 
 /// Works with a line on a terminal that says how far it is, and is gone before anything else is printed.
-fn metered<T>(work: impl FnOnce(Progress<'_>) -> T) -> T {
-    let mut meter = Meter::new();
+fn metered<T>(work: impl FnOnce(ProgressFn<'_>) -> T) -> T {
+    let mut meter = CheckProgress::new();
     work(&mut |done, all| meter.show(done, all))
 }
 
-fn unreadable(folder: &Path, error: &OpenError) -> Failure {
+fn unreadable(folder: &Path, error: &OpenError) -> CommandFailure {
     let what = format!("cannot open the store {}: {error}", folder.display());
-    Failure::Failed(Error::new(what).hint(error.hint()))
+    CommandFailure::Failed(Error::new(what).hint(error.hint()))
 }
 
-fn words(checked: &Checked) -> String {
+fn words(checked: &StoreCheck) -> String {
     let mut out = format!(
         "format {}, {} segments, {}\n{} records, {} of them whole",
         checked.format,
@@ -131,7 +131,7 @@ fn words(checked: &Checked) -> String {
     }
 }
 
-fn repaired_words(repaired: &Repaired) -> String {
+fn repaired_words(repaired: &StoreRepair) -> String {
     let mut out = String::new();
     if repaired.damage.is_empty() {
         out += "there was nothing to repair\n";
@@ -156,7 +156,7 @@ fn repaired_words(repaired: &Repaired) -> String {
     out
 }
 
-fn places(damage: &[Damage]) -> String {
+fn places(damage: &[StoreDamage]) -> String {
     let mut out = String::new();
     for damage in damage.iter().take(SHOWN_MAX) {
         let _ = writeln!(out, "  {damage}");
@@ -168,16 +168,16 @@ fn places(damage: &[Damage]) -> String {
 }
 
 /// How far it is, on a terminal.
-struct Meter {
+struct CheckProgress {
     visible: bool,
     began: Instant,
     shown_at: Option<Instant>,
     width: usize,
 }
 
-impl Meter {
+impl CheckProgress {
     fn new() -> Self {
-        Meter { visible: io::stderr().is_terminal(), began: Instant::now(), shown_at: None, width: 0 }
+        CheckProgress { visible: io::stderr().is_terminal(), began: Instant::now(), shown_at: None, width: 0 }
     }
 
     fn show(&mut self, done: u64, all: u64) {
@@ -199,7 +199,7 @@ impl Meter {
     }
 }
 
-impl Drop for Meter {
+impl Drop for CheckProgress {
     fn drop(&mut self) {
         if self.width > 0 {
             let _ = write!(io::stderr(), "\r{:width$}\r", "", width = self.width);

@@ -8,10 +8,10 @@ use super::fleet::{
 use super::leeway::Leeway;
 use super::statements::ALIKE;
 use super::transfer::{Outcome, Transfer};
+use crate::parallel::spread_rounds;
 use crate::progress::Progress;
-use crate::record::{Kind, Params, Record, Run};
+use crate::record::{FigureKind, Params, Record, Run};
 use crate::report::figure;
-use crate::spread::spread_rounds;
 use crate::stats;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Duration;
@@ -158,7 +158,7 @@ fn params(case: &Case) -> Params {
 }
 
 /// Whether a constant is fitted to this figure.
-pub(super) fn kind(case: &Case, window: bool) -> Kind {
+pub(super) fn kind(case: &Case, window: bool) -> FigureKind {
     let fitted = rows().iter().any(|row| {
         let same = row.program == case.program && row.machine == case.machine && case.role != Role::Both;
         let (at_seven, receives) = (case.window == 7, case.role == Role::Recipient);
@@ -171,7 +171,7 @@ pub(super) fn kind(case: &Case, window: bool) -> Kind {
                 What::Gain { from, to } => !window && !receives && [from, to].contains(&case.window),
             }
     });
-    if fitted { Kind::Calibrated } else { Kind::Predicted }
+    if fitted { FigureKind::Calibrated } else { FigureKind::Predicted }
 }
 
 /// Everything that the page speaks of.

@@ -346,7 +346,7 @@ pub(super) fn is_within(value: f64, (from, to): (f64, Option<f64>)) -> bool {
 mod tests {
     use super::super::fleet::{FAST, program};
     use super::*;
-    use crate::spread::{spread, threads_available};
+    use crate::parallel::{spread, threads_available};
 
     /// The grid: the other step, and the ends, thousands of cycles an octet and millions a turn.
     const OCTET_STEP: f64 = 1.0;

@@ -6,9 +6,9 @@ use super::Options;
 use super::calibrate::Allowed;
 use super::fleet::{Case, constants_of, program};
 use super::published::{measured, used};
+use crate::parallel::spread_rounds;
 use crate::progress::Progress;
-use crate::record::Kind;
-use crate::spread::spread_rounds;
+use crate::record::FigureKind;
 use crate::stats;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,7 +155,7 @@ fn figure(case: &Case, pair: (f64, f64)) -> f64 {
 
 /// What is predicted of what the text states in numbers, and what it is compared with.
 fn cases() -> BTreeSet<Case> {
-    let predicted = |case: &Case, window| super::bench::kind(case, window) == Kind::Predicted;
+    let predicted = |case: &Case, window| super::bench::kind(case, window) == FigureKind::Predicted;
     let throughputs =
         measured().into_iter().filter(|row| row.cases.iter().any(|case| predicted(case, false)));
     let windows = used().into_iter().filter(|row| predicted(&row.case, true)).map(|row| row.case.long());

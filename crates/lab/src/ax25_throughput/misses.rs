@@ -8,7 +8,7 @@ use super::page::{bounds_bps, bounds_of, compared, seen};
 use super::statements::statements;
 use super::theory::theory;
 use crate::model::ax25::WINDOW_MAX;
-use crate::record::Kind;
+use crate::record::FigureKind;
 use crate::report::{Column, Table, figure};
 
 /// A coarse grid over all constants: thousands of cycles an octet, millions a turn.
@@ -237,7 +237,7 @@ fn why_statement(bench: &Bench, words: &str) -> String {
 pub(super) fn within_reach(bench: &Bench) -> (usize, usize) {
     let throughputs = compared(bench).into_iter().filter(|compared| !compared.holds());
     let throughputs: Vec<Option<Range>> = throughputs.map(|compared| compared.open).collect();
-    let windows = seen(bench).into_iter().filter(|seen| !seen.holds && seen.kind == Kind::Predicted);
+    let windows = seen(bench).into_iter().filter(|seen| !seen.holds && seen.kind == FigureKind::Predicted);
     let all: Vec<Option<Range>> = throughputs.into_iter().chain(windows.map(|seen| seen.open)).collect();
     (all.iter().filter(|open| open.is_some_and(|open| open.hits)).count(), all.len())
 }

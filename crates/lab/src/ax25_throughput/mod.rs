@@ -21,8 +21,8 @@ mod transfer;
 use crate::finding::Finding;
 use crate::model::ax25::WINDOW_MAX;
 use crate::progress::Progress;
-use crate::record::{Experiment, Kind, Record};
-use crate::report::{Assumption, Block, Cell, Report, Section, Table, Tone, figure};
+use crate::record::{Experiment, FigureKind, Record};
+use crate::report::{Assumption, Cell, PageBlock, Report, Section, Table, Tone, figure};
 use bench::{Alternative, Bench};
 use theory::{RATES_BPS, theory};
 
@@ -135,7 +135,7 @@ const FIT: &str = "The cap is read off, not fitted: windows of 3 and 5 in turn a
      search does. `With all allowed constants` is over the fewest and the most cycles a turn for each number an octet.";
 
 /// What a terminal shows.
-fn summary(lead: &str, bench: &Bench) -> Vec<Block> {
+fn summary(lead: &str, bench: &Bench) -> Vec<PageBlock> {
     let tables = [
         theory::theory_table(),
         page::measured_table(bench),
@@ -144,13 +144,14 @@ fn summary(lead: &str, bench: &Bench) -> Vec<Block> {
         misses::misses_table(bench),
         page::firmware_table(),
     ];
-    let with_caption = |table: Table| [Block::Text(format!("{}:", table.caption)), Block::Table(table)];
-    let lead = [Block::Text(lead.to_owned())];
+    let with_caption =
+        |table: Table| [PageBlock::Text(format!("{}:", table.caption)), PageBlock::Table(table)];
+    let lead = [PageBlock::Text(lead.to_owned())];
     lead.into_iter().chain(tables.into_iter().flat_map(with_caption)).collect()
 }
 
 fn lead(bench: &Bench, is_whole: bool) -> String {
-    let predicted = |kind: Kind| kind == Kind::Predicted;
+    let predicted = |kind: FigureKind| kind == FigureKind::Predicted;
     let throughputs: Vec<bool> = page::compared(bench)
         .iter()
         .filter(|compared| predicted(compared.kind))

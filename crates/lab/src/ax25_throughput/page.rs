@@ -12,7 +12,7 @@ use super::said;
 use super::statements::{Statement, statements};
 use super::theory::{theory, with_t2};
 use crate::model::ax25::{Model, WINDOW_MAX};
-use crate::record::{Kind, Params, Record};
+use crate::record::{FigureKind, Params, Record};
 use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Shape, Table, Tone, figure};
 
 /// How near a throughput has to come.
@@ -26,7 +26,7 @@ pub(super) struct Compared {
     /// From and to, bit/s.
     ours_bps: (f64, f64),
     samples: Vec<f64>,
-    pub(super) kind: Kind,
+    pub(super) kind: FigureKind,
     /// Over all allowed constants, bit/s; none: it is calibrated.
     pub(super) open: Option<Range>,
 }
@@ -72,9 +72,9 @@ pub(super) fn compared(bench: &Bench) -> Vec<Compared> {
         let most = all.iter().copied().fold(f64::MIN, f64::max);
         let samples = if row.best { vec![most] } else { all };
         let least = samples.iter().copied().fold(f64::MAX, f64::min);
-        let fitted = row.cases.iter().all(|case| super::bench::kind(case, false) == Kind::Calibrated);
-        let kind = if fitted { Kind::Calibrated } else { Kind::Predicted };
-        let open = (kind == Kind::Predicted)
+        let fitted = row.cases.iter().all(|case| super::bench::kind(case, false) == FigureKind::Calibrated);
+        let kind = if fitted { FigureKind::Calibrated } else { FigureKind::Predicted };
+        let open = (kind == FigureKind::Predicted)
             .then(|| bench.leeway().throughputs(&row.cases, row.best, bounds_bps(&row)));
         Compared { ours_bps: (least, most), samples, kind, open, row }
     };
@@ -138,7 +138,7 @@ pub(super) struct Seen {
     pub(super) mean: f64,
     shares: [f64; 7],
     pub(super) holds: bool,
-    pub(super) kind: Kind,
+    pub(super) kind: FigureKind,
     /// Over all allowed constants, frames; none: it is calibrated.
     pub(super) open: Option<Range>,
 }
@@ -185,7 +185,7 @@ pub(super) fn seen(bench: &Bench) -> Vec<Seen> {
         let bounds = bounds_frames(&row);
         let holds = (bounds.0..=bounds.1).contains(&mean);
         let kind = super::bench::kind(&row.case.long(), true);
-        let open = (kind == Kind::Predicted).then(|| bench.leeway().window(&row.case, bounds));
+        let open = (kind == FigureKind::Predicted).then(|| bench.leeway().window(&row.case, bounds));
         Seen { mean, shares: bench.shares(row.case), holds, kind, open, row }
     };
     used().into_iter().map(one).collect()

@@ -4,7 +4,7 @@
 
 use super::bench::{BY_LENGTH, Bench, LENGTHS};
 use super::fleet::{Case, EXCHANGED, FAST, FAST_BPS, FASTEST_BPS, Role, SLOW, SLOW_BPS};
-use crate::record::Kind;
+use crate::record::FigureKind;
 use crate::report::figure;
 
 /// A statement and what came of it.
@@ -12,7 +12,7 @@ pub(super) struct Statement {
     pub(super) words: &'static str,
     /// When it holds.
     pub(super) meaning: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: FigureKind,
     pub(super) holds: bool,
     /// In numbers.
     pub(super) detail: String,
@@ -92,7 +92,7 @@ pub(super) fn statements(bench: &Bench) -> Vec<Statement> {
 }
 
 fn statement(
-    kind: Kind,
+    kind: FigureKind,
     words: &'static str,
     meaning: &'static str,
     holds: bool,
@@ -103,7 +103,8 @@ fn statement(
 
 /// Firmwares at 1200 bit/s: Figures 10 and 11.
 fn slower(look: &Look<'_>) -> Vec<Statement> {
-    let said = |words, meaning, holds, detail| statement(Kind::Calibrated, words, meaning, holds, detail);
+    let said =
+        |words, meaning, holds, detail| statement(FigureKind::Calibrated, words, meaning, holds, detail);
     let names = EXCHANGED.map(|program| program.name);
     let senders = |machine| words(&names, |at| look.sends(names[at], machine, 7));
     let recipients = |machine| words(&names, |at| look.receives(names[at], machine));
@@ -224,7 +225,8 @@ fn is_first_and_last(
 
 /// Firmwares at 9600 bit/s: Figures 12 and 13.
 fn faster(look: &Look<'_>) -> Vec<Statement> {
-    let said = |words, meaning, holds, detail| statement(Kind::Predicted, words, meaning, holds, detail);
+    let said =
+        |words, meaning, holds, detail| statement(FigureKind::Predicted, words, meaning, holds, detail);
     let names = EXCHANGED.map(|program| program.name);
     let [slow, quick] = FAST;
     let senders = |machine| words(&names, |at| look.sends(names[at], machine, 7));
@@ -326,7 +328,8 @@ fn faster(look: &Look<'_>) -> Vec<Statement> {
 
 /// Controllers with the firmware that they come with: Figures 4 to 9.
 fn machines(look: &Look<'_>) -> Vec<Statement> {
-    let said = |words, meaning, holds, detail| statement(Kind::Predicted, words, meaning, holds, detail);
+    let said =
+        |words, meaning, holds, detail| statement(FigureKind::Predicted, words, meaning, holds, detail);
     let at = |machine, rate_bps| look.both(machine, rate_bps, 7);
     let flat = |machine| look.both(machine, SLOW_BPS, 7) / look.both(machine, SLOW_BPS, 4);
     let others = ["TNC2", "TNC2D", "KPC-9612+"];

@@ -1,7 +1,7 @@
 //! What of the paper comes out, and that it comes out the same.
 
 use super::*;
-use crate::record::Kind;
+use crate::record::FigureKind;
 
 fn options(threads: usize) -> Options {
     Options { runs: Some(4), seed: None, threads, thin: false }
@@ -114,7 +114,7 @@ fn constants_are_from_1200_bit_per_s_alone() {
     let mut kinds = std::collections::BTreeSet::new();
     for record in &finding.experiment.records {
         let at = record.params.get("rate_bps").map(ToString::to_string);
-        assert!(record.kind != Kind::Calibrated || at.as_deref() == Some("1200"), "{record:?}");
+        assert!(record.kind != FigureKind::Calibrated || at.as_deref() == Some("1200"), "{record:?}");
         kinds.insert(record.kind.to_string());
     }
     assert_eq!(kinds.into_iter().collect::<Vec<String>>(), ["calibrated", "closed-form", "predicted"]);

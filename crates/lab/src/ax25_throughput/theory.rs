@@ -4,7 +4,7 @@ use super::fleet::Case;
 use super::published::THEORY;
 use super::said;
 use crate::model::ax25::{Csma, Duplex, Model, WINDOW_MAX};
-use crate::record::{Kind, Params, Record};
+use crate::record::{FigureKind, Params, Record};
 use crate::report::{Assumption, Cell, Column, Table, figure};
 
 /// The rates on the wire between the controllers, bit/s.
@@ -124,7 +124,7 @@ pub(super) fn serial_times() -> [(f64, f64); 4] {
 pub(super) fn records() -> Vec<Record> {
     let metric = "throughput_without_end_bit_per_s";
     let closed = |series: &str, params: Params, metric: &str, unit: &str, value: f64| {
-        Record::of(series, params, metric, unit, &[value]).with_kind(Kind::ClosedForm)
+        Record::of(series, params, metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
     };
     let at = |rate: f64, window: u32| Params::new().with("rate_bps", rate).with("window", window);
     let stated = THEORY.iter().map(|(rate, stated, _, place)| {

@@ -1,7 +1,9 @@
 //! A file from one host to another through two controllers that are wired together.
 
 use bytes::Bytes;
-use longwire_proto::ax25::{self, Callsign, LinkConfig, Peer, Station, Version, Watcher, Windows};
+use longwire_proto::ax25::{
+    self, Callsign, ChannelMonitor, LinkConfig, PeerStation, Station, Version, Windows,
+};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{LinkId, Many, Packets, PacketsIndication, PacketsRequest};
 use longwire_proto::time::Duration;
@@ -130,14 +132,17 @@ impl Transfer {
             ..LinkConfig::default()
         };
         let mut config = ax25::Config::new(callsign(own));
-        config.radio = ax25::Radio {
+        config.radio = ax25::RadioParameters {
             rate_bps: self.rate_bps as u32,
             tx_delay: self.tx_delay,
             turnaround: PATIENCE,
-            ..ax25::Radio::default()
+            ..ax25::RadioParameters::default()
         };
-        let peer =
-            peer.map(|peer| Peer { station: callsign(peer), path: Vec::new(), link: link(self.window) });
+        let peer = peer.map(|peer| PeerStation {
+            station: callsign(peer),
+            path: Vec::new(),
+            link: link(self.window),
+        });
         config.peers.extend(peer.map(|peer| (LINK, peer)));
         // Whoever is called knows nothing of the caller's window.
         config.callers = Some(link(7));
@@ -154,7 +159,7 @@ type Links = Many<LinkId, Packets>;
 /// A transfer in progress.
 struct Stage {
     world: Simulation<Links>,
-    watcher: Arc<Mutex<Watcher>>,
+    watcher: Arc<Mutex<ChannelMonitor>>,
     sender: NodeId,
     connected: bool,
     room: u64,
@@ -177,7 +182,7 @@ impl Stage {
             world.add_node(own, DiskConfig::default(), ClockConfig::default(), factory)
         });
         world.add_radio(transfer.radio(), &nodes.map(|node| (node, OnRadio::INTERFACE)));
-        let watcher = Arc::new(Mutex::new(Watcher::new()));
+        let watcher = Arc::new(Mutex::new(ChannelMonitor::new()));
         let hears = watcher.clone();
         world.set_trace(Box::new(move |record| {
             // Frames of our own making: every one can be read.
@@ -208,7 +213,7 @@ impl Stage {
                     self.heard.extend_from_slice(&packet);
                     self.world.request(node, (link, PacketsRequest::Release(1)));
                 }
-                PacketsIndication::Takes { .. }
+                PacketsIndication::Sizes { .. }
                 | PacketsIndication::Room(_)
                 | PacketsIndication::Acknowledged(_) => {}
                 PacketsIndication::Closed(why) => panic!("a wire loses nothing: {why:?}"),

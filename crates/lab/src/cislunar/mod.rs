@@ -19,12 +19,12 @@ mod variants;
 use crate::batch::{self, Batch};
 use crate::error::Error;
 use crate::finding::{self, Finding, Trace};
+use crate::parallel::{Shard, spread};
 use crate::progress::Progress;
-use crate::record::{Experiment, Kind, Params, Record, Value};
+use crate::record::{Experiment, FigureKind, Params, Record, Value};
 use crate::run::{Outcome, Setup, Wanted};
 use crate::scenario::{OutageFrom, Scenario};
-use crate::spread::{Shard, spread};
-use crate::stats::Line;
+use crate::stats::FittedLine;
 use crate::trace::conversation::Conversation;
 use bytes::Bytes;
 use longwire_proto::tcp::wire::Flags;
@@ -240,7 +240,7 @@ impl Plan<'_> {
 
     /// The published grid; more runs where the paper states a goodput.
     fn grid(&self) -> Result<Vec<Batch>, Error> {
-        let batch = |point: crate::scenario::Point| {
+        let batch = |point: crate::scenario::GridPoint| {
             let value = |name: &str| point.params.get(name).and_then(Value::as_f64).unwrap_or(0.0);
             let (delay, ber, outage) = (value("delay_ms"), value("ber"), value("outage_length_s"));
             let stated = delay == DELAY_MS as f64 && outage == 0.0;
@@ -255,7 +255,7 @@ impl Plan<'_> {
 
     /// The grid's outages, each run's beginning at a moment of its own, the same at every point.
     fn any_moment(&self) -> Result<Vec<Batch>, Error> {
-        let batch = |point: crate::scenario::Point| {
+        let batch = |point: crate::scenario::GridPoint| {
             let value = |name: &str| point.params.get(name).and_then(Value::as_f64).unwrap_or(0.0);
             let params =
                 Self::params(value("delay_ms") as i64, value("ber"), value("outage_length_s") as i64);
@@ -549,7 +549,7 @@ fn slope(points: &[&Played], along: &str, metric: &str, run: u32) -> Option<f64>
         Some((played.param(along), *finding::samples(&[outcome], metric).first()?))
     };
     let line: Option<Vec<(f64, f64)>> = points.iter().map(at).collect();
-    Some(Line::fit(&line?)?.slope)
+    Some(FittedLine::fit(&line?)?.slope)
 }
 
 /// The record with the published figure, where there is one.
@@ -571,7 +571,7 @@ fn referenced(record: Record, played: &Played) -> Record {
     match record.metric.as_str() {
         "goodput_byte_per_s" if played.series == SECOND_HOP => {
             // Which hop the errors are on was chosen by these very figures; without errors there is nothing to choose.
-            let kind = if played.param("ber") > 0.0 { Kind::Calibrated } else { Kind::Predicted };
+            let kind = if played.param("ber") > 0.0 { FigureKind::Calibrated } else { FigureKind::Predicted };
             let source = "section III.A, keep-alives excluded, read as the whole path with errors on the second hop only";
             record.with_reference(GOODPUT[index], source).with_kind(kind)
         }

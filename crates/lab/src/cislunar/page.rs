@@ -7,8 +7,8 @@ use super::{
 use crate::finding;
 use crate::record::{Experiment, Record, Value, number};
 use crate::report::{
-    Assumption, Axis, Block, Cell, Column, Judgement, Plot, PlotSeries, Point, Report, Section, Shape, Table,
-    Tone, figure, verdicts, with_error,
+    Assumption, Axis, Cell, Column, Judgement, PageBlock, Plot, PlotSeries, Point, Report, Section, Shape,
+    Table, Tone, figure, verdicts, with_error,
 };
 use crate::run::Outcome;
 use crate::stats::{Exponential, Summary};
@@ -82,13 +82,13 @@ fn curve(grid: &[Played], ber: f64, outage_s: f64, metric: &str) -> Vec<Point> {
 }
 
 /// What a terminal shows.
-pub(super) fn summary(reproduction: &Reproduction, experiment: &Experiment) -> Vec<Block> {
+pub(super) fn summary(reproduction: &Reproduction, experiment: &Experiment) -> Vec<PageBlock> {
     let mut summary = vec![
-        Block::Text(reproduction.lead()),
-        Block::Table(verdicts("Our figures beside the published ones", &experiment.records, judgement)),
-        Block::Table(reproduction.claims_table()),
+        PageBlock::Text(reproduction.lead()),
+        PageBlock::Table(verdicts("Our figures beside the published ones", &experiment.records, judgement)),
+        PageBlock::Table(reproduction.claims_table()),
     ];
-    summary.extend(reproduction.beyond_limit().into_iter().map(Block::Text));
+    summary.extend(reproduction.beyond_limit().into_iter().map(PageBlock::Text));
     summary
 }
 

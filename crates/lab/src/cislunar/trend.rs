@@ -21,7 +21,7 @@ const LEVEL: f64 = 0.95;
 
 /// How many differences went which way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct TrendCounts {
     /// As claimed, zero outside the interval.
     pub(super) along: usize,
     /// Zero inside the interval.
@@ -32,7 +32,7 @@ pub(super) struct Counts {
     pub(super) against: usize,
 }
 
-impl Counts {
+impl TrendCounts {
     fn total(&self) -> usize {
         self.along + self.noise + self.equal + self.against
     }
@@ -52,13 +52,13 @@ impl Counts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trend {
     /// From point to point, each by itself.
-    pub(super) steps: Counts,
+    pub(super) steps: TrendCounts,
     /// Single steps that go against the claim when the level is shared by all of them.
     pub(super) steps_against_corrected: usize,
     /// From the first to the last point of each curve.
-    pub(super) ends: Counts,
+    pub(super) ends: TrendCounts,
     /// Lines through all points of a curve, run by run.
-    pub(super) lines: Counts,
+    pub(super) lines: TrendCounts,
     /// A point has one run: nothing can be told from noise.
     pub(super) single: bool,
 }
@@ -87,7 +87,7 @@ impl Trend {
                 change.into_iter().for_each(|change| counts.add(&change, LEVEL));
             }
         }
-        let mut corrected = Counts::default();
+        let mut corrected = TrendCounts::default();
         let share = 1.0 - (1.0 - LEVEL) / steps.len().max(1) as f64;
         for step in &steps {
             trend.steps.add(step, LEVEL);
@@ -105,7 +105,7 @@ impl Trend {
 
     /// All counts in words; `way` and `against` are such as "grow" and "fall".
     pub(super) fn words(&self, way: &str, against: &str) -> String {
-        let words = |counts: &Counts| {
+        let words = |counts: &TrendCounts| {
             let equal =
                 if counts.equal > 0 { format!(", {} exactly equal", counts.equal) } else { String::new() };
             format!(
@@ -147,8 +147,8 @@ fn line(curve: &[&Played], along: &str, metric: &str, sign: f64) -> Option<Summa
 mod tests {
     use super::*;
 
-    fn counted(differences: &[&[f64]]) -> Counts {
-        let mut counts = Counts::default();
+    fn counted(differences: &[&[f64]]) -> TrendCounts {
+        let mut counts = TrendCounts::default();
         differences.iter().for_each(|runs| counts.add(&Summary::of(runs), LEVEL));
         counts
     }
@@ -157,14 +157,14 @@ mod tests {
     fn noise_equality_and_both_ways_are_told_apart() {
         let counts =
             counted(&[&[1.0, 1.1, 0.9], &[-1.0, 1.0, 0.1], &[0.0; 3], &[-1.0, -1.1, -0.9], &[2.0; 3]]);
-        assert_eq!(counts, Counts { along: 2, noise: 1, equal: 1, against: 1 });
+        assert_eq!(counts, TrendCounts { along: 2, noise: 1, equal: 1, against: 1 });
         assert_eq!(counts.total(), 5);
     }
 
     #[test]
     fn a_wider_level_takes_a_doubtful_fall_for_noise() {
         let fall = Summary::of(&[-1.0, -3.0, -2.0, -0.2]);
-        let (mut single, mut shared) = (Counts::default(), Counts::default());
+        let (mut single, mut shared) = (TrendCounts::default(), TrendCounts::default());
         single.add(&fall, 0.90);
         shared.add(&fall, 1.0 - 0.05 / 108.0);
         assert_eq!((single.against, shared.noise), (1, 1));
@@ -172,13 +172,13 @@ mod tests {
 
     #[test]
     fn a_claim_falls_with_one_significant_step_and_with_curves_that_say_nothing() {
-        let ends = Counts { along: 20, noise: 7, ..Counts::default() };
+        let ends = TrendCounts { along: 20, noise: 7, ..TrendCounts::default() };
         let good = Trend { ends, ..Trend::default() };
         assert_eq!(good.holds(), Some(true));
         assert_eq!(Trend { steps_against_corrected: 1, ..good }.holds(), Some(false));
-        let against = Counts { against: 1, ..ends };
+        let against = TrendCounts { against: 1, ..ends };
         assert_eq!(Trend { ends: against, ..good }.holds(), Some(false));
-        let silent = Counts { along: 1, noise: 26, ..Counts::default() };
+        let silent = TrendCounts { along: 1, noise: 26, ..TrendCounts::default() };
         assert_eq!(Trend { ends: silent, ..good }.holds(), Some(false), "noise alone does not pass");
         assert_eq!(Trend { single: true, ..good }.holds(), None);
     }

@@ -2,7 +2,7 @@
 //! system, whose kernel is the TCP of nodes and of most programs.
 
 use crate::link::LinkProfile;
-use crate::report::Block;
+use crate::report::PageBlock;
 use crate::stack::{self, linux_6_as_installed};
 use crate::toml_text;
 use longwire_proto::tcp::config::{IdleRestart, Profile};
@@ -156,9 +156,9 @@ pub(super) fn blocks(
     caption: String,
     link: &str,
     profile: &LinkProfile,
-) -> Vec<Block> {
-    let configured = Block::Code { caption, text: text(name, advice, link, profile) };
-    let system = advice.system().map(|text| Block::Code {
+) -> Vec<PageBlock> {
+    let configured = PageBlock::Code { caption, text: text(name, advice, link, profile) };
+    let system = advice.system().map(|text| PageBlock::Code {
         caption: format!("the operating system under {name}: its kernel is the TCP"),
         text,
     });

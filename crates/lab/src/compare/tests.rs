@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limit::Bound;
-use crate::run::{Missed, Wanted};
+use crate::run::{NotDelivered, Wanted};
 
 #[test]
 fn words_are_quoted_where_a_shell_would_part_them() {
@@ -101,7 +101,7 @@ fn a_link_that_lets_nothing_through_says_why() {
         let setup = Setup::with_files(scenario, Path::new("."), vec![Bytes::from_static(b"0123456789")]);
         setup.expect("a setup").run(0, Wanted::default()).missed
     };
-    assert_eq!(missed("tcpcl4"), Some(Missed::Time(3000.0)));
+    assert_eq!(missed("tcpcl4"), Some(NotDelivered::Time(3000.0)));
     let text = missed("tcp/tuned").expect("nothing arrives").to_string();
     assert!(text.starts_with("given up after 10 tries") || text == "not done after 3,000 s", "{text}");
 }

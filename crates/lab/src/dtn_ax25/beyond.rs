@@ -197,19 +197,19 @@ fn singles(plan: &Plan<'_>) -> Vec<Single> {
     let talk = |at: usize| {
         let (rate_bps, per_minute) = places[at];
         let names = (0..=STATIONS).map(|at| format!("station {at}"));
-        let frames = radio::Frames {
+        let frames = radio::FrameLoad {
             from: names.clone().skip(1).collect(),
             to: names.clone().take(1).collect(),
             bytes: SINGLE_BYTES,
             per_minute,
-            ..radio::Frames::default()
+            ..radio::FrameLoad::default()
         };
-        radio::Plan {
+        radio::RadioScenario {
             nodes: names.collect(),
             frames,
             radio: channel(rate_bps),
             seed: plan.seeds[0],
-            ..radio::Plan::default()
+            ..radio::RadioScenario::default()
         }
     };
     let outcomes = plan.with_runs(HOURS_MAX).rounds(places.len(), |at, hour| talk(at).play(hour as u32));

@@ -2,7 +2,7 @@
 
 use super::{DIFFERENCES, FILE_BYTES, Row, TIMES, as_printed, is_fitted, params, said, table_of, time_s};
 use crate::model::ax25::{Csma, LastFrame, Model, Stuffed, Stuffing, Tail};
-use crate::record::{Kind, Record};
+use crate::record::{FigureKind, Record};
 use crate::report::{Cell, Column, Table};
 
 /// The published model with the time that each turn takes on the authors' radios, from the first row alone: half of what
@@ -128,7 +128,7 @@ pub(super) fn difference_table() -> Table {
 
 pub(super) fn records() -> Vec<Record> {
     let closed = |series: &str, row: &Row, metric: &str, unit: &str, value: f64| {
-        Record::of(series, params(row), metric, unit, &[value]).with_kind(Kind::ClosedForm)
+        Record::of(series, params(row), metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
     };
     let modelled = TIMES.iter().map(|row| {
         closed("model ronan-2011", row, "transfer_s", "s", time_s(&Model::ronan_2011(), row))
@@ -152,6 +152,6 @@ pub(super) fn records() -> Vec<Record> {
     modelled.chain(differences).chain(predicted).collect()
 }
 
-pub(super) fn kind_of(row: &Row) -> Kind {
-    if is_fitted(row) { Kind::Calibrated } else { Kind::ClosedForm }
+pub(super) fn kind_of(row: &Row) -> FigureKind {
+    if is_fitted(row) { FigureKind::Calibrated } else { FigureKind::ClosedForm }
 }

@@ -21,7 +21,7 @@ use crate::finding::Finding;
 use crate::model::ax25::Model;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params};
-use crate::report::{Block, Cell, Report, Section, Table, Tone, figure};
+use crate::report::{Cell, PageBlock, Report, Section, Table, Tone, figure};
 use assumptions::assumptions;
 use beyond::Beyond;
 use closed::{
@@ -239,7 +239,7 @@ fn beyond_sections(beyond: &Beyond) -> Vec<Section> {
 }
 
 /// What a terminal shows.
-fn summary(lead: &str, simulated: &Simulated) -> Vec<Block> {
+fn summary(lead: &str, simulated: &Simulated) -> Vec<PageBlock> {
     let tables = [
         model_table(),
         raw_table(simulated),
@@ -252,8 +252,9 @@ fn summary(lead: &str, simulated: &Simulated) -> Vec<Block> {
         beyond::loss_table(&simulated.beyond),
         beyond::single_table(&simulated.beyond),
     ];
-    let with_caption = |table: Table| [Block::Text(format!("{}:", table.caption)), Block::Table(table)];
-    let lead = [Block::Text(lead.to_owned())];
+    let with_caption =
+        |table: Table| [PageBlock::Text(format!("{}:", table.caption)), PageBlock::Table(table)];
+    let lead = [PageBlock::Text(lead.to_owned())];
     lead.into_iter().chain(tables.into_iter().flat_map(with_caption)).collect()
 }
 

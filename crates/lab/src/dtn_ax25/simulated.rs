@@ -7,10 +7,10 @@ use super::tcpip::{self, Fit, NEAR, TCP};
 use super::{FILE_BYTES, Options, RUNS, Row, SAME, TIMES, is_fitted, params, said, table_of, time_s};
 use crate::model::ax25::Model;
 use crate::packets::{Since, Transfer};
+use crate::parallel::spread_rounds;
 use crate::progress::Progress;
-use crate::record::{Kind, Record, Run};
+use crate::record::{FigureKind, Record, Run};
 use crate::report::{Cell, Column, Table};
-use crate::spread::spread_rounds;
 use bytes::Bytes;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Duration;
@@ -240,13 +240,13 @@ impl Simulated {
         });
         let bundles = self.bundles.iter().map(|timed| {
             let source = table_of(timed.row, "Table V, AX.25-CL", "Table VII, AX.25-CL");
-            let kind = if is_fitted(timed.row) { Kind::Calibrated } else { Kind::Predicted };
+            let kind = if is_fitted(timed.row) { FigureKind::Calibrated } else { FigureKind::Predicted };
             timed.record().with_reference(timed.row.convergence_s, source).with_kind(kind)
         });
         let tcp = self.tcp.iter().map(|timed| {
             let source = table_of(timed.row, "Table V, TCP/IP", "Table VII, TCP/IP");
             // The interval that is timed was chosen among the readings by these very times.
-            timed.record().with_reference(timed.row.tcp_s, source).with_kind(Kind::Calibrated)
+            timed.record().with_reference(timed.row.tcp_s, source).with_kind(FigureKind::Calibrated)
         });
         raw.chain(bundles).chain(tcp).chain(self.beyond.records()).collect()
     }

@@ -6,10 +6,10 @@
 use super::rigs;
 use super::simulated::{Plan, channel};
 use super::{Row, TIMES};
-use crate::ftp::{Moments, Opening, Session};
+use crate::ftp::{DataConnectionMode, FtpSession, SessionTimes};
 use crate::internet::Internet;
 use crate::report::{Cell, Column, Table};
-use longwire_proto::ax25::Carriage;
+use longwire_proto::ax25::IpMode;
 use longwire_proto::tcp::config::Profile;
 use longwire_sim::TncConfig;
 
@@ -33,17 +33,17 @@ pub(super) const SETTINGS: [(u16, u16, u32); 7] = [
 #[derive(Clone)]
 pub(super) struct Reading {
     words: &'static str,
-    carriage: Carriage,
-    opening: Opening,
+    carriage: IpMode,
+    opening: DataConnectionMode,
     profile: fn() -> Profile,
-    took_s: fn(&Moments) -> f64,
+    took_s: fn(&SessionTimes) -> f64,
 }
 
 /// The reading that is used.
 pub(super) const USED: Reading = Reading {
     words: "UI frames; from the PORT command to the end of the session; Linux as installed",
-    carriage: Carriage::Unconnected,
-    opening: Opening::Server,
+    carriage: IpMode::Unconnected,
+    opening: DataConnectionMode::Active,
     profile: Profile::linux_2_4,
     took_s: |at| at.left_s - at.logged_in_s,
 };
@@ -52,7 +52,7 @@ pub(super) const USED: Reading = Reading {
 pub(super) fn readings() -> [Reading; 8] {
     [
         USED,
-        Reading { words: "over a connected link instead", carriage: Carriage::Connected, ..USED },
+        Reading { words: "over a connected link instead", carriage: IpMode::Connected, ..USED },
         Reading { words: "the whole session, from the call to its end", took_s: |at| at.left_s, ..USED },
         Reading {
             words: "from the call to the answer that the file is stored",
@@ -64,7 +64,11 @@ pub(super) fn readings() -> [Reading; 8] {
             took_s: |at| at.stored_s - at.opened_s,
             ..USED
         },
-        Reading { words: "the client opens the data connection (PASV)", opening: Opening::Client, ..USED },
+        Reading {
+            words: "the client opens the data connection (PASV)",
+            opening: DataConnectionMode::Passive,
+            ..USED
+        },
         Reading {
             words: "without the timestamps that Linux adds to each segment",
             profile: || Profile { timestamps: false, ..Profile::linux_2_4() },
@@ -75,7 +79,7 @@ pub(super) fn readings() -> [Reading; 8] {
 }
 
 impl Reading {
-    fn session(&self, plan: &Plan<'_>, row: &Row, tnc: Option<TncConfig>, loss: f64) -> Session {
+    fn session(&self, plan: &Plan<'_>, row: &Row, tnc: Option<TncConfig>, loss: f64) -> FtpSession {
         let (mtu_bytes, maximum_segment_bytes, window_bytes) = SETTINGS[row.window as usize - 1];
         let internet = Internet {
             radio: channel(row.rate_bps),
@@ -90,11 +94,11 @@ impl Reading {
                 ..(self.profile)()
             },
         };
-        Session { internet, opening: self.opening, file: plan.file.clone() }
+        FtpSession { internet, opening: self.opening, file: plan.file.clone() }
     }
 
     /// The session of a row with controllers that take no time, on a channel on which a share of frames does not arrive.
-    pub(super) fn with_ideal_controllers(&self, plan: &Plan<'_>, row: &Row, loss: f64) -> Session {
+    pub(super) fn with_ideal_controllers(&self, plan: &Plan<'_>, row: &Row, loss: f64) -> FtpSession {
         self.session(plan, row, None, loss)
     }
 

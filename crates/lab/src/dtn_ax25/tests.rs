@@ -2,7 +2,7 @@ use super::closed::readings;
 use super::simulated::BUNDLES;
 use super::tcpip::TCP;
 use super::*;
-use crate::record::{Kind, Record, Value};
+use crate::record::{FigureKind, Record, Value};
 use std::sync::OnceLock;
 
 #[test]
@@ -56,7 +56,7 @@ fn tcp_takes_what_is_published_and_every_row_has_its_order() {
     assert!(near[1..].iter().filter(|rows| **rows < TIMES.len()).count() >= 4, "{near:?}");
     let tcp = simulated.records().into_iter().filter(|record| record.series == TCP).collect::<Vec<_>>();
     assert_eq!(tcp.len(), 14);
-    assert!(tcp.iter().all(|record| record.kind == Kind::Calibrated && record.reference.is_some()));
+    assert!(tcp.iter().all(|record| record.kind == FigureKind::Calibrated && record.reference.is_some()));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn the_convergence_layer_takes_what_is_published() {
     for record in simulated.records() {
         let fitted = record.series == BUNDLES && record.reference == Some(TIMES[0].convergence_s)
             || record.series == TCP;
-        assert_eq!(record.kind == Kind::Calibrated, fitted, "{record:?}");
+        assert_eq!(record.kind == FigureKind::Calibrated, fitted, "{record:?}");
     }
 }
 

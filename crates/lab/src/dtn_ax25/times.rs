@@ -4,7 +4,7 @@ use super::closed::with_turnaround;
 use super::simulated::{Simulated, Timed};
 use super::{ALL, MOST, Row, TIMES, is_fitted, said, time_s};
 use crate::model::ax25::Model;
-use crate::record::Kind;
+use crate::record::FigureKind;
 use crate::report::{Axis, Cell, Column, Plot, PlotSeries, Point, Table, Tone};
 
 pub(super) fn time_table(simulated: &Simulated) -> Table {
@@ -27,7 +27,7 @@ pub(super) fn time_table(simulated: &Simulated) -> Table {
     for (row, record) in TIMES.iter().zip(simulated.bundles.iter().map(Timed::record)) {
         let ours = time_s(&model, row);
         let ratio = |seconds: f64| seconds / row.convergence_s;
-        let faint = |kind: Kind| Cell::text(kind.to_string()).toned(Tone::Faint);
+        let faint = |kind: FigureKind| Cell::text(kind.to_string()).toned(Tone::Faint);
         table.row([
             Cell::number(row.rate_bps),
             Cell::number(f64::from(row.window)),
@@ -38,7 +38,7 @@ pub(super) fn time_table(simulated: &Simulated) -> Table {
             Cell::summary(&record.summary()),
             Cell::precise(ratio(record.mean), 2),
             verdict(row, record.mean),
-            faint(if is_fitted(row) { Kind::Calibrated } else { Kind::Predicted }),
+            faint(if is_fitted(row) { FigureKind::Calibrated } else { FigureKind::Predicted }),
         ]);
     }
     table
@@ -67,7 +67,7 @@ pub(super) fn tcp_table(simulated: &Simulated) -> Table {
             Cell::summary(&record.summary()),
             Cell::precise(record.mean / row.tcp_s, 2),
             said(simulated.tcp_is_near(index), "within 20 %", "NOT within 20 %"),
-            Cell::text(Kind::Calibrated.to_string()).toned(Tone::Faint),
+            Cell::text(FigureKind::Calibrated.to_string()).toned(Tone::Faint),
             said(simulated.is_ordered(index), "yes", "NO"),
         ]);
     }

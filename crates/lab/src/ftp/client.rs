@@ -1,6 +1,9 @@
 //! The side that has the file.
 
-use super::{CONTROL, DATA, DATA_PORT, Files, FilesIndication, FilesRequest, Opening, Pipe, Point, place};
+use super::{
+    CONTROL, ControlLine, DATA, DATA_PORT, DataConnectionMode, Files, FilesIndication, FilesRequest,
+    Milestone, place,
+};
 use bytes::Bytes;
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
@@ -10,15 +13,15 @@ use std::net::Ipv4Addr;
 
 /// See the [module](super).
 #[derive(Debug)]
-pub struct Client {
+pub struct FtpClient {
     /// Where the server opens the data connection to.
     own: Ipv4Addr,
-    opening: Opening,
+    opening: DataConnectionMode,
     file: Option<Bytes>,
-    control: Pipe,
-    data: Pipe,
+    control: ControlLine,
+    data: ControlLine,
     /// The answers that are still to come.
-    dialogue: VecDeque<Step>,
+    dialogue: VecDeque<DialogueStep>,
     /// The server waits for the data.
     opened: bool,
     /// The server has the whole file, and said so: the data connection is no matter of the dialogue any more.
@@ -29,14 +32,14 @@ pub struct Client {
 
 /// An answer, and what follows it.
 #[derive(Debug)]
-struct Step {
+struct DialogueStep {
     answer: u16,
-    reached: Option<Point>,
-    then: Then,
+    reached: Option<Milestone>,
+    then: NextAction,
 }
 
 #[derive(Debug)]
-enum Then {
+enum NextAction {
     Say(String),
     /// The data connection is opened, and this is said.
     CallAndSay(String),
@@ -44,15 +47,15 @@ enum Then {
     Send,
 }
 
-impl Client {
+impl FtpClient {
     /// A client on a host with this address.
-    pub fn new(own: Ipv4Addr, opening: Opening) -> Self {
-        Client {
+    pub fn new(own: Ipv4Addr, opening: DataConnectionMode) -> Self {
+        FtpClient {
             own,
             opening,
             file: None,
-            control: Pipe::on(CONTROL),
-            data: Pipe::default(),
+            control: ControlLine::on(CONTROL),
+            data: ControlLine::default(),
             dialogue: VecDeque::new(),
             opened: false,
             stored: false,
@@ -61,28 +64,28 @@ impl Client {
         }
     }
 
-    fn dialogue(&self) -> VecDeque<Step> {
-        let step = |answer, reached, then| Step { answer, reached, then };
-        let say = |answer, words: &str| step(answer, None, Then::Say(words.to_owned()));
+    fn dialogue(&self) -> VecDeque<DialogueStep> {
+        let step = |answer, reached, then| DialogueStep { answer, reached, then };
+        let say = |answer, words: &str| step(answer, None, NextAction::Say(words.to_owned()));
         let store = "STOR test.dat".to_owned();
         let (ask, opened) = match self.opening {
-            Opening::Server => (format!("PORT {}", place(self.own, DATA_PORT)), 200),
-            Opening::Client => ("PASV".to_owned(), 227),
+            DataConnectionMode::Active => (format!("PORT {}", place(self.own, DATA_PORT)), 200),
+            DataConnectionMode::Passive => ("PASV".to_owned(), 227),
         };
         let follow = match self.opening {
-            Opening::Server => Then::Say(store),
-            Opening::Client => Then::CallAndSay(store),
+            DataConnectionMode::Active => NextAction::Say(store),
+            DataConnectionMode::Passive => NextAction::CallAndSay(store),
         };
         VecDeque::from([
             say(220, "USER station"),
             say(331, "PASS longwire"),
             say(230, "SYST"),
             say(215, "TYPE I"),
-            step(200, Some(Point::LoggedIn), Then::Say(ask)),
+            step(200, Some(Milestone::LoggedIn), NextAction::Say(ask)),
             step(opened, None, follow),
-            step(150, Some(Point::Opened), Then::Send),
-            step(226, Some(Point::Stored), Then::Say("QUIT".to_owned())),
-            step(221, None, Then::Say(String::new())),
+            step(150, Some(Milestone::Opened), NextAction::Send),
+            step(226, Some(Milestone::Stored), NextAction::Say("QUIT".to_owned())),
+            step(221, None, NextAction::Say(String::new())),
         ])
     }
 
@@ -99,17 +102,17 @@ impl Client {
         if line.split(' ').next().and_then(|code| code.parse().ok()) != Some(step.answer) {
             return self.fail(format!("instead of {}: {line}", step.answer));
         }
-        self.stored |= step.reached == Some(Point::Stored);
+        self.stored |= step.reached == Some(Milestone::Stored);
         self.up.extend(step.reached.map(FilesIndication::Reached));
         match step.then {
-            Then::Say(words) if words.is_empty() => self.control.ends = true,
-            Then::Say(words) => self.say(&words),
-            Then::CallAndSay(words) => {
-                self.data = Pipe::on(DATA);
+            NextAction::Say(words) if words.is_empty() => self.control.ends = true,
+            NextAction::Say(words) => self.say(&words),
+            NextAction::CallAndSay(words) => {
+                self.data = ControlLine::on(DATA);
                 self.down.push_back((DATA, StreamRequest::Connect));
                 self.say(&words);
             }
-            Then::Send => self.opened = true,
+            NextAction::Send => self.opened = true,
         }
         self.send();
     }
@@ -136,7 +139,7 @@ impl Client {
     fn hear_control(&mut self, said: StreamIndication) {
         match said {
             StreamIndication::Connected => {
-                self.up.push_back(FilesIndication::Reached(Point::Connected));
+                self.up.push_back(FilesIndication::Reached(Milestone::Connected));
                 self.dialogue = self.dialogue();
             }
             StreamIndication::Room(room) => self.control.room = room,
@@ -148,7 +151,7 @@ impl Client {
                 }
             }
             StreamIndication::Closed(CloseReason::Finished) if self.dialogue.is_empty() => {
-                self.up.push_back(FilesIndication::Reached(Point::Left));
+                self.up.push_back(FilesIndication::Reached(Milestone::Left));
             }
             StreamIndication::Closed(CloseReason::Aborted) => {}
             StreamIndication::Closed(why) => {
@@ -171,7 +174,7 @@ impl Client {
     }
 }
 
-impl Engine for Client {
+impl Engine for FtpClient {
     type Above = Files;
     type Below = Many<LinkId, Stream>;
 

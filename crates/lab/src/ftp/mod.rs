@@ -14,9 +14,9 @@ mod client;
 mod server;
 mod session;
 
-pub use client::Client;
-pub use server::Server;
-pub use session::{Moments, Session};
+pub use client::FtpClient;
+pub use server::FtpServer;
+pub use session::{FtpSession, SessionTimes};
 
 use bytes::{Bytes, BytesMut};
 use longwire_proto::engine::Service;
@@ -37,11 +37,11 @@ const LINE_BYTES_MAX: usize = 512;
 
 /// Which side opens the data connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub enum DataConnectionMode {
     /// The server does (PORT), as clients of old ask for.
-    Server,
+    Active,
     /// The client does (PASV).
-    Client,
+    Passive,
 }
 
 /// What a user and FTP say to each other.
@@ -64,7 +64,7 @@ pub enum FilesRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilesIndication {
     /// The client is past this point.
-    Reached(Point),
+    Reached(Milestone),
     /// The server has a file, whole.
     Stored(Bytes),
     /// It ended too early, for this reason.
@@ -73,7 +73,7 @@ pub enum FilesIndication {
 
 /// Points of a session, as the client sees them, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Point {
+pub enum Milestone {
     /// The dialogue's connection stands.
     Connected,
     /// The password was good and the type is set: all that comes before a file.
@@ -88,7 +88,7 @@ pub enum Point {
 
 /// One side of a connection: what waits to be written, and a line that is not yet whole.
 #[derive(Debug, Default)]
-struct Pipe {
+struct ControlLine {
     link: Option<LinkId>,
     room: u64,
     waiting: BytesMut,
@@ -99,9 +99,9 @@ struct Pipe {
     line: Vec<u8>,
 }
 
-impl Pipe {
+impl ControlLine {
     fn on(link: LinkId) -> Self {
-        Pipe { link: Some(link), ..Pipe::default() }
+        ControlLine { link: Some(link), ..ControlLine::default() }
     }
 
     fn is(&self, link: LinkId) -> bool {

@@ -1,6 +1,6 @@
 //! The side that gets the file.
 
-use super::{DATA, DATA_PORT, Files, FilesIndication, FilesRequest, Pipe, place};
+use super::{ControlLine, DATA, DATA_PORT, Files, FilesIndication, FilesRequest, place};
 use bytes::BytesMut;
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
@@ -10,12 +10,12 @@ use std::net::Ipv4Addr;
 
 /// See the [module](super). It serves one client.
 #[derive(Debug)]
-pub struct Server {
+pub struct FtpServer {
     own: Ipv4Addr,
     /// The only client's address: nobody may send data elsewhere.
     client: Ipv4Addr,
-    control: Pipe,
-    data: Pipe,
+    control: ControlLine,
+    data: ControlLine,
     /// It waits for the client to open the data connection (PASV).
     passive: bool,
     /// STOR came.
@@ -29,14 +29,14 @@ pub struct Server {
     up: VecDeque<FilesIndication>,
 }
 
-impl Server {
+impl FtpServer {
     /// A server on a host with this address for a client at that one.
     pub fn new(own: Ipv4Addr, client: Ipv4Addr) -> Self {
-        Server {
+        FtpServer {
             own,
             client,
-            control: Pipe::default(),
-            data: Pipe::default(),
+            control: ControlLine::default(),
+            data: ControlLine::default(),
             passive: false,
             storing: false,
             opened: false,
@@ -64,7 +64,7 @@ impl Server {
             "TYPE" => self.say("200 Switching to Binary mode."),
             "PORT" if rest == place(self.client, DATA_PORT) => {
                 self.say("200 PORT command successful. Consider using PASV.");
-                self.data = Pipe::on(DATA);
+                self.data = ControlLine::on(DATA);
             }
             "PORT" => self.say("500 Illegal PORT command."),
             "PASV" => {
@@ -136,7 +136,7 @@ impl Server {
     }
 }
 
-impl Engine for Server {
+impl Engine for FtpServer {
     type Above = Files;
     type Below = Many<LinkId, Stream>;
 
@@ -181,7 +181,7 @@ mod tests {
 
     /// What a server on 44.0.0.2 says to a client on 44.0.0.1 that says this, and what else it does.
     fn told(lines: &[u8]) -> (String, Vec<StreamRequest>) {
-        let mut server = Server::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
+        let mut server = FtpServer::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
         let lines = Bytes::copy_from_slice(lines);
         let said = [StreamIndication::Connected, StreamIndication::Room(4096), StreamIndication::Data(lines)];
         said.into_iter().for_each(|said| server.handle_indication(Instant::ZERO, (CALLER, said)));
@@ -223,8 +223,8 @@ mod tests {
     }
 
     /// A server that has been sent three bytes, up to the end of the data, and what it has said so far is read.
-    fn served() -> Server {
-        let mut server = Server::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
+    fn served() -> FtpServer {
+        let mut server = FtpServer::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
         let lines = Bytes::from_static(b"PORT 44,0,0,1,195,80\r\nSTOR test.dat\r\n");
         for said in [StreamIndication::Connected, StreamIndication::Room(4096), StreamIndication::Data(lines)]
         {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     /// The lines that it writes to its client.
-    fn written(server: &mut Server) -> String {
+    fn written(server: &mut FtpServer) -> String {
         let mut words = String::new();
         while let Some((_, request)) = server.poll_request(Instant::ZERO) {
             if let StreamRequest::Write(bytes) = request {
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_to_a_client_that_is_gone() {
-        let mut server = Server::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
+        let mut server = FtpServer::new([44, 0, 0, 2].into(), [44, 0, 0, 1].into());
         let lines = Bytes::from_static(b"PORT 44,0,0,1,195,80\r\nSTOR test.dat\r\n");
         for said in [StreamIndication::Connected, StreamIndication::Room(4096), StreamIndication::Data(lines)]
         {

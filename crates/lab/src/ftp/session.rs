@@ -1,8 +1,8 @@
 //! One session between two hosts on a radio channel, and when it was where.
 
 use super::{
-    CONTROL, CONTROL_PORT, Client, DATA, DATA_PORT, Files, FilesIndication, FilesRequest, Opening, Point,
-    Server,
+    CONTROL, CONTROL_PORT, DATA, DATA_PORT, DataConnectionMode, Files, FilesIndication, FilesRequest,
+    FtpClient, FtpServer, Milestone,
 };
 use crate::internet::{Internet, address};
 use bytes::Bytes;
@@ -16,18 +16,18 @@ const WATCHED_S: u64 = 100_000;
 
 /// A file that host 0 stores at host 1.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct FtpSession {
     /// The hosts.
     pub internet: Internet,
     /// Which side opens the data connection.
-    pub opening: Opening,
+    pub opening: DataConnectionMode,
     /// The file.
     pub file: Bytes,
 }
 
 /// When a session was where, in seconds since the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moments {
+pub struct SessionTimes {
     /// The dialogue's connection stands.
     pub connected_s: f64,
     /// All that comes before a file is said.
@@ -40,39 +40,39 @@ pub struct Moments {
     pub left_s: f64,
 }
 
-impl Moments {
-    fn note(&mut self, point: Point, now: Instant) {
+impl SessionTimes {
+    fn note(&mut self, point: Milestone, now: Instant) {
         let place = match point {
-            Point::Connected => &mut self.connected_s,
-            Point::LoggedIn => &mut self.logged_in_s,
-            Point::Opened => &mut self.opened_s,
-            Point::Stored => &mut self.stored_s,
-            Point::Left => &mut self.left_s,
+            Milestone::Connected => &mut self.connected_s,
+            Milestone::LoggedIn => &mut self.logged_in_s,
+            Milestone::Opened => &mut self.opened_s,
+            Milestone::Stored => &mut self.stored_s,
+            Milestone::Left => &mut self.left_s,
         };
         *place = now.as_secs_f64();
     }
 }
 
-impl Session {
+impl FtpSession {
     /// Plays it; none if it fails or the file does not arrive as it was sent.
-    pub fn play(&self, seed: u64) -> Option<Moments> {
+    pub fn play(&self, seed: u64) -> Option<SessionTimes> {
         self.play_with(seed, None)
     }
 
     /// The same, while somebody hears of every frame.
-    pub fn play_with(&self, seed: u64, trace: Option<FrameSink>) -> Option<Moments> {
+    pub fn play_with(&self, seed: u64, trace: Option<FrameSink>) -> Option<SessionTimes> {
         let mut world: Simulation<Files> = Simulation::new(seed);
         trace.into_iter().for_each(|sink| world.set_trace(sink));
         let ends = [0, 1].map(|at| (self.add_node(&mut world, at, seed), OnRadio::INTERFACE));
         world.add_radio(self.internet.radio.clone(), &ends);
         world.request(ends[0].0, FilesRequest::Store(self.file.clone()));
-        let (mut moments, mut stored) = (Moments::default(), false);
+        let (mut moments, mut stored) = (SessionTimes::default(), false);
         loop {
             while let Some((now, _, said)) = world.pop_indication() {
                 match said {
                     FilesIndication::Reached(point) => {
                         moments.note(point, now);
-                        if point == Point::Left {
+                        if point == Milestone::Left {
                             return stored.then_some(moments);
                         }
                     }
@@ -96,15 +96,15 @@ impl Session {
     fn node(&self, at: usize, rng: &Rng) -> longwire_sim::NodeEngine<Files> {
         let data = [(DATA, DATA_PORT)];
         let (listen, calls) = match (at, self.opening) {
-            (0, Opening::Server) => (vec![DATA_PORT], vec![(CONTROL, CONTROL_PORT)]),
-            (0, Opening::Client) => (vec![], vec![(CONTROL, CONTROL_PORT), data[0]]),
-            (_, Opening::Server) => (vec![CONTROL_PORT], data.to_vec()),
-            (_, Opening::Client) => (vec![CONTROL_PORT, DATA_PORT], vec![]),
+            (0, DataConnectionMode::Active) => (vec![DATA_PORT], vec![(CONTROL, CONTROL_PORT)]),
+            (0, DataConnectionMode::Passive) => (vec![], vec![(CONTROL, CONTROL_PORT), data[0]]),
+            (_, DataConnectionMode::Active) => (vec![CONTROL_PORT], data.to_vec()),
+            (_, DataConnectionMode::Passive) => (vec![CONTROL_PORT, DATA_PORT], vec![]),
         };
         let host = self.internet.host(at, listen, &calls, rng);
         match at {
-            0 => Box::new(OnRadio(Stack::new(Client::new(address(0), self.opening), host))),
-            _ => Box::new(OnRadio(Stack::new(Server::new(address(1), address(0)), host))),
+            0 => Box::new(OnRadio(Stack::new(FtpClient::new(address(0), self.opening), host))),
+            _ => Box::new(OnRadio(Stack::new(FtpServer::new(address(1), address(0)), host))),
         }
     }
 }
@@ -112,11 +112,11 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_proto::ax25::Carriage;
+    use longwire_proto::ax25::IpMode;
     use longwire_proto::tcp::config::Profile;
     use longwire_sim::{Errors, RadioConfig};
 
-    fn session(opening: Opening, carriage: Carriage, errors: Errors) -> Session {
+    fn session(opening: DataConnectionMode, carriage: IpMode, errors: Errors) -> FtpSession {
         let internet = Internet {
             radio: RadioConfig { rate_bps: 9600, errors, ..RadioConfig::default() },
             tnc: None,
@@ -127,13 +127,13 @@ mod tests {
             profile: Profile::linux_2_4(),
         };
         let file: Vec<u8> = (0..7182).map(|at| (at * at / 7) as u8).collect();
-        Session { internet, opening, file: file.into() }
+        FtpSession { internet, opening, file: file.into() }
     }
 
     #[test]
     fn a_file_is_stored_whichever_side_opens_and_whatever_carries() {
-        for opening in [Opening::Server, Opening::Client] {
-            for carriage in [Carriage::Unconnected, Carriage::Connected] {
+        for opening in [DataConnectionMode::Active, DataConnectionMode::Passive] {
+            for carriage in [IpMode::Unconnected, IpMode::Connected] {
                 let moments = session(opening, carriage, Errors::None).play(1);
                 let at = moments.unwrap_or_else(|| panic!("{opening:?} {carriage:?} fails"));
                 let points = [at.connected_s, at.logged_in_s, at.opened_s, at.stored_s, at.left_s];
@@ -150,7 +150,7 @@ mod tests {
     fn whatever_is_lost_a_session_ends() {
         let mut stored = 0;
         for seed in 0..300 {
-            let mut session = session(Opening::Server, Carriage::Unconnected, Errors::None);
+            let mut session = session(DataConnectionMode::Active, IpMode::Unconnected, Errors::None);
             session.internet.loss = 0.25;
             let moments = session.play(seed);
             stored += u32::from(moments.is_some_and(|at| at.left_s >= at.stored_s));
@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn bit_errors_are_mended() {
-        for carriage in [Carriage::Unconnected, Carriage::Connected] {
+        for carriage in [IpMode::Unconnected, IpMode::Connected] {
             for seed in 0..4 {
-                let session = session(Opening::Server, carriage, Errors::Ber(3e-5));
+                let session = session(DataConnectionMode::Active, carriage, Errors::Ber(3e-5));
                 assert!(session.play(seed).is_some(), "{carriage:?}, seed {seed}");
             }
         }

@@ -18,7 +18,7 @@ fn each_entry_is_what_it_is_called() {
         outage: 1024,
         idle: 2048,
     };
-    let ledger = Ledger::of(Way::Back, &airtime);
+    let ledger = Ledger::of(HopDirection::Back, &airtime);
     let expected = [
         ("payload", airtime.payload),
         ("headers", airtime.header),
@@ -37,12 +37,12 @@ fn each_entry_is_what_it_is_called() {
         assert_eq!(ledger.seconds(name), nanos as f64 / 1e9, "{name}");
     }
     assert_eq!(expected.map(|(name, _)| name), ENTRIES.map(|(name, ..)| name), "none is left out");
-    assert_eq!((ledger.way, ledger.total()), (Way::Back, airtime.total()));
+    assert_eq!((ledger.way, ledger.total()), (HopDirection::Back, airtime.total()));
     assert_eq!(ledger.total(), 4095);
 }
 
 #[test]
 #[should_panic(expected = "no entry is called payloads")]
 fn a_name_that_is_no_entry_is_a_fault_of_the_caller() {
-    Ledger::of(Way::There, &Airtime::default()).seconds("payloads");
+    Ledger::of(HopDirection::There, &Airtime::default()).seconds("payloads");
 }

@@ -21,7 +21,7 @@ const ROUNDS_MAX: usize = 32;
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ceiling {
+pub struct BurstLimit {
     /// Payload bits for each bit of time in the long run.
     pub gain: f64,
     /// How much more the better state is worth than the other, payload bits.
@@ -30,7 +30,7 @@ pub struct Ceiling {
     pub payload_bytes: u32,
 }
 
-impl Ceiling {
+impl BurstLimit {
     /// Bits of time that a file takes on average, at least, with so many outages.
     pub fn bits_least(&self, bytes: u64, outages: usize) -> f64 {
         ((8.0 * bytes as f64 - (outages as f64 + 1.0) * self.lead_bits) / self.gain).max(0.0)
@@ -51,7 +51,7 @@ struct Choice {
 ///
 /// # Panics
 /// Where both states let nothing through.
-pub fn ceiling(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32) -> Ceiling {
+pub fn ceiling(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32) -> BurstLimit {
     let choices = choices(model, header_bytes, payload_max_bytes);
     if model.good_bits_mean <= 1.0 && model.bad_bits_mean <= 1.0 {
         return in_turns(&choices);
@@ -75,17 +75,17 @@ pub fn ceiling(model: &GilbertElliott, header_bytes: u32, payload_max_bytes: u32
     }
     let (gain, lead) = best;
     assert!(gain > 0.0, "nothing ever arrives on this line: {model:?}");
-    Ceiling { gain, lead_bits: lead.abs(), payload_bytes: chosen[0].payload_bytes.max(1) }
+    BurstLimit { gain, lead_bits: lead.abs(), payload_bytes: chosen[0].payload_bytes.max(1) }
 }
 
 /// The same where good and bad bits come in turns. No packet of whole bytes leaves the state that it began in, so both states may
 /// be kept for ever, and what the better one's best packet carries is the most: to get there costs time, and wins nothing.
-fn in_turns(choices: &[Vec<Choice>; 2]) -> Ceiling {
+fn in_turns(choices: &[Vec<Choice>; 2]) -> BurstLimit {
     let rate = |choice: &&Choice| choice.brings / choice.takes;
     let best = choices.iter().flatten().max_by(|a, b| rate(a).total_cmp(&rate(b)));
     let best = best.expect("a sender can always wait");
     assert!(best.brings > 0.0, "nothing ever arrives where each second bit is so bad");
-    Ceiling { gain: rate(&best), lead_bits: 0.0, payload_bytes: best.payload_bytes }
+    BurstLimit { gain: rate(&best), lead_bits: 0.0, payload_bytes: best.payload_bytes }
 }
 
 /// Gain and lead of a sender with these choices, in the good state and in the bad one. For both, what they bring is what

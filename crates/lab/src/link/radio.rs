@@ -118,15 +118,15 @@ impl RadioChannel {
     }
 
     /// What a station knows of the channel.
-    pub fn believed(&self, link: &LinkProfile) -> ax25::Radio {
-        ax25::Radio {
+    pub fn believed(&self, link: &LinkProfile) -> ax25::RadioParameters {
+        ax25::RadioParameters {
             rate_bps: link.rate_bps as u32,
             tx_delay: millis(self.tx_delay_ms),
             tx_tail: millis(self.tx_tail_ms),
             slot_time: millis(self.slot_time_ms),
             persistence: self.persistence,
-            turnaround: millis(2.0 * self.turnaround_ms) + ax25::Radio::default().turnaround,
-            ..ax25::Radio::default()
+            turnaround: millis(2.0 * self.turnaround_ms) + ax25::RadioParameters::default().turnaround,
+            ..ax25::RadioParameters::default()
         }
     }
 

@@ -38,10 +38,10 @@ pub use world::Outcome;
 
 use crate::error::Error;
 use crate::finding::Finding;
+use crate::parallel::spread_rounds;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params, Record, Run};
-use crate::report::{Block, Cell, Column, Report, Section, Table};
-use crate::spread::spread_rounds;
+use crate::report::{Cell, Column, PageBlock, Report, Section, Table};
 use crate::stats::Summary;
 use crate::sweep::Options;
 use crate::toml_text;
@@ -58,7 +58,7 @@ const MESSAGES_MAX: u32 = 10_000;
 /// A world of meetings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Plan {
+pub struct MeetingScenario {
     /// A name for people.
     pub title: String,
     /// What it is about, in a sentence or two.
@@ -82,12 +82,12 @@ pub struct Plan {
     /// Who meets whom.
     pub meeting: Vec<Meeting>,
     /// The ways that static routing and the contact plan know.
-    pub route: Vec<Route>,
+    pub route: Vec<MeetingRoute>,
 }
 
-impl Default for Plan {
+impl Default for MeetingScenario {
     fn default() -> Self {
-        Plan {
+        MeetingScenario {
             title: String::new(),
             about: String::new(),
             nodes: Vec::new(),
@@ -163,7 +163,7 @@ impl Default for Meeting {
 /// A way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Route {
+pub struct MeetingRoute {
     /// The node that knows it.
     pub at: String,
     /// Where it leads.
@@ -174,19 +174,19 @@ pub struct Route {
     pub cost: u32,
 }
 
-impl Default for Route {
+impl Default for MeetingRoute {
     fn default() -> Self {
-        Route { at: String::new(), to: String::new(), via: String::new(), cost: 1 }
+        MeetingRoute { at: String::new(), to: String::new(), via: String::new(), cost: 1 }
     }
 }
 
-impl Plan {
+impl MeetingScenario {
     /// Reads a plan from its table.
     ///
     /// # Errors
     /// Unknown keys with the nearest known one, values that make no sense.
-    pub fn from_table(table: toml::Table, place: &str) -> Result<Plan, Error> {
-        let plan: Plan = toml_text::from_table(table, place)?;
+    pub fn from_table(table: toml::Table, place: &str) -> Result<MeetingScenario, Error> {
+        let plan: MeetingScenario = toml_text::from_table(table, place)?;
         plan.check().map_err(|what| Error::new(format!("{place}: {what}")))?;
         Ok(plan)
     }
@@ -262,9 +262,9 @@ impl Plan {
 }
 
 /// What is measured of every run: its name with its unit, the unit in words, and the value, where the run has one.
-type Metric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
+type RunMetric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
 
-const METRICS: &[Metric] = &[
+const METRICS: &[RunMetric] = &[
     ("delivered", "share of messages", |outcome| Some(outcome.delays_s.len() as f64 / outcome.sent as f64)),
     ("delay_mean_s", "s", |outcome| outcome.mean_delay_s()),
     ("delay_max_s", "s", |outcome| outcome.delays_s.iter().copied().reduce(f64::max)),
@@ -289,7 +289,7 @@ fn name(router: RouterChoice) -> &'static str {
 ///
 /// # Errors
 /// What the options ask for and a world of meetings has not.
-pub fn run(mut plan: Plan, options: &Options, progress: &Progress) -> Result<Finding, Error> {
+pub fn run(mut plan: MeetingScenario, options: &Options, progress: &Progress) -> Result<Finding, Error> {
     if !options.sweeps.is_empty() || options.traces {
         return Err(Error::new("a world of meetings has no sweeps and no traces")
             .hint("it compares its routers; `--runs` and `--seed` change the rest"));
@@ -330,7 +330,7 @@ fn columns() -> [Column; 7] {
 
 /// Enters what one router did.
 fn enter(
-    plan: &Plan,
+    plan: &MeetingScenario,
     router: RouterChoice,
     runs: &[(u32, &Outcome)],
     experiment: &mut Experiment,
@@ -361,7 +361,7 @@ fn enter(
 
 /// The finding; where it was stopped early, `plan` has the runs that were made, and `early_end` says so.
 fn finding(
-    plan: &Plan,
+    plan: &MeetingScenario,
     path: &Path,
     experiment: Experiment,
     table: Table,
@@ -387,14 +387,14 @@ fn finding(
         facts: vec![("seed".into(), plan.seed.to_string())],
         sections: vec![
             Section::new("Results").with(table.clone()).with(words),
-            Section::new("The scenario").with(Block::Code { caption: "the scenario".into(), text }),
+            Section::new("The scenario").with(PageBlock::Code { caption: "the scenario".into(), text }),
         ],
         assumptions: Vec::new(),
     };
     Finding {
         experiment,
         report,
-        summary: vec![Block::Text(lead), Block::Table(table), Block::Text(words.into())],
+        summary: vec![PageBlock::Text(lead), PageBlock::Table(table), PageBlock::Text(words.into())],
         traces: Vec::new(),
     }
 }

@@ -1,13 +1,13 @@
 //! One run: the nodes, the lines between them, and what is seen.
 
-use super::{Plan, Route};
+use super::{MeetingRoute, MeetingScenario};
 use bytes::Bytes;
 use longwire_proto::bp::agent::{self, Agent, LinkConfig, RouterChoice};
 use longwire_proto::engine::Engine;
-use longwire_proto::joint::{Beside, Fan, Origin, Stack, Through};
+use longwire_proto::joint::{Beside, Fan, Origin, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
-    App, AppIndication, AppRequest, Contact, Happened, InterfaceId, LinkId, NextHop, SendId, SendOptions,
+    App, AppIndication, AppRequest, BundleEvent, Contact, InterfaceId, LinkId, NextHop, SendId, SendOptions,
     Storage,
 };
 use longwire_proto::tcp::Host;
@@ -50,15 +50,15 @@ impl Outcome {
 type Spans = Vec<(f64, f64)>;
 
 /// What a seed draws: the same for every router.
-struct Drawn {
+struct DrawnMeetings {
     /// For each pair when it meets.
     meetings: Vec<((usize, usize), Spans)>,
     /// When, from whom, to whom, in order.
     messages: Vec<(f64, usize, usize)>,
 }
 
-impl Drawn {
-    fn new(plan: &Plan, rng: &Rng) -> Drawn {
+impl DrawnMeetings {
+    fn new(plan: &MeetingScenario, rng: &Rng) -> DrawnMeetings {
         let place = |name: &String| plan.nodes.iter().position(|node| node == name).expect("it is checked");
         let mut met: BTreeMap<(usize, usize), Spans> = BTreeMap::new();
         for (number, meeting) in plan.meeting.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Drawn {
         let times = ends.into_iter().map(|(from, to)| (plan.messages.within_s * rng.unit(), from, to));
         let mut messages: Vec<_> = times.collect();
         messages.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Drawn { meetings: met.into_iter().filter(|(_, spans)| !spans.is_empty()).collect(), messages }
+        DrawnMeetings { meetings: met.into_iter().filter(|(_, spans)| !spans.is_empty()).collect(), messages }
     }
 }
 
@@ -108,7 +108,7 @@ fn at(seconds: f64) -> Instant {
 
 /// A link of a node: to whom, over which line, and when.
 #[derive(Clone)]
-struct Way {
+struct MeetingLink {
     link: LinkId,
     interface: InterfaceId,
     here: Ipv4Addr,
@@ -119,13 +119,13 @@ struct Way {
 
 /// What makes a node.
 #[derive(Clone)]
-struct Maker {
+struct NodeFactory {
     name: String,
     router: RouterChoice,
     copies: u32,
     rate_bps: u64,
-    ways: Vec<Way>,
-    routes: Vec<Route>,
+    ways: Vec<MeetingLink>,
+    routes: Vec<MeetingRoute>,
 }
 
 fn node_id(name: &str) -> String {
@@ -133,11 +133,11 @@ fn node_id(name: &str) -> String {
 }
 
 /// Plays a run.
-pub(super) fn play(plan: &Plan, router: RouterChoice, seed: u64) -> Outcome {
-    let drawn = Drawn::new(plan, &Rng::new(seed).fork("meetings"));
+pub(super) fn play(plan: &MeetingScenario, router: RouterChoice, seed: u64) -> Outcome {
+    let drawn = DrawnMeetings::new(plan, &Rng::new(seed).fork("meetings"));
     let mut simulation = Simulation::new(seed);
     for (number, name) in plan.nodes.iter().enumerate() {
-        let maker = Maker::new(plan, router, &drawn, number, name);
+        let maker = NodeFactory::new(plan, router, &drawn, number, name);
         let (disk, clock) = (DiskConfig::default(), ClockConfig::default());
         simulation.add_node(name, disk, clock, Box::new(move |boot| maker.make(&boot)));
     }
@@ -161,7 +161,7 @@ pub(super) fn play(plan: &Plan, router: RouterChoice, seed: u64) -> Outcome {
             count.fetch_add(frame.bytes.len() as u64, Ordering::Relaxed);
         }
     }));
-    let mut watch = Watch::new(plan);
+    let mut watch = RunObserver::new(plan);
     for (number, (time_s, from, to)) in drawn.messages.iter().enumerate() {
         watch.run_until(&mut simulation, at(*time_s));
         watch.send(&mut simulation, number, *from, &plan.nodes[*to]);
@@ -170,8 +170,14 @@ pub(super) fn play(plan: &Plan, router: RouterChoice, seed: u64) -> Outcome {
     watch.outcome(&drawn, sent_bytes.load(Ordering::Relaxed))
 }
 
-impl Maker {
-    fn new(plan: &Plan, router: RouterChoice, drawn: &Drawn, number: usize, name: &str) -> Maker {
+impl NodeFactory {
+    fn new(
+        plan: &MeetingScenario,
+        router: RouterChoice,
+        drawn: &DrawnMeetings,
+        number: usize,
+        name: &str,
+    ) -> NodeFactory {
         let mut ways = Vec::new();
         for (line, ((a, b), spans)) in drawn.meetings.iter().enumerate() {
             let address = |end| Ipv4Addr::new(10, 0, line as u8, end);
@@ -182,21 +188,21 @@ impl Maker {
             };
             let (link, interface) = (LinkId(line as u32 + 1), InterfaceId(line as u16));
             let peer = plan.nodes[peer].clone();
-            ways.push(Way { link, interface, here, there, peer, spans: spans.clone() });
+            ways.push(MeetingLink { link, interface, here, there, peer, spans: spans.clone() });
         }
         let routed = matches!(router, RouterChoice::Static | RouterChoice::ContactPlan);
         let routes = plan.route.iter().filter(|route| routed && route.at == name).cloned().collect();
         let (name, copies, rate_bps) = (name.to_owned(), plan.copies, plan.rate_bps);
-        Maker { name, router, copies, rate_bps, ways, routes }
+        NodeFactory { name, router, copies, rate_bps, ways, routes }
     }
 
     fn make(&self, boot: &Boot) -> NodeEngine<App> {
-        let interface = |way: &Way| InterfaceConfig {
+        let interface = |way: &MeetingLink| InterfaceConfig {
             interface: way.interface,
             address: way.here,
             ..InterfaceConfig::default()
         };
-        let peer = |way: &Way| PeerConfig { link: way.link, address: way.there, port: PORT };
+        let peer = |way: &MeetingLink| PeerConfig { link: way.link, address: way.there, port: PORT };
         let host = HostConfig {
             interfaces: self.ways.iter().map(interface).collect(),
             listen: vec![PORT],
@@ -207,7 +213,7 @@ impl Maker {
         let sessions = Fan::new(sessions(&self.name, boot.rng.fork("tcpcl")));
         let agent = Agent::new(self.agent_config(), boot.rng.fork("agent")).expect("names are checked");
         let links = Stack::starting(boot.now, sessions, host);
-        let ports = Beside { first: Through::<Storage>::new(), second: links };
+        let ports = Beside { first: PassThrough::<Storage>::new(), second: links };
         let mut node = Stack::starting(boot.now, agent, ports);
         for request in self.setup(boot.dtn_ms) {
             node.handle_request(boot.now, request);
@@ -216,7 +222,7 @@ impl Maker {
     }
 
     fn agent_config(&self) -> agent::Config {
-        let link = |way: &Way| LinkConfig {
+        let link = |way: &MeetingLink| LinkConfig {
             link: way.link,
             rate_bps: self.rate_bps,
             open_in_contacts: true,
@@ -224,7 +230,11 @@ impl Maker {
         };
         agent::Config {
             node: node_id(&self.name),
-            routing: agent::Routing { router: self.router, copies: self.copies, ..agent::Routing::default() },
+            routing: agent::RoutingConfig {
+                router: self.router,
+                copies: self.copies,
+                ..agent::RoutingConfig::default()
+            },
             links: self.ways.iter().map(link).collect(),
             ..agent::Config::default()
         }
@@ -287,10 +297,10 @@ fn sessions(name: &str, rng: Rng) -> impl FnMut(LinkId, Origin) -> Option<Sessio
 }
 
 /// A bundle as events name it: its source, and when it was made.
-type Name = (String, (u64, u64));
+type BundleKey = (String, (u64, u64));
 
 /// What is seen of a run.
-struct Watch {
+struct RunObserver {
     payload: Bytes,
     lifetime: Duration,
     /// For each node the room for pieces, and what waits for it.
@@ -299,14 +309,14 @@ struct Watch {
     sources: BTreeMap<usize, String>,
     /// By number: by whom it was accepted, and its creation.
     accepted: BTreeMap<u64, (usize, (u64, u64))>,
-    holders: BTreeMap<Name, BTreeSet<usize>>,
-    delivered: BTreeMap<Name, Instant>,
+    holders: BTreeMap<BundleKey, BTreeSet<usize>>,
+    delivered: BTreeMap<BundleKey, Instant>,
 }
 
-impl Watch {
-    fn new(plan: &Plan) -> Watch {
+impl RunObserver {
+    fn new(plan: &MeetingScenario) -> RunObserver {
         let nodes = plan.nodes.len();
-        Watch {
+        RunObserver {
             payload: vec![0x5a; plan.messages.bytes as usize].into(),
             lifetime: Duration::from_secs_f64(2.0 * plan.duration_s + 1.0),
             rooms: vec![0; nodes],
@@ -359,10 +369,10 @@ impl Watch {
             AppIndication::Room(room) => self.rooms[here] = room,
             AppIndication::Accepted { send, created } => drop(self.accepted.insert(send.0, (here, created))),
             AppIndication::Bundle { source, created, what, .. } => {
-                if what == Happened::Accepted {
+                if what == BundleEvent::Accepted {
                     self.sources.insert(here, source.clone());
                 }
-                if matches!(what, Happened::Accepted | Happened::Received(_)) {
+                if matches!(what, BundleEvent::Accepted | BundleEvent::Received(_)) {
                     self.holders.entry((source, created)).or_default().insert(here);
                 }
             }
@@ -374,7 +384,7 @@ impl Watch {
         }
     }
 
-    fn outcome(&self, drawn: &Drawn, sent_bytes: u64) -> Outcome {
+    fn outcome(&self, drawn: &DrawnMeetings, sent_bytes: u64) -> Outcome {
         let mut outcome = Outcome { sent: self.accepted.len() as u64, sent_bytes, ..Outcome::default() };
         for (number, (node, created)) in &self.accepted {
             let (time_s, _, to) = drawn.messages[*number as usize];

@@ -19,7 +19,9 @@
 //!
 //! Times are seconds, rates bit/s, lengths octets. Octets of a frame count its two flags.
 
-use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Supervisory, hdlc, pid};
+use longwire_proto::ax25::{
+    Address, Callsign, CommandResponse, Control, Frame, Modulo, Supervisory, hdlc, pid,
+};
 
 /// Bit stuffing puts a zero into so many bits that are random (Ma, 1982).
 const BITS_A_STUFFED_ONE: f64 = 62.0;
@@ -61,7 +63,7 @@ impl Stuffed {
         let numbers = (0..Modulo::Eight.count()).cycle();
         let frames =
             contents.chunks(information_bytes as usize).zip(numbers).map(|(information, send)| Frame {
-                address: Address::new(here, there, Role::Command, &[]),
+                address: Address::new(here, there, CommandResponse::Command, &[]),
                 control: Control::Information { send, receive: 0, poll: false },
                 pid: pid::NONE,
                 information: information.to_vec().into(),
@@ -69,7 +71,7 @@ impl Stuffed {
         let answers = (0..Modulo::Eight.count()).map(|receive| {
             let function = Supervisory::ReceiveReady;
             let control = Control::Supervisory { function, receive, poll_final: false };
-            Frame::bare(Address::new(there, here, Role::Response, &[]), control)
+            Frame::bare(Address::new(there, here, CommandResponse::Response, &[]), control)
         });
         let bits_an_acknowledgement =
             answers.map(|frame| stuffed_bits(&frame)).sum::<u64>() as f64 / f64::from(Modulo::Eight.count());
@@ -128,11 +130,11 @@ pub enum Duplex {
 }
 
 /// Words for a knob's positions, as a command line has them.
-pub type Names<T> = &'static [(&'static str, T)];
+pub type KnobNames<T> = &'static [(&'static str, T)];
 
 impl Csma {
     /// Their names.
-    pub const NAMES: Names<Self> = &[
+    pub const NAMES: KnobNames<Self> = &[
         ("none", Csma::None),
         ("ronan", Csma::Ronan),
         ("zielinski", Csma::Zielinski),
@@ -154,17 +156,17 @@ impl Csma {
 
 impl LastFrame {
     /// Their names.
-    pub const NAMES: Names<Self> = &[("full", LastFrame::Full), ("true", LastFrame::True)];
+    pub const NAMES: KnobNames<Self> = &[("full", LastFrame::Full), ("true", LastFrame::True)];
 }
 
 impl Tail {
     /// Their names.
-    pub const NAMES: Names<Self> = &[("in", Tail::In), ("data", Tail::Data), ("out", Tail::Out)];
+    pub const NAMES: KnobNames<Self> = &[("in", Tail::In), ("data", Tail::Data), ("out", Tail::Out)];
 }
 
 impl Duplex {
     /// Their names.
-    pub const NAMES: Names<Self> = &[("half", Duplex::Half), ("full", Duplex::Full)];
+    pub const NAMES: KnobNames<Self> = &[("half", Duplex::Half), ("full", Duplex::Full)];
 }
 
 /// The model's knobs.

@@ -2,9 +2,9 @@
 
 use super::ax25::{Duplex, Model, Spent, WINDOW_MAX};
 use crate::finding::Finding;
-use crate::record::{Experiment, Kind, Params, Record};
+use crate::record::{Experiment, FigureKind, Params, Record};
 use crate::report::{
-    Assumption, Axis, Block, Cell, Column, Plot, PlotSeries, Point, Report, Section, Table, figure,
+    Assumption, Axis, Cell, Column, PageBlock, Plot, PlotSeries, Point, Report, Section, Table, figure,
 };
 
 /// What is asked.
@@ -27,12 +27,10 @@ pub fn finding(options: &Options) -> Finding {
     let tables: Vec<(f64, Table)> =
         options.rates_bps.iter().map(|rate| (*rate, options.table(*rate))).collect();
     let lead = options.lead();
-    let mut summary = vec![Block::Text(lead.clone())];
-    summary.extend(
-        tables
-            .iter()
-            .flat_map(|(_, table)| [Block::Text(format!("{}:", table.caption)), Block::Table(table.clone())]),
-    );
+    let mut summary = vec![PageBlock::Text(lead.clone())];
+    summary.extend(tables.iter().flat_map(|(_, table)| {
+        [PageBlock::Text(format!("{}:", table.caption)), PageBlock::Table(table.clone())]
+    }));
     let section = tables
         .into_iter()
         .fold(Section::new("Windows of 1 to 7 frames"), |section, (_, table)| section.with(table));
@@ -122,7 +120,7 @@ impl Options {
                     .with("file_bytes", self.file_bytes)
             };
             let record = |metric: &str, unit: &str, value: f64| {
-                Record::of(&self.name, params(), metric, unit, &[value]).with_kind(Kind::ClosedForm)
+                Record::of(&self.name, params(), metric, unit, &[value]).with_kind(FigureKind::ClosedForm)
             };
             let mut records = vec![
                 record("cycles", "", self.model.cycles(window, self.file_bytes) as f64),

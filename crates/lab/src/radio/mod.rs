@@ -36,11 +36,11 @@ pub use world::Outcome;
 
 use crate::error::Error;
 use crate::finding::{self, Finding};
+use crate::parallel::spread_rounds;
 use crate::progress::Progress;
 use crate::record::{Experiment, Params, Record, Run};
-use crate::report::{Block, Cell, Column, Report, Section, Table};
+use crate::report::{Cell, Column, PageBlock, Report, Section, Table};
 use crate::scenario::{grid, merged};
-use crate::spread::spread_rounds;
 use crate::stats::Summary;
 use crate::sweep::Options;
 use crate::toml_text;
@@ -56,7 +56,7 @@ const FRAMES_MAX: f64 = 100_000.0;
 /// Stations on a channel, and what they say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Plan {
+pub struct RadioScenario {
     /// A name for people.
     pub title: String,
     /// What it is about, in a sentence or two.
@@ -68,7 +68,7 @@ pub struct Plan {
     /// The seed from which every run's randomness is drawn. Default 1.
     pub seed: u64,
     /// What is sent.
-    pub frames: Frames,
+    pub frames: FrameLoad,
     /// The channel.
     pub radio: RadioConfig,
     /// The controllers of all stations; none: ideal ones. Default none.
@@ -77,15 +77,15 @@ pub struct Plan {
     pub sweep: toml::Table,
 }
 
-impl Default for Plan {
+impl Default for RadioScenario {
     fn default() -> Self {
-        Plan {
+        RadioScenario {
             title: String::new(),
             about: String::new(),
             nodes: Vec::new(),
             runs: 16,
             seed: 1,
-            frames: Frames::default(),
+            frames: FrameLoad::default(),
             radio: RadioConfig::default(),
             tnc: None,
             sweep: toml::Table::new(),
@@ -96,7 +96,7 @@ impl Default for Plan {
 /// What is sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Frames {
+pub struct FrameLoad {
     /// Who sends. Default: all.
     pub from: Vec<String>,
     /// To whom: drawn. Default: all.
@@ -109,19 +109,19 @@ pub struct Frames {
     pub for_s: f64,
 }
 
-impl Default for Frames {
+impl Default for FrameLoad {
     fn default() -> Self {
-        Frames { from: Vec::new(), to: Vec::new(), bytes: 64, per_minute: 2.0, for_s: 3600.0 }
+        FrameLoad { from: Vec::new(), to: Vec::new(), bytes: 64, per_minute: 2.0, for_s: 3600.0 }
     }
 }
 
-impl Plan {
+impl RadioScenario {
     /// Reads a plan from its table.
     ///
     /// # Errors
     /// Unknown keys with the nearest known one, values that make no sense.
-    pub fn from_table(table: toml::Table, place: &str) -> Result<Plan, Error> {
-        let plan: Plan = toml_text::from_table(table, place)?;
+    pub fn from_table(table: toml::Table, place: &str) -> Result<RadioScenario, Error> {
+        let plan: RadioScenario = toml_text::from_table(table, place)?;
         plan.check().map_err(|what| Error::new(format!("{place}: {what}")))?;
         Ok(plan)
     }
@@ -147,7 +147,7 @@ impl Plan {
         if !(least..=2048).contains(&self.frames.bytes) {
             return Err(format!("`frames.bytes` is from {least} to 2048"));
         }
-        let Frames { per_minute, for_s, .. } = self.frames;
+        let FrameLoad { per_minute, for_s, .. } = self.frames;
         let all = per_minute / 60.0 * for_s * self.nodes.len() as f64;
         if self.runs == 0 || per_minute.is_nan() || per_minute <= 0.0 || !(0.0..=FRAMES_MAX).contains(&all) {
             return Err(format!("`runs` is at least 1, `frames` some, and at most {FRAMES_MAX} a run"));
@@ -183,9 +183,9 @@ impl Plan {
 }
 
 /// What is measured of every run: its name with its unit, the unit in words, and the value, where the run has one.
-type Metric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
+type RunMetric = (&'static str, &'static str, fn(&Outcome) -> Option<f64>);
 
-const METRICS: &[Metric] = &[
+const METRICS: &[RunMetric] = &[
     ("delivered", "share of frames", |outcome| share(outcome, outcome.delays_s.len() as u32)),
     ("delay_mean_s", "s", Outcome::mean_delay_s),
     ("delay_95_s", "s", |outcome| outcome.delay_s(0.95)),
@@ -218,11 +218,11 @@ pub fn run(
     if options.traces {
         return Err(Error::new("single frames have no traces").hint("leave `--trace` away"));
     }
-    let whole = Plan::from_table(table.clone(), place)?;
+    let whole = RadioScenario::from_table(table.clone(), place)?;
     table.remove("sweep");
-    let mut points: Vec<(Params, Plan)> = Vec::new();
+    let mut points: Vec<(Params, RadioScenario)> = Vec::new();
     for (params, table) in grid(table, &merged(&whole.sweep, &options.sweeps)?)? {
-        let mut plan = Plan::from_table(table, "with the sweeps applied")?;
+        let mut plan = RadioScenario::from_table(table, "with the sweeps applied")?;
         plan.runs = options.runs.unwrap_or(plan.runs);
         plan.seed = options.seed.unwrap_or(plan.seed);
         points.push((params, plan));
@@ -272,7 +272,7 @@ fn columns() -> [Column; 9] {
 
 /// Enters what came of one point.
 fn enter(
-    plan: &Plan,
+    plan: &RadioScenario,
     params: &Params,
     runs: &[(u32, &Outcome)],
     experiment: &mut Experiment,
@@ -304,7 +304,13 @@ fn enter(
     }
 }
 
-fn finding(plan: &Plan, count: &str, command: String, experiment: Experiment, table: Table) -> Finding {
+fn finding(
+    plan: &RadioScenario,
+    count: &str,
+    command: String,
+    experiment: Experiment,
+    table: Table,
+) -> Finding {
     let title = if plan.title.is_empty() { "Single frames on a radio channel" } else { &plan.title };
     let lead = format!("{title}: {count}");
     let words = "Arrived, collided, deaf, damaged: shares of the frames, at the stations that they were for; deaf are those \
@@ -318,14 +324,14 @@ fn finding(plan: &Plan, count: &str, command: String, experiment: Experiment, ta
         facts: vec![("seed".into(), experiment.seed.to_string())],
         sections: vec![
             Section::new("Results").with(table.clone()).with(words),
-            Section::new("The scenario").with(Block::Code { caption: "the scenario".into(), text }),
+            Section::new("The scenario").with(PageBlock::Code { caption: "the scenario".into(), text }),
         ],
         assumptions: Vec::new(),
     };
     Finding {
         experiment,
         report,
-        summary: vec![Block::Text(lead), Block::Table(table), Block::Text(words.into())],
+        summary: vec![PageBlock::Text(lead), PageBlock::Table(table), PageBlock::Text(words.into())],
         traces: Vec::new(),
     }
 }

@@ -1,14 +1,14 @@
 //! One run: stations that say single frames, and what becomes of them.
 
-use super::Plan;
+use super::RadioScenario;
 use bytes::Bytes;
-use longwire_proto::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Unnumbered, pid};
+use longwire_proto::ax25::{Address, Callsign, CommandResponse, Control, Frame, Modulo, Unnumbered, pid};
 use longwire_proto::engine::{Engine, Service};
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Shares};
 use longwire_proto::time::Instant;
-use longwire_sim::{ClockConfig, DiskConfig, Factory, Fate, NodeId, OnRadio, Simulation, Tnc};
+use longwire_sim::{ClockConfig, DiskConfig, Factory, FrameFate, NodeId, OnRadio, Simulation, Tnc};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -50,15 +50,15 @@ impl Outcome {
 }
 
 /// A frame that is to be sent.
-struct Wish {
+struct PlannedFrame {
     at: Instant,
     from: usize,
     to: usize,
 }
 
-pub(super) fn play(plan: &Plan, seed: u64) -> Outcome {
+pub(super) fn play(plan: &RadioScenario, seed: u64) -> Outcome {
     let wishes = draw(plan, &mut Rng::new(seed).fork("frames"));
-    let mut world: Simulation<Talk> = Simulation::new(seed);
+    let mut world: Simulation<FrameLoadService> = Simulation::new(seed);
     let nodes: Vec<NodeId> = plan.nodes.iter().map(|name| add_station(&mut world, name, plan)).collect();
     let ends: Vec<_> = nodes.iter().map(|node| (*node, AT)).collect();
     let channel = world.add_radio(plan.radio.clone(), &ends);
@@ -89,13 +89,13 @@ pub(super) fn play(plan: &Plan, seed: u64) -> Outcome {
     };
     for (number, (fate, received)) in fates.lock().expect("nobody panics").iter() {
         match (fate, received) {
-            (Fate::Delivered, Some(received)) => {
+            (FrameFate::Delivered, Some(received)) => {
                 let delay = received.saturating_since(wishes[*number].at);
                 outcome.delays_s.push(delay.as_secs_f64());
             }
-            (Fate::Collided, _) => outcome.collided += 1,
-            (Fate::Deaf, _) => outcome.deaf += 1,
-            (Fate::CheckFailed | Fate::Damaged, _) => outcome.damaged += 1,
+            (FrameFate::Collided, _) => outcome.collided += 1,
+            (FrameFate::Deaf, _) => outcome.deaf += 1,
+            (FrameFate::CheckFailed | FrameFate::Damaged, _) => outcome.damaged += 1,
             _ => {}
         }
     }
@@ -104,7 +104,7 @@ pub(super) fn play(plan: &Plan, seed: u64) -> Outcome {
 }
 
 /// Who wants to say something to whom and when: at each station as if by chance, so often on average.
-fn draw(plan: &Plan, rng: &mut Rng) -> Vec<Wish> {
+fn draw(plan: &RadioScenario, rng: &mut Rng) -> Vec<PlannedFrame> {
     let mut wishes = Vec::new();
     let (senders, hearers) = (plan.senders(), plan.hearers());
     for from in senders {
@@ -117,7 +117,7 @@ fn draw(plan: &Plan, rng: &mut Rng) -> Vec<Wish> {
                 break;
             }
             let to = others[rng.below(others.len() as u64) as usize];
-            wishes.push(Wish { at: Instant::from_nanos((at_s * 1e9) as u64), from, to });
+            wishes.push(PlannedFrame { at: Instant::from_nanos((at_s * 1e9) as u64), from, to });
         }
     }
     wishes.sort_by_key(|wish| (wish.at, wish.from));
@@ -125,7 +125,7 @@ fn draw(plan: &Plan, rng: &mut Rng) -> Vec<Wish> {
 }
 
 /// Four bytes of its number, and the rest; a UI frame.
-fn frame(number: usize, wish: &Wish, bytes: u32) -> Bytes {
+fn frame(number: usize, wish: &PlannedFrame, bytes: u32) -> Bytes {
     let [from, to] = [wish.from, wish.to].map(|at| {
         let call: Callsign = format!("R{at}").parse().expect("a letter and digits are a callsign");
         call
@@ -133,7 +133,7 @@ fn frame(number: usize, wish: &Wish, bytes: u32) -> Bytes {
     let mut information = vec![0x55; bytes as usize];
     information[..NUMBER_BYTES].copy_from_slice(&(number as u32).to_be_bytes());
     let control = Control::Unnumbered { function: Unnumbered::Information, poll_final: false };
-    let address = Address::new(from, to, Role::Command, &[]);
+    let address = Address::new(from, to, CommandResponse::Command, &[]);
     Frame { address, control, pid: pid::NONE, information: information.into() }.to_bytes(Modulo::Eight)
 }
 
@@ -146,27 +146,29 @@ fn number(bytes: &Bytes) -> Option<usize> {
     Some(u32::from_be_bytes(*number) as usize)
 }
 
-fn add_station(world: &mut Simulation<Talk>, name: &str, plan: &Plan) -> NodeId {
+fn add_station(world: &mut Simulation<FrameLoadService>, name: &str, plan: &RadioScenario) -> NodeId {
     let tnc = plan.tnc.clone();
-    let factory: Factory<Talk> = Box::new(move |boot| match &tnc {
-        None => Box::new(OnRadio(Talker::default())),
-        Some(tnc) => Box::new(OnRadio(Stack::starting(boot.now, Talker::default(), Tnc::new(tnc.clone())))),
+    let factory: Factory<FrameLoadService> = Box::new(move |boot| match &tnc {
+        None => Box::new(OnRadio(FrameSource::default())),
+        Some(tnc) => {
+            Box::new(OnRadio(Stack::starting(boot.now, FrameSource::default(), Tnc::new(tnc.clone()))))
+        }
     });
     world.add_node(name, DiskConfig::default(), ClockConfig::default(), factory)
 }
 
 /// What a station says and hears: frames.
 #[derive(Debug)]
-enum Talk {}
+enum FrameLoadService {}
 
-impl Service for Talk {
+impl Service for FrameLoadService {
     type Request = Bytes;
     type Indication = Bytes;
 }
 
 /// Sends each frame as soon as it gets the channel.
 #[derive(Debug, Default)]
-struct Talker {
+struct FrameSource {
     joined: bool,
     seized: bool,
     room: u32,
@@ -174,8 +176,8 @@ struct Talker {
     heard: VecDeque<Bytes>,
 }
 
-impl Engine for Talker {
-    type Above = Talk;
+impl Engine for FrameSource {
+    type Above = FrameLoadService;
     type Below = Frames;
 
     fn handle_request(&mut self, _: Instant, frame: Bytes) {

@@ -2,7 +2,7 @@
 
 use super::plot::Plot;
 use super::table::{Cell, Column, Table, Tone};
-use super::{Assumption, Block, Report, Section};
+use super::{Assumption, PageBlock, Report, Section};
 use crate::record::Experiment;
 use std::fmt::Write;
 
@@ -75,10 +75,10 @@ fn section(out: &mut String, section: &Section, number: usize) {
     let _ = writeln!(out, "<section>\n<h2 id=\"part-{}\">{}</h2>", number + 1, escape(&section.heading));
     for block in &section.blocks {
         match block {
-            Block::Text(text) => {
+            PageBlock::Text(text) => {
                 let _ = writeln!(out, "<p>{}</p>", prose(text));
             }
-            Block::Code { caption, text } => {
+            PageBlock::Code { caption, text } => {
                 let _ = writeln!(
                     out,
                     "<div class=\"table\"><h3>{}</h3><pre><code>{}</code></pre></div>",
@@ -86,12 +86,12 @@ fn section(out: &mut String, section: &Section, number: usize) {
                     escape(text)
                 );
             }
-            Block::Plot(plot) => self::plot(out, plot),
-            Block::Table(table) => full_table(out, table),
-            Block::Ledger(chart) => {
+            PageBlock::Plot(plot) => self::plot(out, plot),
+            PageBlock::Table(table) => full_table(out, table),
+            PageBlock::Ledger(chart) => {
                 figure(out, &chart.title, [&chart.legend(), &chart.svg()], &chart.caption, &chart.table())
             }
-            Block::Rank(chart) => {
+            PageBlock::Rank(chart) => {
                 figure(out, &chart.title, ["", &chart.svg()], &chart.caption, &chart.table())
             }
         }

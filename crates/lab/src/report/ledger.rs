@@ -16,14 +16,14 @@ pub struct LedgerChart {
     /// The unit of all values, such as `s`.
     pub unit: String,
     /// The shares, in the order in which they are stacked.
-    pub shares: Vec<Share>,
+    pub shares: Vec<LedgerShare>,
     /// The bars, from top to bottom.
     pub bars: Vec<Bar>,
 }
 
 /// One of the things that time goes to.
 #[derive(Clone, Debug, Default)]
-pub struct Share {
+pub struct LedgerShare {
     /// Its name.
     pub name: String,
     /// What counts as it, in a few words.
@@ -32,15 +32,15 @@ pub struct Share {
     pub idle: bool,
 }
 
-impl Share {
+impl LedgerShare {
     /// Time in which something was sent.
-    pub fn new(name: impl Into<String>, meaning: impl Into<String>) -> Share {
-        Share { name: name.into(), meaning: meaning.into(), idle: false }
+    pub fn new(name: impl Into<String>, meaning: impl Into<String>) -> LedgerShare {
+        LedgerShare { name: name.into(), meaning: meaning.into(), idle: false }
     }
 
     /// Time in which nothing was.
-    pub fn idle(name: impl Into<String>, meaning: impl Into<String>) -> Share {
-        Share { name: name.into(), meaning: meaning.into(), idle: true }
+    pub fn idle(name: impl Into<String>, meaning: impl Into<String>) -> LedgerShare {
+        LedgerShare { name: name.into(), meaning: meaning.into(), idle: true }
     }
 }
 

@@ -12,7 +12,7 @@ mod rank;
 mod table;
 
 pub use format::{figure, with_error};
-pub use ledger::{Bar, LedgerChart, Share};
+pub use ledger::{Bar, LedgerChart, LedgerShare};
 pub use plot::{Axis, Plot, PlotSeries, Point, Shape};
 pub use rank::{RankChart, RankRow};
 pub use table::{Cell, Column, Table, Tone};
@@ -42,7 +42,7 @@ pub struct Section {
     /// Its heading.
     pub heading: String,
     /// Its content, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<PageBlock>,
 }
 
 impl Section {
@@ -52,7 +52,7 @@ impl Section {
     }
 
     /// With a block behind the others.
-    pub fn with(mut self, block: impl Into<Block>) -> Section {
+    pub fn with(mut self, block: impl Into<PageBlock>) -> Section {
         self.blocks.push(block.into());
         self
     }
@@ -60,7 +60,7 @@ impl Section {
 
 /// What sections are made of.
 #[derive(Clone, Debug)]
-pub enum Block {
+pub enum PageBlock {
     /// A paragraph.
     Text(String),
     /// Source text, such as a node's configuration, with a caption.
@@ -80,39 +80,39 @@ pub enum Block {
     Rank(RankChart),
 }
 
-impl From<&str> for Block {
-    fn from(text: &str) -> Block {
-        Block::Text(text.to_owned())
+impl From<&str> for PageBlock {
+    fn from(text: &str) -> PageBlock {
+        PageBlock::Text(text.to_owned())
     }
 }
 
-impl From<String> for Block {
-    fn from(text: String) -> Block {
-        Block::Text(text)
+impl From<String> for PageBlock {
+    fn from(text: String) -> PageBlock {
+        PageBlock::Text(text)
     }
 }
 
-impl From<Plot> for Block {
-    fn from(plot: Plot) -> Block {
-        Block::Plot(plot)
+impl From<Plot> for PageBlock {
+    fn from(plot: Plot) -> PageBlock {
+        PageBlock::Plot(plot)
     }
 }
 
-impl From<Table> for Block {
-    fn from(table: Table) -> Block {
-        Block::Table(table)
+impl From<Table> for PageBlock {
+    fn from(table: Table) -> PageBlock {
+        PageBlock::Table(table)
     }
 }
 
-impl From<LedgerChart> for Block {
-    fn from(chart: LedgerChart) -> Block {
-        Block::Ledger(chart)
+impl From<LedgerChart> for PageBlock {
+    fn from(chart: LedgerChart) -> PageBlock {
+        PageBlock::Ledger(chart)
     }
 }
 
-impl From<RankChart> for Block {
-    fn from(chart: RankChart) -> Block {
-        Block::Rank(chart)
+impl From<RankChart> for PageBlock {
+    fn from(chart: RankChart) -> PageBlock {
+        PageBlock::Rank(chart)
     }
 }
 

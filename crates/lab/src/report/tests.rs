@@ -95,11 +95,11 @@ pub(crate) fn sample() -> (Report, Experiment) {
             ("repair", "redundancy"),
             ("framing", "what the link adds"),
         ]
-        .map(|(name, meaning)| Share::new(name, meaning))
+        .map(|(name, meaning)| LedgerShare::new(name, meaning))
         .into_iter()
         .chain([
-            Share::idle("outage", "the link was away"),
-            Share::idle("idle", "nothing to send, or no window"),
+            LedgerShare::idle("outage", "the link was away"),
+            LedgerShare::idle("idle", "nothing to send, or no window"),
         ])
         .collect(),
         bars: vec![
@@ -159,7 +159,7 @@ pub(crate) fn sample() -> (Report, Experiment) {
                     },
                 ),
             ),
-            Section::new("Configuration").with(Block::Code {
+            Section::new("Configuration").with(PageBlock::Code {
                 caption: "`node.toml` for the winner".into(),
                 text: "[link.moon]\nprotocol = \"tcpcl4\"\n".into(),
             }),
@@ -267,7 +267,7 @@ ours    goodput (byte/s)  delay_ms 2000, ber 1e-6  3,600      2,550   1.41  NOT 
 #[test]
 fn a_table_fits_the_terminal_and_needs_no_colour() {
     let (report, _) = sample();
-    let Block::Table(table) = &report.sections[0].blocks[1] else { panic!("the ranking is a table") };
+    let PageBlock::Table(table) = &report.sections[0].blocks[1] else { panic!("the ranking is a table") };
     let wide = table.terminal(100, false);
     let expected = "\
 rank  stack                       time (s)  goodput (byte/s)  of the limit

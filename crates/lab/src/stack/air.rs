@@ -4,11 +4,11 @@
 //! position: two on a channel are all that hear each other.
 
 use super::node::ONWARD_LINK;
-use super::{Place, Tally};
+use super::{NodePosition, Tally};
 use crate::run::{INWARD, ONWARD};
 use bytes::Bytes;
 use longwire_proto::ax25::{
-    self, Callsign, Carriage, Frame, InterfaceTo, Internet, LinkConfig, Modulo, Peer,
+    self, Callsign, Frame, IpInterfaceConfig, IpInterfaces, IpMode, LinkConfig, Modulo, PeerStation,
 };
 use longwire_proto::ax25::{Control, Station, pid};
 use longwire_proto::engine::{Engine, Indication, Request};
@@ -34,7 +34,7 @@ pub(super) struct Stations {
 
 impl Stations {
     /// Those of a node, whose links are like this.
-    pub(super) fn new(place: &Place, link: &LinkConfig) -> Stations {
+    pub(super) fn new(place: &NodePosition, link: &LinkConfig) -> Stations {
         let inward = (place.position > 0).then(|| (INWARD, place.position - 1));
         let onward = (!place.is_destination()).then_some((ONWARD, place.position));
         let station =
@@ -76,11 +76,11 @@ fn callsign(position: usize) -> Callsign {
     format!("N{:03}", position % 1000).parse().expect("a callsign")
 }
 
-fn station(place: &Place, link: &LinkConfig, interface: InterfaceId, hop: usize) -> Station {
+fn station(place: &NodePosition, link: &LinkConfig, interface: InterfaceId, hop: usize) -> Station {
     let onward = interface == ONWARD;
     let (radio, transmission_max) = place.radios[hop].clone().expect("a radio channel");
     let other = if onward { place.position + 1 } else { place.position - 1 };
-    let peer = Peer { station: callsign(other), path: Vec::new(), link: link.clone() };
+    let peer = PeerStation { station: callsign(other), path: Vec::new(), link: link.clone() };
     let id = if onward { ONWARD_LINK } else { INWARD_LINK };
     let mut config = ax25::Config::new(callsign(place.position));
     (config.radio, config.transmission_max) = (radio, transmission_max);
@@ -93,11 +93,12 @@ fn station(place: &Place, link: &LinkConfig, interface: InterfaceId, hop: usize)
 }
 
 /// The interfaces of an IP host over these stations, each leading to the next node.
-pub(super) fn internet(place: &Place, carriage: Carriage) -> Internet {
+pub(super) fn internet(place: &NodePosition, carriage: IpMode) -> IpInterfaces {
     let inward = (place.position > 0).then(|| (INWARD, INWARD_LINK, place.position - 1));
     let onward = (!place.is_destination()).then(|| (ONWARD, ONWARD_LINK, place.position + 1));
-    let to = |(interface, link, other)| InterfaceTo { interface, link, peer: callsign(other), carriage };
-    Internet::new(inward.into_iter().chain(onward).map(to))
+    let to =
+        |(interface, link, other)| IpInterfaceConfig { interface, link, peer: callsign(other), carriage };
+    IpInterfaces::new(inward.into_iter().chain(onward).map(to))
 }
 
 impl Engine for Stations {

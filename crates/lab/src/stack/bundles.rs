@@ -1,17 +1,17 @@
 //! A node that carries bundles over TCPCL over TCP, and its settings.
 
-use super::node::{Counted, ONWARD_LINK, checked, counted_host};
-use super::{Assembly, Place, Tally, linux_6_as_installed, round_trip, tuned};
+use super::node::{ONWARD_LINK, TalliedEngine, checked, counted_host};
+use super::{Assembly, NodePosition, Tally, linux_6_as_installed, round_trip, tuned};
+use crate::bundle_observer::BundleObserver;
 use crate::error::Error;
 use crate::link::LinkProfile;
 use crate::report::figure;
 use crate::toml_text;
-use crate::witness::Witness;
-use crate::workload::Task;
+use crate::workload::FileTask;
 use crate::workload::bundles::FilesOverBundles;
 use longwire_proto::bp::agent::{self, Agent};
 use longwire_proto::engine::Engine;
-use longwire_proto::joint::{Beside, Fan, Origin, Stack, Through};
+use longwire_proto::joint::{Beside, Fan, Origin, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     AppRequest, Bundles, Contact, Frames, InterfaceId, LinkId, Many, NextHop, SendOptions, Storage,
@@ -101,7 +101,7 @@ pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembl
     checked(parsed.tcpcl.check(), "tcpcl")?;
     checked(parsed.tcp.check(), "tcp")?;
     let cautions = too_hasty(&parsed.tcpcl, links).into_iter().collect();
-    let make = move |place: &Place, boot: Boot| node(&parsed, place, boot);
+    let make = move |place: &NodePosition, boot: Boot| node(&parsed, place, boot);
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })
 }
 
@@ -121,7 +121,7 @@ fn too_hasty(tcpcl: &tcpcl::Config, links: &[LinkProfile]) -> Option<String> {
     })
 }
 
-fn node(settings: &BundleSettings, place: &Place, boot: Boot) -> NodeEngine<Task> {
+fn node(settings: &BundleSettings, place: &NodePosition, boot: Boot) -> NodeEngine<FileTask> {
     let host = counted_host(place, &settings.tcp, TCPCL_PORT, &boot.rng);
     let sessions = sessions(&settings.tcpcl, place, boot.rng.fork("tcpcl"));
     agent_over(Stack::new(sessions, host), &settings.agent, place, &boot)
@@ -131,9 +131,9 @@ fn node(settings: &BundleSettings, place: &Place, boot: Boot) -> NodeEngine<Task
 pub(super) fn agent_over<L>(
     links: L,
     settings: &agent::Config,
-    place: &Place,
+    place: &NodePosition,
     boot: &Boot,
-) -> NodeEngine<Task>
+) -> NodeEngine<FileTask>
 where
     L: Engine<Above = Many<LinkId, Bundles>, Below = Many<InterfaceId, Frames>> + Send + 'static,
 {
@@ -145,18 +145,18 @@ pub(super) fn agent_over_both<L>(
     links: L,
     inward: Option<LinkId>,
     settings: &agent::Config,
-    place: &Place,
+    place: &NodePosition,
     boot: &Boot,
-) -> NodeEngine<Task>
+) -> NodeEngine<FileTask>
 where
     L: Engine<Above = Many<LinkId, Bundles>, Below = Many<InterfaceId, Frames>> + Send + 'static,
 {
     let watched = (!place.is_destination()).then_some((ONWARD_LINK, place.position));
-    let links = Witness::new(links, watched, place.bundles.clone());
+    let links = BundleObserver::new(links, watched, place.bundles.clone());
     let node = place.node_id(place.position);
     let config = agent::Config { node, ..settings.clone() };
     let agent = Agent::new(config, boot.rng.fork("agent")).expect("node names are checked with the scenario");
-    let ports = Beside { first: Through::<Storage>::new(), second: links };
+    let ports = Beside { first: PassThrough::<Storage>::new(), second: links };
     let options = SendOptions { lifetime: LIFETIME, ..SendOptions::default() };
     let said = setup(place, boot.dtn_ms).into_iter().chain(inward.map(|link| AppRequest::OpenLink { link }));
     let files = FilesOverBundles::new(said.collect(), place.endpoint(), options);
@@ -164,7 +164,7 @@ where
 }
 
 /// What the operator of the node says first.
-fn setup(place: &Place, dtn_ms: Option<u64>) -> Vec<AppRequest> {
+fn setup(place: &NodePosition, dtn_ms: Option<u64>) -> Vec<AppRequest> {
     let mut said = vec![AppRequest::SetClock { dtn_ms, steady: None }];
     if place.is_destination() {
         said.push(AppRequest::Register { endpoint: place.endpoint() });
@@ -189,7 +189,7 @@ fn contacts(began_dtn_ms: u64, outages: &[(f64, f64)]) -> Vec<Contact> {
     starts.zip(ends).filter(|(start, end)| start < end).map(window).collect()
 }
 
-fn sessions(config: &tcpcl::Config, place: &Place, rng: Rng) -> Counted<Sessions> {
+fn sessions(config: &tcpcl::Config, place: &NodePosition, rng: Rng) -> TalliedEngine<Sessions> {
     let config = tcpcl::Config { node_id: place.node_id(place.position), ..config.clone() };
     let make = move |link: LinkId, origin: Origin| {
         let rng = rng.fork(&link.0.to_string());
@@ -198,7 +198,7 @@ fn sessions(config: &tcpcl::Config, place: &Place, rng: Rng) -> Counted<Sessions
             Origin::Below => Session::passive(config.clone(), rng),
         })
     };
-    Counted::new(Fan::new(Box::new(make) as Box<_>), place.tally.clone(), count)
+    TalliedEngine::new(Fan::new(Box::new(make) as Box<_>), place.tally.clone(), count)
 }
 
 fn count(sessions: &Sessions, tally: &mut Tally) {
@@ -215,7 +215,7 @@ fn count(sessions: &Sessions, tally: &mut Tally) {
     }
 }
 
-impl Place {
+impl NodePosition {
     /// The node id of the node at a position.
     pub(super) fn node_id(&self, position: usize) -> String {
         format!("dtn://{}/", self.names[position])

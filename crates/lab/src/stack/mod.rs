@@ -10,11 +10,11 @@ pub mod node;
 mod radio;
 mod udp;
 
+use crate::bundle_observer;
 use crate::error::{Error, nearest};
 use crate::link::LinkProfile;
 use crate::toml_text::merge;
-use crate::witness;
-use crate::workload::Task;
+use crate::workload::FileTask;
 use longwire_proto::ax25;
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::time::Duration;
@@ -342,7 +342,7 @@ pub const STACKS: &[Stack] = &[
 pub const HOPS_MAX: usize = 200;
 
 /// Makes the engine of a node.
-type Make = dyn Fn(&Place, Boot) -> NodeEngine<Task> + Send + Sync;
+type Make = dyn Fn(&NodePosition, Boot) -> NodeEngine<FileTask> + Send + Sync;
 
 /// A stack with its settings, ready to be started on any node of a path.
 #[derive(Clone)]
@@ -358,14 +358,14 @@ pub struct Assembly {
 
 impl Assembly {
     /// The engine of one node.
-    pub fn node(&self, place: &Place, boot: Boot) -> NodeEngine<Task> {
+    pub fn node(&self, place: &NodePosition, boot: Boot) -> NodeEngine<FileTask> {
         (self.make)(place, boot)
     }
 }
 
 /// Where a node stands on its path, and where it reports to.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct NodePosition {
     /// Its position, from zero: the source.
     pub position: usize,
     /// The names of all nodes of the path.
@@ -373,17 +373,17 @@ pub struct Place {
     /// The MTU of each hop, bytes.
     pub mtus: Vec<u16>,
     /// What is known of each hop's channel where it is a shared one, and the longest key-up there.
-    pub radios: Vec<Option<(ax25::Radio, Duration)>>,
+    pub radios: Vec<Option<(ax25::RadioParameters, Duration)>>,
     /// When its hop towards the destination is out and everybody knows it beforehand: beginning and end, seconds since
     /// the run began, in order.
     pub announced_outages: Vec<(f64, f64)>,
     /// Where its witness writes.
-    pub bundles: witness::Record,
+    pub bundles: bundle_observer::SharedObservations,
     /// Where its counts go when it ends.
     pub tally: Arc<Mutex<Tally>>,
 }
 
-impl Place {
+impl NodePosition {
     /// True for the last node.
     pub fn is_destination(&self) -> bool {
         self.position + 1 == self.names.len()

@@ -16,11 +16,11 @@
 //!
 //! The hop behind node `k` is network `10.0.k.0/24`; its source end is `.1` and its destination end `.2`.
 
-use super::{Assembly, Place, Tally};
+use super::{Assembly, NodePosition, Tally};
 use crate::error::Error;
 use crate::run::{INWARD, ONWARD};
 use crate::toml_text;
-use crate::workload::Task;
+use crate::workload::FileTask;
 use crate::workload::stream::{FilesOverStream, Retry};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::Stack;
@@ -46,20 +46,20 @@ pub(super) const FILE_PORT: u16 = 5001;
 /// The settings of a plain stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct StreamSettings {
+struct TcpStreamSettings {
     tcp: Profile,
 }
 
 /// The settings of a plain stream with this TCP.
 pub(super) fn stream_settings(tcp: Profile) -> Table {
-    toml_text::to_table(&StreamSettings { tcp })
+    toml_text::to_table(&TcpStreamSettings { tcp })
 }
 
 /// Plain TCP with these settings.
 pub(super) fn assemble_stream(settings: Table) -> Result<Assembly, Error> {
-    let parsed: StreamSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    let parsed: TcpStreamSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.tcp.check(), "tcp")?;
-    let make = move |place: &Place, boot: Boot| -> NodeEngine<Task> {
+    let make = move |place: &NodePosition, boot: Boot| -> NodeEngine<FileTask> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
         Box::new(Diskless::<_, Storage>::new(Stack::new(files, host)))
@@ -76,9 +76,14 @@ pub(super) fn checked(word: Result<(), Fault>, table: &str) -> Result<(), Error>
 }
 
 /// The TCP/IP host of a node, which enters its counts in the tally when it ends.
-pub(super) fn counted_host(place: &Place, profile: &Profile, port: u16, rng: &Rng) -> Counted<Host> {
+pub(super) fn counted_host(
+    place: &NodePosition,
+    profile: &Profile,
+    port: u16,
+    rng: &Rng,
+) -> TalliedEngine<Host> {
     let host = Host::new(host_config(place, profile.clone(), port), rng.fork("tcp"));
-    Counted::new(host, place.tally.clone(), |host, tally| {
+    TalliedEngine::new(host, place.tally.clone(), |host, tally| {
         let counters = host.counters();
         for (name, count) in [
             ("tcp_segments", counters.segments_sent),
@@ -90,7 +95,7 @@ pub(super) fn counted_host(place: &Place, profile: &Profile, port: u16, rng: &Rn
     })
 }
 
-fn host_config(place: &Place, profile: Profile, port: u16) -> HostConfig {
+fn host_config(place: &NodePosition, profile: Profile, port: u16) -> HostConfig {
     let interface = |interface: InterfaceId, hop: usize, end: u8| InterfaceConfig {
         interface,
         address: address(hop, end),
@@ -160,19 +165,19 @@ impl<E: Engine, D: longwire_proto::engine::Service> Engine for Diskless<E, D> {
 }
 
 /// An engine that enters what it counted in a tally when it ends.
-pub(super) struct Counted<E> {
+pub(super) struct TalliedEngine<E> {
     engine: E,
     tally: Arc<Mutex<Tally>>,
     enter: fn(&E, &mut Tally),
 }
 
-impl<E> Counted<E> {
+impl<E> TalliedEngine<E> {
     pub(super) fn new(engine: E, tally: Arc<Mutex<Tally>>, enter: fn(&E, &mut Tally)) -> Self {
-        Counted { engine, tally, enter }
+        TalliedEngine { engine, tally, enter }
     }
 }
 
-impl<E> Drop for Counted<E> {
+impl<E> Drop for TalliedEngine<E> {
     fn drop(&mut self) {
         // While a panic unwinds, counts no longer matter.
         if let Ok(mut tally) = self.tally.lock() {
@@ -181,7 +186,7 @@ impl<E> Drop for Counted<E> {
     }
 }
 
-impl<E: Engine> Engine for Counted<E> {
+impl<E: Engine> Engine for TalliedEngine<E> {
     type Above = E::Above;
     type Below = E::Below;
 

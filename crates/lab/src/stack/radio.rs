@@ -12,15 +12,15 @@
 
 use super::air::{INWARD_LINK, Stations, internet};
 use super::bundles::{agent_over, agent_over_both};
-use super::node::{Counted, Diskless, FILE_PORT, ONWARD_LINK, checked, counted_host};
-use super::{Assembly, Place, linux_6_as_installed, round_trip};
+use super::node::{Diskless, FILE_PORT, ONWARD_LINK, TalliedEngine, checked, counted_host};
+use super::{Assembly, NodePosition, linux_6_as_installed, round_trip};
 use crate::error::Error;
 use crate::link::LinkProfile;
 use crate::toml_text;
-use crate::workload::Task;
+use crate::workload::FileTask;
 use crate::workload::packets::StreamOverPackets;
 use crate::workload::stream::{FilesOverStream, Retry};
-use longwire_proto::ax25::{Carriage, LinkConfig, Version, pid};
+use longwire_proto::ax25::{IpMode, LinkConfig, Version, pid};
 use longwire_proto::ax25cl;
 use longwire_proto::bp::agent;
 use longwire_proto::engine::{Engine, Indication, Request};
@@ -29,7 +29,7 @@ use longwire_proto::rng::Rng;
 use longwire_proto::service::{Datagrams, Frames, InterfaceId, LinkId, Many, Packets, Port, Storage};
 use longwire_proto::tcp::config::Profile;
 use longwire_proto::tcp::wire::{IPV4_HEADER_BYTES, TCP_HEADER_BYTES};
-use longwire_proto::tcpcl::{self, Packaging, PacketSession, Session};
+use longwire_proto::tcpcl::{self, PacketSession, PacketStream, Session};
 use longwire_proto::time::{Duration, Instant};
 use longwire_proto::uicl::{self, Group};
 use longwire_sim::{Boot, NodeEngine};
@@ -51,23 +51,23 @@ fn extended(links: &[LinkProfile]) -> LinkConfig {
 /// The settings of AX.25 alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct LinkSettings {
+struct Ax25LinkSettings {
     ax25: LinkConfig,
 }
 
 /// What is set without being said.
 pub(super) fn link_defaults() -> Table {
-    toml_text::to_table(&LinkSettings::default())
+    toml_text::to_table(&Ax25LinkSettings::default())
 }
 
 /// AX.25 alone with this window.
 pub(super) fn link<const K: u8>(links: &[LinkProfile]) -> Table {
-    toml_text::to_table(&LinkSettings { ax25: window(links, K) })
+    toml_text::to_table(&Ax25LinkSettings { ax25: window(links, K) })
 }
 
 /// AX.25 alone, version 2.2.
 pub(super) fn link_extended(links: &[LinkProfile]) -> Table {
-    toml_text::to_table(&LinkSettings { ax25: extended(links) })
+    toml_text::to_table(&Ax25LinkSettings { ax25: extended(links) })
 }
 
 /// Checks the settings of AX.25, and that its frames fit into those of the path.
@@ -86,9 +86,9 @@ fn checked_link(ax25: &LinkConfig, links: &[LinkProfile]) -> Result<(), Error> {
 
 /// A file over AX.25 alone.
 pub(super) fn assemble_link(settings: Table, links: &[LinkProfile]) -> Result<Assembly, Error> {
-    let parsed: LinkSettings = toml_text::from_table(settings.clone(), "[settings]")?;
+    let parsed: Ax25LinkSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked_link(&parsed.ax25, links)?;
-    let make = move |place: &Place, _: Boot| -> NodeEngine<Task> {
+    let make = move |place: &NodePosition, _: Boot| -> NodeEngine<FileTask> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let streams = Fan::new(|_: LinkId, _| Some(StreamOverPackets::default()));
         let below = Stack::new(streams, LinksOf(stations(place, &parsed.ax25)));
@@ -134,7 +134,7 @@ pub(super) fn assemble_segments(settings: Table, links: &[LinkProfile]) -> Resul
     checked(parsed.agent.check(), "agent")?;
     checked(parsed.ax25cm.check(), "ax25cm")?;
     checked_link(&parsed.ax25, links)?;
-    let make = move |place: &Place, boot: Boot| {
+    let make = move |place: &NodePosition, boot: Boot| {
         let sessions = packet_sessions(&parsed.ax25cm, place, boot.rng.fork("tcpcl"));
         let below = Stack::new(sessions, LinksOf(stations(place, &parsed.ax25)));
         agent_over(below, &parsed.agent, place, &boot)
@@ -145,7 +145,7 @@ pub(super) fn assemble_segments(settings: Table, links: &[LinkProfile]) -> Resul
 type PacketSessions =
     Fan<LinkId, PacketSession, Box<dyn FnMut(LinkId, Origin) -> Option<PacketSession> + Send>>;
 
-fn packet_sessions(config: &tcpcl::Config, place: &Place, rng: Rng) -> PacketSessions {
+fn packet_sessions(config: &tcpcl::Config, place: &NodePosition, rng: Rng) -> PacketSessions {
     let config = tcpcl::Config { node_id: place.node_id(place.position), ..config.clone() };
     Fan::new(Box::new(move |link: LinkId, origin| {
         let rng = rng.fork(&link.0.to_string());
@@ -153,7 +153,7 @@ fn packet_sessions(config: &tcpcl::Config, place: &Place, rng: Rng) -> PacketSes
             Origin::Above => Session::active(config.clone(), rng),
             Origin::Below => Session::passive(config.clone(), rng),
         };
-        Some(Stack::new(session, Packaging::new()))
+        Some(Stack::new(session, PacketStream::new()))
     }))
 }
 
@@ -187,7 +187,7 @@ pub(super) fn assemble_own(settings: Table, links: &[LinkProfile]) -> Result<Ass
     checked(parsed.agent.check(), "agent")?;
     checked(parsed.ax25cl.check(), "ax25cl")?;
     checked_link(&parsed.ax25, links)?;
-    let make = move |place: &Place, boot: Boot| {
+    let make = move |place: &NodePosition, boot: Boot| {
         let node_id = place.node_id(place.position);
         let next = (!place.is_destination()).then(|| place.node_id(place.position + 1));
         let plain = ax25cl::Config { node_id, ..parsed.ax25cl.clone() };
@@ -241,7 +241,7 @@ pub(super) fn assemble_group(settings: Table, links: &[LinkProfile]) -> Result<A
     checked(parsed.agent.check(), "agent")?;
     checked(parsed.uicl.check(), "uicl")?;
     checked_link(&parsed.ax25, links)?;
-    let make = move |place: &Place, boot: Boot| {
+    let make = move |place: &NodePosition, boot: Boot| {
         let node_id = place.node_id(place.position);
         let next = (!place.is_destination()).then(|| place.node_id(place.position + 1));
         let plain = uicl::Config { node_id, ..parsed.uicl.clone() };
@@ -263,7 +263,7 @@ pub(super) fn assemble_group(settings: Table, links: &[LinkProfile]) -> Result<A
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct InternetSettings {
     tcp: Profile,
-    carriage: Carriage,
+    carriage: IpMode,
     ax25: LinkConfig,
 }
 
@@ -272,25 +272,25 @@ pub(super) fn internet_defaults() -> Table {
     toml_text::to_table(&InternetSettings::default())
 }
 
-fn internet_settings(ax25: LinkConfig, carriage: Carriage, tcp: Profile) -> Table {
+fn internet_settings(ax25: LinkConfig, carriage: IpMode, tcp: Profile) -> Table {
     toml_text::to_table(&InternetSettings { tcp, carriage, ax25 })
 }
 
 /// TCP of a Linux of today, over UI frames.
 pub(super) fn over_frames(links: &[LinkProfile]) -> Table {
-    internet_settings(window(links, 7), Carriage::Unconnected, linux_6_as_installed())
+    internet_settings(window(links, 7), IpMode::Unconnected, linux_6_as_installed())
 }
 
 /// The same over a link with this window.
 pub(super) fn over_link<const K: u8>(links: &[LinkProfile]) -> Table {
-    internet_settings(window(links, K), Carriage::Connected, linux_6_as_installed())
+    internet_settings(window(links, K), IpMode::Connected, linux_6_as_installed())
 }
 
 /// TCP that knows the channel, over UI frames.
 pub(super) fn over_frames_tuned(links: &[LinkProfile]) -> Table {
     let waits = round_trip(links) * 3;
     let tcp = Profile { rto_initial: waits, rto_maximum: waits * 8, ..in_one_flight(links) };
-    internet_settings(window(links, 7), Carriage::Unconnected, tcp)
+    internet_settings(window(links, 7), IpMode::Unconnected, tcp)
 }
 
 /// The same over a link of version 2.2, which repeats what is lost: TCP waits until it has surely done so.
@@ -302,7 +302,7 @@ pub(super) fn over_link_tuned(links: &[LinkProfile]) -> Table {
         rto_maximum: PATIENT * 4,
         ..in_one_flight(links)
     };
-    internet_settings(extended(links), Carriage::Connected, tcp)
+    internet_settings(extended(links), IpMode::Connected, tcp)
 }
 
 /// As many segments on their way as a key-up has, without timestamps, which are a twentieth of a short segment.
@@ -322,7 +322,7 @@ pub(super) fn assemble_internet(settings: Table, links: &[LinkProfile]) -> Resul
     let parsed: InternetSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.tcp.check(), "tcp")?;
     checked_link(&parsed.ax25, links)?;
-    let make = move |place: &Place, boot: Boot| -> NodeEngine<Task> {
+    let make = move |place: &NodePosition, boot: Boot| -> NodeEngine<FileTask> {
         let files = FilesOverStream::new(ONWARD_LINK, Retry::default());
         let host = counted_host(place, &parsed.tcp, FILE_PORT, &boot.rng);
         let link = LinkConfig { protocol: pid::INTERNET, ..parsed.ax25.clone() };
@@ -332,15 +332,15 @@ pub(super) fn assemble_internet(settings: Table, links: &[LinkProfile]) -> Resul
     Ok(Assembly { make: Arc::new(make), carries_bundles: false, cautions: Vec::new(), settings })
 }
 
-fn stations(place: &Place, link: &LinkConfig) -> Counted<Stations> {
-    Counted::new(Stations::new(place, link), place.tally.clone(), Stations::count)
+fn stations(place: &NodePosition, link: &LinkConfig) -> TalliedEngine<Stations> {
+    TalliedEngine::new(Stations::new(place, link), place.tally.clone(), Stations::count)
 }
 
 /// Stations of which only the links are used.
-struct LinksOf(Counted<Stations>);
+struct LinksOf(TalliedEngine<Stations>);
 
 /// Stations of which only frames of no link are used.
-struct FramesOf(Counted<Stations>);
+struct FramesOf(TalliedEngine<Stations>);
 
 impl Engine for LinksOf {
     type Above = Many<LinkId, Packets>;

@@ -4,13 +4,13 @@
 //! ends of a hop. It makes no IP fragments: a datagram is as long as the MTU allows, and the agent divides bundles.
 
 use super::bundles::agent_over;
-use super::node::{Counted, ONWARD_LINK, address, checked};
-use super::{Assembly, Place, Tally};
+use super::node::{ONWARD_LINK, TalliedEngine, address, checked};
+use super::{Assembly, NodePosition, Tally};
 use crate::error::Error;
 use crate::link::LinkProfile;
 use crate::run::{INWARD, ONWARD};
 use crate::toml_text;
-use crate::workload::Task;
+use crate::workload::FileTask;
 use bytes::{BufMut, Bytes, BytesMut};
 use longwire_proto::bp::agent;
 use longwire_proto::engine::Engine;
@@ -72,7 +72,7 @@ pub(super) fn assemble(settings: Table, links: &[LinkProfile]) -> Result<Assembl
     let parsed: UdpSettings = toml_text::from_table(settings.clone(), "[settings]")?;
     checked(parsed.agent.check(), "agent")?;
     let cautions = uncertain(links).into_iter().collect();
-    let make = move |place: &Place, boot: Boot| node(&parsed, place, boot);
+    let make = move |place: &NodePosition, boot: Boot| node(&parsed, place, boot);
     Ok(Assembly { make: Arc::new(make), carries_bundles: true, cautions, settings })
 }
 
@@ -84,7 +84,7 @@ fn uncertain(links: &[LinkProfile]) -> Option<String> {
     })
 }
 
-fn node(settings: &UdpSettings, place: &Place, boot: Boot) -> NodeEngine<Task> {
+fn node(settings: &UdpSettings, place: &NodePosition, boot: Boot) -> NodeEngine<FileTask> {
     let config = settings.udp.clone();
     let make = move |_, origin| {
         Some(match origin {
@@ -93,7 +93,7 @@ fn node(settings: &UdpSettings, place: &Place, boot: Boot) -> NodeEngine<Task> {
         })
     };
     let links = Fan::new(Box::new(make) as Box<dyn FnMut(LinkId, Origin) -> Option<Link> + Send>);
-    let host = Counted::new(UdpHost::new(place), place.tally.clone(), count);
+    let host = TalliedEngine::new(UdpHost::new(place), place.tally.clone(), count);
     agent_over(Stack::new(links, host), &settings.agent, place, &boot)
 }
 
@@ -109,7 +109,7 @@ fn count(host: &UdpHost, tally: &mut Tally) {
 
 /// One end of a hop.
 #[derive(Debug)]
-struct Port {
+struct HopEnd {
     interface: InterfaceId,
     /// Who hears what comes: on the way to the destination, the link that a peer opens.
     link: LinkId,
@@ -127,10 +127,10 @@ struct Port {
     damaged: u64,
 }
 
-impl Port {
-    fn new(place: &Place, interface: InterfaceId, hop: usize, end: u8) -> Port {
+impl HopEnd {
+    fn new(place: &NodePosition, interface: InterfaceId, hop: usize, end: u8) -> HopEnd {
         let link = if interface == ONWARD { ONWARD_LINK } else { LinkId(LinkId::FIRST_INCOMING) };
-        Port {
+        HopEnd {
             interface,
             link,
             here: address(hop, end),
@@ -207,16 +207,16 @@ fn udp_checksum(source: Ipv4Addr, destination: Ipv4Addr, length: u16, stands: u1
 /// UDP and IPv4 of one node. See the [module](self).
 #[derive(Debug)]
 struct UdpHost {
-    ports: Vec<Port>,
+    ports: Vec<HopEnd>,
     up: VecDeque<(LinkId, DatagramsIndication)>,
     down: VecDeque<(InterfaceId, FramesRequest)>,
 }
 
 impl UdpHost {
-    fn new(place: &Place) -> UdpHost {
-        let inward = (place.position > 0).then(|| Port::new(place, INWARD, place.position - 1, 2));
-        let onward = (!place.is_destination()).then(|| Port::new(place, ONWARD, place.position, 1));
-        let ports: Vec<Port> = inward.into_iter().chain(onward).collect();
+    fn new(place: &NodePosition) -> UdpHost {
+        let inward = (place.position > 0).then(|| HopEnd::new(place, INWARD, place.position - 1, 2));
+        let onward = (!place.is_destination()).then(|| HopEnd::new(place, ONWARD, place.position, 1));
+        let ports: Vec<HopEnd> = inward.into_iter().chain(onward).collect();
         let listening = ports.iter().filter(|port| port.open);
         let up = listening.map(|port| (port.link, DatagramsIndication::Joined { bytes_max: 0 })).collect();
         let down = ports.iter().map(|port| (port.interface, FramesRequest::Join)).collect();
@@ -276,7 +276,7 @@ impl Engine for UdpHost {
         if let Some(indication) = self.up.pop_front() {
             return Some(indication);
         }
-        let sends = |port: &&mut Port| port.interface == ONWARD && port.open;
+        let sends = |port: &&mut HopEnd| port.interface == ONWARD && port.open;
         let port = self.ports.iter_mut().filter(sends).find(|port| port.told != u64::from(port.room))?;
         port.told = u64::from(port.room);
         Some((port.link, DatagramsIndication::Room(port.told)))
@@ -296,17 +296,17 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    fn port(interface: InterfaceId, end: u8) -> Port {
-        let place = Place {
+    fn port(interface: InterfaceId, end: u8) -> HopEnd {
+        let place = NodePosition {
             position: 0,
             names: vec!["tx".into(), "rx".into()],
             mtus: vec![1500],
             radios: vec![None],
             announced_outages: Vec::new(),
-            bundles: crate::witness::record(1),
+            bundles: crate::bundle_observer::record(1),
             tally: Arc::new(Mutex::new(Tally::new())),
         };
-        Port::new(&place, interface, 0, end)
+        HopEnd::new(&place, interface, 0, end)
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn the_interval_of_a_slope_has_two_degrees_of_freedom_less_than_points() {
     let x = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
     let y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
     let points: Vec<(f64, f64)> = x.into_iter().zip(y).collect();
-    let line = Line::fit(&points).expect("it has a line");
+    let line = FittedLine::fit(&points).expect("it has a line");
     near(line.slope, 0.500_090_9, 1e-7);
     near(line.intercept, 3.000_090_9, 1e-7);
     near(line.r_squared, 0.666_542_5, 1e-7);
@@ -25,11 +25,11 @@ fn the_interval_of_a_slope_has_two_degrees_of_freedom_less_than_points() {
 fn a_slope_through_two_points_has_no_interval() {
     let points = [(0.0, 0.0), (1.0, 1.0), (2.0, 1.0)];
     // By hand: slope 1/2; what is left over is 1/6 in squares, over 1 degree and 2 of x; t is 12.7062.
-    let line = Line::fit(&points).expect("it has a line");
+    let line = FittedLine::fit(&points).expect("it has a line");
     near(line.slope, 0.5, 1e-12);
     near(line.slope_ci95.expect("it has an interval"), 12.706_204_7 * libm::sqrt(1.0 / 12.0), 1e-6);
-    assert_eq!(Line::fit(&points[..2]).map(|line| line.slope_ci95), Some(None));
-    assert_eq!(Line::fit(&points[..1]), None);
+    assert_eq!(FittedLine::fit(&points[..2]).map(|line| line.slope_ci95), Some(None));
+    assert_eq!(FittedLine::fit(&points[..1]), None);
 }
 
 /// One side is better where the interval of the difference leaves zero out: not where it only touches it, and never after

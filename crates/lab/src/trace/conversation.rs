@@ -28,14 +28,14 @@ pub struct Conversation {
     /// How many connections stood or were tried.
     pub connections: usize,
     /// What the sender sent, in order of time.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<SegmentSeen>,
     /// What it heard, in order of time.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<AckSeen>,
 }
 
 /// A segment that left the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sent {
+pub struct SegmentSeen {
     /// When.
     pub at: Instant,
     /// The position of its first byte, or of the SYN or FIN.
@@ -52,7 +52,7 @@ pub struct Sent {
 
 /// An acknowledgement that reached the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Heard {
+pub struct AckSeen {
     /// When.
     pub at: Instant,
     /// The position up to which all is acknowledged.
@@ -67,7 +67,7 @@ pub struct Heard {
 pub fn conversations(frames: &[CapturedFrame]) -> Vec<Conversation> {
     let connections = Connections::of(frames).list;
     let mut order: Vec<(String, String, u16)> = Vec::new();
-    let mut groups: BTreeMap<(String, String, u16), Vec<Connection>> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, String, u16), Vec<TracedConnection>> = BTreeMap::new();
     for connection in connections {
         let key = (connection.nodes[0].clone(), connection.nodes[1].clone(), connection.ends.3);
         if !groups.contains_key(&key) {
@@ -82,23 +82,23 @@ pub fn conversations(frames: &[CapturedFrame]) -> Vec<Conversation> {
 type Ends = (Ipv4Addr, u16, Ipv4Addr, u16);
 
 /// One connection, both ways: side 0 is the caller.
-struct Connection {
+struct TracedConnection {
     ends: Ends,
     nodes: [String; 2],
-    sides: [Side; 2],
+    sides: [TracedSide; 2],
 }
 
 /// What one side of a connection sent, and what it heard.
 #[derive(Default)]
-struct Side {
+struct TracedSide {
     first: Option<u32>,
     highest: u64,
     window_shift: u8,
-    sent: Vec<Sent>,
-    heard: Vec<Heard>,
+    sent: Vec<SegmentSeen>,
+    heard: Vec<AckSeen>,
 }
 
-impl Side {
+impl TracedSide {
     fn data_bytes(&self) -> u64 {
         self.sent.iter().map(|sent| u64::from(sent.data_bytes)).sum()
     }
@@ -120,7 +120,7 @@ impl Side {
         let again = end > start && start < self.highest;
         self.highest = self.highest.max(end);
         let data_bytes = segment.payload.len() as u32;
-        self.sent.push(Sent { at, start, end, data_bytes, again, flags: segment.flags });
+        self.sent.push(SegmentSeen { at, start, end, data_bytes, again, flags: segment.flags });
     }
 
     fn hears(&mut self, at: Instant, segment: &Segment, shift: u8) {
@@ -131,14 +131,14 @@ impl Side {
         let shift = if segment.flags.contains(Flags::SYN) { 0 } else { shift };
         let window_end = up_to + (u64::from(segment.window) << shift);
         let zero_window = segment.window == 0 && !segment.flags.contains(Flags::RST);
-        self.heard.push(Heard { at, up_to, window_end, zero_window });
+        self.heard.push(AckSeen { at, up_to, window_end, zero_window });
     }
 }
 
 /// All connections of a capture, in the order in which they began.
 #[derive(Default)]
 struct Connections {
-    list: Vec<Connection>,
+    list: Vec<TracedConnection>,
     /// The newest connection between two ends.
     newest: BTreeMap<Ends, usize>,
     /// The node that an address belongs to: the first that sent from it, not those that forwarded.
@@ -199,13 +199,13 @@ impl Connections {
         }
         let nodes = [frame.from.node.clone(), frame.to.node.clone()];
         self.newest.insert(called, self.list.len());
-        self.list.push(Connection { ends: called, nodes, sides: Default::default() });
+        self.list.push(TracedConnection { ends: called, nodes, sides: Default::default() });
         (self.list.len() - 1, 0)
     }
 }
 
 /// One behind the other, in the direction in which more data went.
-fn joined(connections: &[Connection]) -> Conversation {
+fn joined(connections: &[TracedConnection]) -> Conversation {
     let bytes = |side: usize| connections.iter().map(|c| c.sides[side].data_bytes()).sum::<u64>();
     let way = usize::from(bytes(1) > bytes(0));
     let mut out = Conversation {
@@ -218,8 +218,12 @@ fn joined(connections: &[Connection]) -> Conversation {
     let mut base = 0;
     for connection in connections {
         let side = &connection.sides[way];
-        out.sent.extend(side.sent.iter().map(|s| Sent { start: base + s.start, end: base + s.end, ..*s }));
-        let moved = |h: &Heard| Heard { up_to: base + h.up_to, window_end: base + h.window_end, ..*h };
+        out.sent.extend(side.sent.iter().map(|s| SegmentSeen {
+            start: base + s.start,
+            end: base + s.end,
+            ..*s
+        }));
+        let moved = |h: &AckSeen| AckSeen { up_to: base + h.up_to, window_end: base + h.window_end, ..*h };
         out.heard.extend(side.heard.iter().map(moved));
         base += side.highest;
     }
@@ -311,7 +315,7 @@ impl Conversation {
     /// The time-sequence graph: what left when, what was acknowledged when.
     pub fn time_sequence(&self) -> Plot {
         let time = |at: Instant| at.as_secs_f64();
-        let span = |sent: &Sent| Point::span(time(sent.at), sent.start as f64, sent.end as f64);
+        let span = |sent: &SegmentSeen| Point::span(time(sent.at), sent.start as f64, sent.end as f64);
         let data = |again: bool| {
             let sent = self.sent.iter().filter(move |sent| sent.data_bytes > 0 && sent.again == again);
             sent.map(span).collect::<Vec<Point>>()
@@ -320,7 +324,7 @@ impl Conversation {
             let sent = self.sent.iter().filter(move |sent| sent.flags.contains(flag));
             sent.map(|sent| Point::new(time(sent.at), sent.start as f64)).collect::<Vec<Point>>()
         };
-        let heard = |value: fn(&Heard) -> u64| {
+        let heard = |value: fn(&AckSeen) -> u64| {
             self.heard
                 .iter()
                 .map(|heard| Point::new(time(heard.at), value(heard) as f64))
@@ -359,7 +363,7 @@ impl Conversation {
         let top = highest + highest / 4;
         let cut = self.heard.iter().any(|heard| heard.window_end > top);
         let name = if cut { "window's end (cut off at the top)" } else { "window's end" };
-        let point = |h: &Heard| Point::new(h.at.as_secs_f64(), h.window_end.min(top) as f64);
+        let point = |h: &AckSeen| Point::new(h.at.as_secs_f64(), h.window_end.min(top) as f64);
         PlotSeries::new(name, self.heard.iter().map(point).collect()).shaped(Shape::FaintSteps)
     }
 

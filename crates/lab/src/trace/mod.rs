@@ -12,8 +12,8 @@ use bytes::Bytes;
 use longwire_proto::ax25::{Frame, Modulo, pid};
 use longwire_proto::tcp::wire::{Ipv4Header, Segment};
 use longwire_proto::time::Instant;
-pub use longwire_sim::Fate;
-use longwire_sim::{End, FrameRecord};
+pub use longwire_sim::FrameFate;
+use longwire_sim::{ChannelEnd, FrameRecord};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -28,20 +28,20 @@ pub struct CapturedFrame {
     /// When its fate was known: for a frame that never left or never came, the moment of that.
     pub ended: Instant,
     /// Who sent it.
-    pub from: Port,
+    pub from: NodeInterface,
     /// Whom it was meant for.
-    pub to: Port,
+    pub to: NodeInterface,
     /// Its bytes as they were sent.
     pub bytes: Bytes,
     /// Its bytes as they came, where the channel changed them.
     pub damaged: Option<Bytes>,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: FrameFate,
 }
 
 /// A node's interface.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Port {
+pub struct NodeInterface {
     /// The node's name.
     pub node: String,
     /// The interface's number.
@@ -51,7 +51,7 @@ pub struct Port {
 impl CapturedFrame {
     /// A frame of a simulation whose nodes have these names.
     pub fn of(frame: FrameRecord, names: &[String]) -> CapturedFrame {
-        let port = |end: End| Port {
+        let port = |end: ChannelEnd| NodeInterface {
             node: names.get(end.node.0 as usize).cloned().unwrap_or_else(|| format!("node {}", end.node.0)),
             interface: end.interface.0,
         };
@@ -69,23 +69,23 @@ impl CapturedFrame {
 
     /// True if its bytes, right or wrong, went up at the receiver.
     pub fn is_heard(&self) -> bool {
-        matches!(self.fate, Fate::Delivered | Fate::Damaged)
+        matches!(self.fate, FrameFate::Delivered | FrameFate::Damaged)
     }
 }
 
 /// What became of a frame, in words.
-fn words(fate: Fate) -> &'static str {
+fn words(fate: FrameFate) -> &'static str {
     match fate {
-        Fate::Delivered => "delivered",
-        Fate::Damaged => "damaged",
-        Fate::CheckFailed => "dropped: the line's check found wrong bits",
-        Fate::Outage => "lost: an outage",
-        Fate::QueueFull => "dropped: the queue was full",
-        Fate::TooLong => "dropped: too long for the line",
-        Fate::SenderCrashed => "lost: the sender crashed",
-        Fate::Unheard => "lost: nobody listened",
-        Fate::Collided => "lost: another's signal",
-        Fate::Deaf => "lost: the receiver was transmitting",
+        FrameFate::Delivered => "delivered",
+        FrameFate::Damaged => "damaged",
+        FrameFate::CheckFailed => "dropped: the line's check found wrong bits",
+        FrameFate::Outage => "lost: an outage",
+        FrameFate::QueueFull => "dropped: the queue was full",
+        FrameFate::TooLong => "dropped: too long for the line",
+        FrameFate::SenderCrashed => "lost: the sender crashed",
+        FrameFate::Unheard => "lost: nobody listened",
+        FrameFate::Collided => "lost: another's signal",
+        FrameFate::Deaf => "lost: the receiver was transmitting",
     }
 }
 

@@ -8,7 +8,7 @@
 //! The format is that of draft-ietf-opsawg-pcapng: a section header (4.1), a description of each interface (4.2)
 //! and an enhanced packet block (4.3) for every sight of a frame, all little-endian.
 
-use super::{CapturedFrame, Port, is_packet, words};
+use super::{CapturedFrame, NodeInterface, is_packet, words};
 use bytes::Bytes;
 use longwire_proto::time::Instant;
 use std::collections::BTreeSet;
@@ -40,16 +40,16 @@ const OUTBOUND: u32 = 2;
 /// Those of the writer.
 pub fn write(mut out: impl Write, frames: &[CapturedFrame], node: &str) -> io::Result<()> {
     let ends = frames.iter().flat_map(|frame| [&frame.from, &frame.to]);
-    let ports: BTreeSet<&Port> = ends.filter(|port| port.node == node).collect();
-    let ports: Vec<&Port> = ports.into_iter().collect();
-    Block::new(SECTION_HEADER)
+    let ports: BTreeSet<&NodeInterface> = ends.filter(|port| port.node == node).collect();
+    let ports: Vec<&NodeInterface> = ports.into_iter().collect();
+    PcapBlock::new(SECTION_HEADER)
         .bytes(&BYTE_ORDER_MAGIC.to_le_bytes())
         .bytes(&[1, 0, 0, 0])
         .bytes(&u64::MAX.to_le_bytes())
         .option(USER_APPLICATION, b"longwire")
         .write(&mut out)?;
     for port in &ports {
-        Block::new(INTERFACE_DESCRIPTION)
+        PcapBlock::new(INTERFACE_DESCRIPTION)
             .bytes(&link_type(port, frames).to_le_bytes())
             .bytes(&[0; 6])
             .option(INTERFACE_NAME, format!("{}/{}", port.node, port.interface).as_bytes())
@@ -59,7 +59,7 @@ pub fn write(mut out: impl Write, frames: &[CapturedFrame], node: &str) -> io::R
     for sight in sights(frames).into_iter().filter(|sight| sight.port.node == node) {
         let interface = ports.binary_search(&sight.port).expect("every port is in the list") as u32;
         let (nanos, length) = (sight.at.as_nanos(), (sight.bytes.len() as u32).to_le_bytes());
-        let mut block = Block::new(ENHANCED_PACKET)
+        let mut block = PcapBlock::new(ENHANCED_PACKET)
             .bytes(&interface.to_le_bytes())
             .bytes(&((nanos >> 32) as u32).to_le_bytes())
             .bytes(&(nanos as u32).to_le_bytes())
@@ -76,7 +76,7 @@ pub fn write(mut out: impl Write, frames: &[CapturedFrame], node: &str) -> io::R
 }
 
 /// What the packets of a port begin with.
-fn link_type(port: &Port, frames: &[CapturedFrame]) -> u16 {
+fn link_type(port: &NodeInterface, frames: &[CapturedFrame]) -> u16 {
     let of_port = |frame: &&CapturedFrame| frame.from == *port || frame.to == *port;
     match frames.iter().find(of_port) {
         Some(frame) if !is_packet(&frame.bytes) => LINKTYPE_AX25,
@@ -85,28 +85,28 @@ fn link_type(port: &Port, frames: &[CapturedFrame]) -> u16 {
 }
 
 /// A block on its way: its type and body (3.1).
-struct Block {
+struct PcapBlock {
     kind: u32,
     body: Vec<u8>,
     options: bool,
 }
 
-impl Block {
-    fn new(kind: u32) -> Block {
-        Block { kind, body: Vec::new(), options: false }
+impl PcapBlock {
+    fn new(kind: u32) -> PcapBlock {
+        PcapBlock { kind, body: Vec::new(), options: false }
     }
 
-    fn bytes(mut self, bytes: &[u8]) -> Block {
+    fn bytes(mut self, bytes: &[u8]) -> PcapBlock {
         self.body.extend_from_slice(bytes);
         self
     }
 
-    fn padded(self, bytes: &[u8]) -> Block {
+    fn padded(self, bytes: &[u8]) -> PcapBlock {
         let padding = bytes.len().next_multiple_of(4) - bytes.len();
         self.bytes(bytes).bytes(&[0; 3][..padding])
     }
 
-    fn option(mut self, code: u16, value: &[u8]) -> Block {
+    fn option(mut self, code: u16, value: &[u8]) -> PcapBlock {
         self.options = true;
         self.bytes(&code.to_le_bytes()).bytes(&(value.len() as u16).to_le_bytes()).padded(value)
     }
@@ -124,26 +124,32 @@ impl Block {
 }
 
 /// A frame as one interface saw it.
-struct Sight<'a> {
+struct InterfaceSight<'a> {
     at: Instant,
-    port: &'a Port,
+    port: &'a NodeInterface,
     direction: u32,
     bytes: &'a Bytes,
     comment: Option<String>,
 }
 
 /// The frames that the interfaces of all nodes saw, in order of time; at the same time, in the order of the frames.
-fn sights(frames: &[CapturedFrame]) -> Vec<Sight<'_>> {
+fn sights(frames: &[CapturedFrame]) -> Vec<InterfaceSight<'_>> {
     let mut sights = Vec::with_capacity(2 * frames.len());
     for frame in frames {
         if let Some(at) = frame.sent {
             let comment = (!frame.is_heard()).then(|| words(frame.fate).to_owned());
-            sights.push(Sight { at, port: &frame.from, direction: OUTBOUND, bytes: &frame.bytes, comment });
+            sights.push(InterfaceSight {
+                at,
+                port: &frame.from,
+                direction: OUTBOUND,
+                bytes: &frame.bytes,
+                comment,
+            });
         }
         if let Some(at) = frame.received.filter(|_| frame.is_heard()) {
             let bytes = frame.damaged.as_ref().unwrap_or(&frame.bytes);
             let comment = frame.damaged.is_some().then(|| words(frame.fate).to_owned());
-            sights.push(Sight { at, port: &frame.to, direction: INBOUND, bytes, comment });
+            sights.push(InterfaceSight { at, port: &frame.to, direction: INBOUND, bytes, comment });
         }
     }
     sights.sort_by_key(|sight| sight.at);

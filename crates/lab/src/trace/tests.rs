@@ -1,7 +1,7 @@
 use super::*;
 use bytes::BytesMut;
 use conversation::{Conversation, conversations};
-use longwire_proto::tcp::wire::{Flags, Options};
+use longwire_proto::tcp::wire::{Flags, TcpOptions};
 use std::net::Ipv4Addr;
 
 const MOON: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
@@ -21,7 +21,7 @@ impl Dialogue {
         Dialogue { frames: Vec::new(), port: 41_000, first: u32::MAX - 1500 }
     }
 
-    fn frame(&mut self, at_ms: u64, up: bool, segment: Segment, fate: Fate) {
+    fn frame(&mut self, at_ms: u64, up: bool, segment: Segment, fate: FrameFate) {
         let (from, to) = if up { (MOON, ORBITER) } else { (ORBITER, MOON) };
         let mut tcp = BytesMut::new();
         segment.encode(from, to, &mut tcp);
@@ -41,24 +41,24 @@ impl Dialogue {
         header.encode(&mut bytes);
         bytes.extend_from_slice(&tcp);
         let bytes = bytes.freeze();
-        let damaged = (fate == Fate::Damaged).then(|| {
+        let damaged = (fate == FrameFate::Damaged).then(|| {
             let mut wrong = BytesMut::from(&bytes[..]);
             let last = wrong.len() - 1;
             wrong[last] ^= 1;
             wrong.freeze()
         });
-        let port = |node: &str, interface| Port { node: node.into(), interface };
+        let port = |node: &str, interface| NodeInterface { node: node.into(), interface };
         let (a, b) = (port("TX", 1), port("MX", 0));
         let (from, to) = if up { (a, b) } else { (b, a) };
-        let sent = (fate != Fate::QueueFull).then(|| Instant::from_millis(at_ms));
-        let arrives = matches!(fate, Fate::Delivered | Fate::Damaged | Fate::CheckFailed);
+        let sent = (fate != FrameFate::QueueFull).then(|| Instant::from_millis(at_ms));
+        let arrives = matches!(fate, FrameFate::Delivered | FrameFate::Damaged | FrameFate::CheckFailed);
         let received = arrives.then(|| Instant::from_millis(at_ms + DELAY_MS));
         let ended = received.unwrap_or(Instant::from_millis(at_ms + 1));
         self.frames.push(CapturedFrame { sent, received, ended, from, to, bytes, damaged, fate });
     }
 
     /// The caller says something: position, length of its data, what it has heard.
-    fn says(&mut self, at_ms: u64, flags: Flags, position: u32, length: usize, fate: Fate) {
+    fn says(&mut self, at_ms: u64, flags: Flags, position: u32, length: usize, fate: FrameFate) {
         let segment = Segment {
             source_port: self.port,
             destination_port: 4556,
@@ -67,14 +67,17 @@ impl Dialogue {
             flags,
             window: 65_535,
             urgent: 0,
-            options: Options { window_scale: flags.contains(Flags::SYN).then_some(0), ..Options::default() },
+            options: TcpOptions {
+                window_scale: flags.contains(Flags::SYN).then_some(0),
+                ..TcpOptions::default()
+            },
             payload: Bytes::from(vec![0; length]),
         };
         self.frame(at_ms, true, segment, fate);
     }
 
     /// The called one answers: the position up to which it has all.
-    fn answers(&mut self, at_ms: u64, flags: Flags, up_to: u32, window: u16, fate: Fate) {
+    fn answers(&mut self, at_ms: u64, flags: Flags, up_to: u32, window: u16, fate: FrameFate) {
         let syn = flags.contains(Flags::SYN);
         let segment = Segment {
             source_port: 4556,
@@ -84,7 +87,7 @@ impl Dialogue {
             flags: flags.with(Flags::ACK),
             window,
             urgent: 0,
-            options: Options { window_scale: syn.then_some(2), ..Options::default() },
+            options: TcpOptions { window_scale: syn.then_some(2), ..TcpOptions::default() },
             payload: Bytes::new(),
         };
         self.frame(at_ms, false, segment, fate);
@@ -96,26 +99,26 @@ impl Dialogue {
 fn story() -> Vec<CapturedFrame> {
     let none = Flags::default();
     let mut d = Dialogue::new();
-    d.says(0, Flags::SYN, 0, 0, Fate::Delivered);
-    d.answers(2000, Flags::SYN, 1, 4000, Fate::Delivered);
-    d.says(4000, Flags::ACK, 1, 1, Fate::Delivered);
-    d.answers(6000, none, 2, 16_000, Fate::Delivered);
-    d.says(10_000, Flags::ACK, 2, 1000, Fate::Delivered);
-    d.says(10_100, Flags::ACK, 1002, 1000, Fate::Outage);
-    d.says(10_200, Flags::ACK, 2002, 1000, Fate::Damaged);
-    d.says(10_300, Flags::ACK, 3002, 1000, Fate::Delivered);
-    d.answers(12_000, none, 1002, 16_000, Fate::Delivered);
-    d.answers(12_300, none, 1002, 0, Fate::Delivered);
-    d.says(16_000, Flags::ACK, 1002, 1000, Fate::Delivered);
-    d.says(16_100, Flags::ACK, 2002, 1000, Fate::Delivered);
-    d.says(16_200, Flags::ACK, 4002, 1000, Fate::QueueFull);
-    d.answers(18_000, none, 2002, 16_000, Fate::Damaged);
-    d.answers(18_100, none, 4002, 16_000, Fate::Delivered);
-    d.says(30_000, Flags::ACK, 4002, 1, Fate::Delivered);
-    d.answers(32_000, none, 4003, 16_000, Fate::Delivered);
+    d.says(0, Flags::SYN, 0, 0, FrameFate::Delivered);
+    d.answers(2000, Flags::SYN, 1, 4000, FrameFate::Delivered);
+    d.says(4000, Flags::ACK, 1, 1, FrameFate::Delivered);
+    d.answers(6000, none, 2, 16_000, FrameFate::Delivered);
+    d.says(10_000, Flags::ACK, 2, 1000, FrameFate::Delivered);
+    d.says(10_100, Flags::ACK, 1002, 1000, FrameFate::Outage);
+    d.says(10_200, Flags::ACK, 2002, 1000, FrameFate::Damaged);
+    d.says(10_300, Flags::ACK, 3002, 1000, FrameFate::Delivered);
+    d.answers(12_000, none, 1002, 16_000, FrameFate::Delivered);
+    d.answers(12_300, none, 1002, 0, FrameFate::Delivered);
+    d.says(16_000, Flags::ACK, 1002, 1000, FrameFate::Delivered);
+    d.says(16_100, Flags::ACK, 2002, 1000, FrameFate::Delivered);
+    d.says(16_200, Flags::ACK, 4002, 1000, FrameFate::QueueFull);
+    d.answers(18_000, none, 2002, 16_000, FrameFate::Damaged);
+    d.answers(18_100, none, 4002, 16_000, FrameFate::Delivered);
+    d.says(30_000, Flags::ACK, 4002, 1, FrameFate::Delivered);
+    d.answers(32_000, none, 4003, 16_000, FrameFate::Delivered);
     d.port = 41_001;
     d.first = 90_000;
-    d.says(40_000, Flags::SYN, 0, 0, Fate::Unheard);
+    d.says(40_000, Flags::SYN, 0, 0, FrameFate::Unheard);
     d.frames
 }
 

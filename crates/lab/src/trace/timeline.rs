@@ -7,7 +7,7 @@
 //!
 //! `>` is sent, `<` is heard. Sequence numbers count from the beginning of each connection.
 
-use super::{CapturedFrame, Fate, is_packet, tcp, words};
+use super::{CapturedFrame, FrameFate, is_packet, tcp, words};
 use bytes::Bytes;
 use longwire_proto::ax25::{Control, Frame, Modulo};
 use longwire_proto::tcp::wire::{Flags, Segment};
@@ -22,26 +22,26 @@ use std::net::Ipv4Addr;
 /// # Errors
 /// Those of the writer.
 pub fn write(mut out: impl Write, frames: &[CapturedFrame]) -> io::Result<()> {
-    let mut events: Vec<(Instant, Line<'_>)> = Vec::with_capacity(2 * frames.len());
+    let mut events: Vec<(Instant, TimelineEvent<'_>)> = Vec::with_capacity(2 * frames.len());
     for frame in frames {
         if let Some(at) = frame.sent {
-            events.push((at, Line::Sent(frame)));
+            events.push((at, TimelineEvent::Sent(frame)));
         }
         match frame.received {
-            Some(at) if frame.is_heard() => events.push((at, Line::Heard(frame))),
-            _ => events.push((frame.ended, Line::Ended(frame))),
+            Some(at) if frame.is_heard() => events.push((at, TimelineEvent::Heard(frame))),
+            _ => events.push((frame.ended, TimelineEvent::Ended(frame))),
         }
     }
     events.sort_by_key(|(at, _)| *at);
     let width = frames.iter().flat_map(|f| [f.from.node.chars().count(), f.to.node.chars().count()]).max();
-    let mut words = Words { width: width.unwrap_or(0), first: BTreeMap::new() };
+    let mut words = Wording { width: width.unwrap_or(0), first: BTreeMap::new() };
     for (at, line) in events {
         writeln!(out, "{at:>14}  {}", words.line(&line))?;
     }
     Ok(())
 }
 
-enum Line<'a> {
+enum TimelineEvent<'a> {
     Sent(&'a CapturedFrame),
     Heard(&'a CapturedFrame),
     Ended(&'a CapturedFrame),
@@ -50,30 +50,32 @@ enum Line<'a> {
 /// The two ends of a connection, the sender's first.
 type Ends = (Ipv4Addr, u16, Ipv4Addr, u16);
 
-struct Words {
+struct Wording {
     width: usize,
     /// The first sequence number of each side of each connection.
     first: BTreeMap<Ends, u32>,
 }
 
-impl Words {
-    fn line(&mut self, line: &Line<'_>) -> String {
+impl Wording {
+    fn line(&mut self, line: &TimelineEvent<'_>) -> String {
         match line {
-            Line::Sent(frame) => {
+            TimelineEvent::Sent(frame) => {
                 let what = self.what(&frame.bytes);
                 self.between(&frame.from.node, '>', &frame.to.node, &what)
             }
-            Line::Heard(frame) => {
+            TimelineEvent::Heard(frame) => {
                 let what = match &frame.damaged {
                     Some(_) => format!("{} with wrong bits", self.what(&frame.bytes)),
                     None => self.what(&frame.bytes),
                 };
                 self.between(&frame.to.node, '<', &frame.from.node, &what)
             }
-            Line::Ended(frame) => {
+            TimelineEvent::Ended(frame) => {
                 let what = format!("{}: {}", words(frame.fate), self.what(&frame.bytes));
-                let far =
-                    matches!(frame.fate, Fate::CheckFailed | Fate::Unheard | Fate::Collided | Fate::Deaf);
+                let far = matches!(
+                    frame.fate,
+                    FrameFate::CheckFailed | FrameFate::Unheard | FrameFate::Collided | FrameFate::Deaf
+                );
                 if far {
                     self.between(&frame.to.node, 'x', &frame.from.node, &what)
                 } else {

@@ -4,7 +4,7 @@
 //! from the agent's storage in pieces, compares, and says `Taken`. A relay runs the same engine with nothing to do but
 //! to tell its agent the time, the routes and the links.
 
-use super::{Failure, Task, TaskIndication, TaskRequest};
+use super::{FileTask, TaskIndication, TaskRequest, TryFailure};
 use bytes::Bytes;
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{App, AppIndication, AppRequest, DeliveryId, SendId, SendOptions};
@@ -146,7 +146,7 @@ impl FilesOverBundles {
 }
 
 impl Engine for FilesOverBundles {
-    type Above = Task;
+    type Above = FileTask;
     type Below = App;
 
     fn handle_request(&mut self, _now: Instant, request: TaskRequest) {
@@ -167,7 +167,7 @@ impl Engine for FilesOverBundles {
             }
             AppIndication::Failed { send, reason } => {
                 let file = send.0 as usize;
-                let why = Failure::Bundle(reason);
+                let why = TryFailure::Bundle(reason);
                 self.up.push_back(TaskIndication::Failed { file, why, for_good: true });
                 if file == self.current && self.opened {
                     self.next_file();

@@ -1,6 +1,6 @@
 //! Workloads: what the traffic of an experiment is for.
 //!
-//! A workload is an engine like every other. Above it is [`Task`], the words of an experiment ("send these files",
+//! A workload is an engine like every other. Above it is [`FileTask`], the words of an experiment ("send these files",
 //! "this one is here, whole"); below it is what an application would use: a bundle agent ([`bundles`]) or a plain
 //! TCP stream ([`stream`]).
 //!
@@ -17,14 +17,14 @@ use longwire_proto::service::{CloseReason, LinkId, SendFailure};
 
 /// What an experiment asks of a node, and what it hears.
 #[derive(Debug)]
-pub enum Task {}
+pub enum FileTask {}
 
-impl Service for Task {
+impl Service for FileTask {
     type Request = TaskRequest;
     type Indication = TaskIndication;
 }
 
-/// Down through [`Task`].
+/// Down through [`FileTask`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskRequest {
     /// Send these files to the destination, in order.
@@ -39,7 +39,7 @@ pub enum TaskRequest {
     },
 }
 
-/// Up through [`Task`]. Files are numbered from zero, in the order of [`TaskRequest::Start`].
+/// Up through [`FileTask`]. Files are numbered from zero, in the order of [`TaskRequest::Start`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskIndication {
     /// The source begins to hand this file down.
@@ -57,7 +57,7 @@ pub enum TaskIndication {
         /// The file.
         file: usize,
         /// Why.
-        why: Failure,
+        why: TryFailure,
         /// True if the source gives this file up.
         for_good: bool,
     },
@@ -84,35 +84,35 @@ pub enum TaskIndication {
 
 /// Why a try failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum TryFailure {
     /// The connection ended early.
     Stream(CloseReason),
     /// The agent could not send it.
     Bundle(SendFailure),
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for TryFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Failure::Stream(CloseReason::Finished) => "the connection was closed early",
-            Failure::Stream(CloseReason::Aborted) => "the connection was aborted",
-            Failure::Stream(CloseReason::Reset) => "the connection was reset",
-            Failure::Stream(CloseReason::Refused) => "the connection was refused",
-            Failure::Stream(CloseReason::TimedOut) => "the connection timed out",
-            Failure::Stream(CloseReason::Unreachable) => "no way to the destination",
-            Failure::Stream(CloseReason::Insecure) => "TLS failed",
-            Failure::Stream(CloseReason::Limit) | Failure::Bundle(SendFailure::Limit) => {
+            TryFailure::Stream(CloseReason::Finished) => "the connection was closed early",
+            TryFailure::Stream(CloseReason::Aborted) => "the connection was aborted",
+            TryFailure::Stream(CloseReason::Reset) => "the connection was reset",
+            TryFailure::Stream(CloseReason::Refused) => "the connection was refused",
+            TryFailure::Stream(CloseReason::TimedOut) => "the connection timed out",
+            TryFailure::Stream(CloseReason::Unreachable) => "no way to the destination",
+            TryFailure::Stream(CloseReason::Insecure) => "TLS failed",
+            TryFailure::Stream(CloseReason::Limit) | TryFailure::Bundle(SendFailure::Limit) => {
                 "a limit was reached"
             }
-            Failure::Stream(CloseReason::Damaged) => "what came is not what was sent",
-            Failure::Stream(CloseReason::Stalled) => "the peer took nothing for too long",
-            Failure::Bundle(SendFailure::BadEndpoint) => "not an endpoint",
-            Failure::Bundle(SendFailure::Full) => "the store was full",
-            Failure::Bundle(SendFailure::Expired) => "the bundle expired",
-            Failure::Bundle(SendFailure::Cancelled) => "the bundle was cancelled",
-            Failure::Bundle(SendFailure::Storage) => "the store failed",
-            Failure::Bundle(SendFailure::Refused(_)) => "the bundle was refused",
-            Failure::Bundle(SendFailure::NoCustody) => "custody was asked for what cannot have it",
+            TryFailure::Stream(CloseReason::Damaged) => "what came is not what was sent",
+            TryFailure::Stream(CloseReason::Stalled) => "the peer took nothing for too long",
+            TryFailure::Bundle(SendFailure::BadEndpoint) => "not an endpoint",
+            TryFailure::Bundle(SendFailure::Full) => "the store was full",
+            TryFailure::Bundle(SendFailure::Expired) => "the bundle expired",
+            TryFailure::Bundle(SendFailure::Cancelled) => "the bundle was cancelled",
+            TryFailure::Bundle(SendFailure::Storage) => "the store failed",
+            TryFailure::Bundle(SendFailure::Refused(_)) => "the bundle was refused",
+            TryFailure::Bundle(SendFailure::NoCustody) => "custody was asked for what cannot have it",
         })
     }
 }

@@ -70,7 +70,7 @@ impl Engine for StreamOverPackets {
                     StreamOverPackets { open: true, packet_bytes, down, up, ..StreamOverPackets::default() };
                 self.up.push_back(StreamIndication::Connected);
             }
-            PacketsIndication::Takes { bytes_best, .. } => self.packet_bytes = bytes_best.max(1) as usize,
+            PacketsIndication::Sizes { bytes_best, .. } => self.packet_bytes = bytes_best.max(1) as usize,
             PacketsIndication::Room(room) => self.room = room,
             PacketsIndication::Packet(packet) => {
                 self.down.push_back(PacketsRequest::Release(1));

@@ -12,7 +12,7 @@
 //! destination:  head -> body -> whole
 //! ```
 
-use super::{Failure, Task, TaskIndication, TaskRequest};
+use super::{FileTask, TaskIndication, TaskRequest, TryFailure};
 use bytes::{BufMut, Bytes, BytesMut};
 use longwire_proto::engine::Engine;
 use longwire_proto::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
@@ -148,7 +148,7 @@ impl FilesOverStream {
         let for_good = self.tries >= self.retry.tries_max;
         self.up.push_back(TaskIndication::Failed {
             file: self.current,
-            why: Failure::Stream(reason),
+            why: TryFailure::Stream(reason),
             for_good,
         });
         if for_good {
@@ -235,7 +235,7 @@ impl FilesOverStream {
 }
 
 impl Engine for FilesOverStream {
-    type Above = Task;
+    type Above = FileTask;
     type Below = Many<LinkId, Stream>;
 
     fn handle_request(&mut self, _now: Instant, request: TaskRequest) {
@@ -409,7 +409,7 @@ mod tests {
         source.handle_indication(now, (OUT, StreamIndication::Closed(CloseReason::TimedOut)));
         assert_eq!(source.poll_timeout(), None, "it gave up");
         let last = core::iter::from_fn(|| source.poll_indication()).last();
-        let why = Failure::Stream(CloseReason::TimedOut);
+        let why = TryFailure::Stream(CloseReason::TimedOut);
         assert_eq!(last, Some(TaskIndication::Failed { file: 0, why, for_good: true }));
     }
 }

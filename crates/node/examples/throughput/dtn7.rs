@@ -5,7 +5,7 @@ use crate::path::payload;
 use crate::websocket::{self, Heard, Receiver, Sender};
 use crate::{folder, process};
 use bytes::Bytes;
-use longwire_proto::bp::{Bundle, CrcType, CreationTimestamp, DtnTime, Head, Policy, PrimaryBlock};
+use longwire_proto::bp::{Bundle, CrcType, CreationTimestamp, DecodePolicy, DtnTime, Head, PrimaryBlock};
 use serde_json::{Value, json};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -153,7 +153,7 @@ fn send(out: &Sender, mut answers: Receiver, count: usize, length: usize) {
 
 /// How many different bundles came, and when the last of them did.
 fn receive(arrivals: &mut Receiver, count: usize, length: usize) -> (usize, Instant) {
-    let policy = Policy { accept_primary_without_crc: true, ..Policy::STRICT };
+    let policy = DecodePolicy { accept_primary_without_crc: true, ..DecodePolicy::STRICT };
     let mut seen = vec![false; count];
     let (mut total, mut last) = (0, Instant::now());
     while total < count {

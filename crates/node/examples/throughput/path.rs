@@ -3,9 +3,9 @@
 use crate::resting::status;
 use crate::{disk, process};
 use bytes::Bytes;
-use longwire_node::message::{BODY_BYTES_MAX, Message, Options, Reply, Request};
-use longwire_node::tls::{mint::Wish, office};
-use longwire_node::{Client, Config, Node, Setup};
+use longwire_node::message::{BODY_BYTES_MAX, Message, MessageOptions, Reply, Request};
+use longwire_node::tls::{certificate_folder, issue::CertificateRequest};
+use longwire_node::{AppClient, Config, Node, NodeSetup};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(crate) fn node(folder: &Path, name: &str, kind: &str, more: &str) -> Node {
     );
     let mut config = Config::parse(&text, "throughput", Path::new("/")).expect("it makes sense");
     config.control = None;
-    Node::start(Setup::new(config)).expect("it starts")
+    Node::start(NodeSetup::new(config)).expect("it starts")
 }
 
 /// Runs an application to its end.
@@ -34,8 +34,8 @@ pub(crate) fn application<T>(work: impl Future<Output = T>) -> T {
 /// A certificate for a node, and the keys that make its sessions use TLS.
 fn secured(folder: &Path, name: &str) -> String {
     let now = longwire_node::unix_now().expect("the clock is set");
-    let wish = Wish::for_node(&format!("dtn://{name}/"), now, 2);
-    let issued = office::issue(&folder.join("tls"), &wish, now, false).expect("a certificate");
+    let wish = CertificateRequest::for_node(&format!("dtn://{name}/"), now, 2);
+    let issued = certificate_folder::issue(&folder.join("tls"), &wish, now, false).expect("a certificate");
     format!(
         "tcpcl.tls = 'require'\ntls.certificate = '{}'\ntls.key = '{}'\ntls.trust = ['{}']",
         issued.certificate.display(),
@@ -85,7 +85,7 @@ pub(crate) fn run(count: usize, length: usize, kind: &str) -> Value {
 }
 
 /// Waits until no node has anything left; what is left all the same, and how many batches both stores have synced.
-async fn settle(clients: &mut [Client]) -> (u64, u64) {
+async fn settle(clients: &mut [AppClient]) -> (u64, u64) {
     let began = Instant::now();
     loop {
         let (mut left, mut batches) = (0, 0);
@@ -112,12 +112,12 @@ pub(crate) fn payload(number: u64, length: usize) -> Bytes {
 const OPEN_MAX: u64 = 512;
 
 /// Sends so many bundles; returns when all are accepted.
-pub(crate) async fn send(mut client: Client, to: &str, count: usize, length: usize) {
+pub(crate) async fn send(mut client: AppClient, to: &str, count: usize, length: usize) {
     let mut accepted = 0;
     for send in 0..count as u64 {
         let mut left = payload(send, length);
         let body = left.split_to(left.len().min(BODY_BYTES_MAX));
-        let options = Options::default();
+        let options = MessageOptions::default();
         let head = Request::Send { send, to: to.to_owned(), length: length as u64, options };
         assert!(client.request(Message { head, body }).await);
         while !left.is_empty() {
@@ -144,7 +144,7 @@ fn is_accepted(reply: Message<Reply>) -> bool {
     }
 }
 
-async fn receive(mut client: Client, count: usize, length: usize) {
+async fn receive(mut client: AppClient, count: usize, length: usize) {
     let inline_bytes = 256 * 1024;
     assert!(client.request(Request::Register { endpoint: "sink".into(), inline_bytes }).await);
     let mut seen = vec![false; count];

@@ -2,8 +2,8 @@
 
 use crate::path::{application, node};
 use crate::process;
-use longwire_node::message::{Message, Options, Reply, Request};
-use longwire_node::{Client, echo_service};
+use longwire_node::message::{Message, MessageOptions, Reply, Request};
+use longwire_node::{AppClient, echo_service};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub(crate) fn ping() -> Value {
         assert!(client.request(register).await);
         for send in 0..200 {
             let began = Instant::now();
-            let options = Options { source: Some("ping".into()), ..Options::default() };
+            let options = MessageOptions { source: Some("ping".into()), ..MessageOptions::default() };
             let to = format!("dtn://bob/{}", echo_service(false));
             let head = Request::Send { send, to, length: PING_BYTES as u64, options };
             assert!(client.request(Message { head, body: vec![7; PING_BYTES].into() }).await);
@@ -83,7 +83,7 @@ pub(crate) fn found() -> Value {
 }
 
 /// How a node is.
-pub(crate) async fn status(client: &mut Client) -> Value {
+pub(crate) async fn status(client: &mut AppClient) -> Value {
     assert!(client.request(Request::Status).await);
     loop {
         if let Reply::Status { status } = client.reply().await.expect("the node is there").head {

@@ -1,8 +1,8 @@
 //! A configuration in words.
 
-use super::{Clock, Config, Kind, Link, StorageKind};
+use super::{ClockSource, Config, LinkKind, LinkSettings, StorageKind};
 use crate::tls::{self, Rule};
-use longwire_proto::bp::agent::RouterChoice as Router;
+use longwire_proto::bp::agent::RouterChoice as RouterKind;
 use longwire_proto::bp::{Accept, Emit};
 use longwire_proto::service::BundleVersion;
 use longwire_proto::tcpcl::{Tls, Versions};
@@ -78,11 +78,11 @@ impl Config {
                 self.stream.udp_receive_buffer_bytes
             ));
         }
-        for link in self.link.iter().filter(|link| link.kind == Kind::Udp) {
+        for link in self.link.iter().filter(|link| link.kind == LinkKind::Udp) {
             self.explain_udp(link, &mut line);
         }
         self.explain_radio(&mut line);
-        for link in self.link.iter().filter(|link| link.kind == Kind::Tcp) {
+        for link in self.link.iter().filter(|link| link.kind == LinkKind::Tcp) {
             let who =
                 link.peer.as_ref().map_or("whoever is there".to_owned(), |peer| format!("{peer}, no other"));
             let when = if link.open { "It calls" } else { "When told to, it calls" };
@@ -103,7 +103,7 @@ impl Config {
             line(planned.explain());
         }
         match self.routing.router {
-            Router::Static => details.push(self.explain_router()),
+            RouterKind::Static => details.push(self.explain_router()),
             _ => line(self.explain_router()),
         }
         for drop in &self.drop {
@@ -127,8 +127,8 @@ impl Config {
                 self.agent.limits.bundles_max,
                 self.agent.limits.store_bytes_max,
                 match self.agent.evict {
-                    longwire_proto::bp::agent::Evict::None => "newcomers are refused",
-                    longwire_proto::bp::agent::Evict::LowestPriority => {
+                    longwire_proto::bp::agent::EvictionPolicy::None => "newcomers are refused",
+                    longwire_proto::bp::agent::EvictionPolicy::LowestPriority => {
                         "the least urgent and oldest give way to what is more urgent"
                     }
                 },
@@ -146,7 +146,7 @@ impl Config {
                 self.storage.memory_bytes
             )),
         }
-        if self.clock == Clock::None {
+        if self.clock == ClockSource::None {
             line("It uses no clock: its bundles carry their age.".into());
         }
         let reports = &self.agent.reports;
@@ -217,7 +217,7 @@ impl Config {
         }
     }
 
-    fn explain_udp(&self, link: &Link, line: &mut impl FnMut(String)) {
+    fn explain_udp(&self, link: &LinkSettings, line: &mut impl FnMut(String)) {
         let udp = self.udp(link).unwrap_or_default();
         let rate = match udp.rate_bps {
             0 => "as fast as the system takes it".to_owned(),
@@ -242,7 +242,7 @@ impl Config {
         if !self.listen.is_empty() {
             line(format!("TLS with those who call {}.", words(self.tcpcl.tls)));
         }
-        for link in self.link.iter().filter(|link| link.kind == Kind::Tcp) {
+        for link in self.link.iter().filter(|link| link.kind == LinkKind::Tcp) {
             let tls = self.session(link).map_or(Tls::Off, |session| session.tls);
             if link.amateur {
                 line(format!("Link `{}` is on an amateur band: TLS is never used there.", link.name));
@@ -258,7 +258,7 @@ impl Config {
             Ok(None) => {}
             Err(error) => line(format!("It cannot start: {}.", error.what)),
         }
-        let tls::Policy { node_id, network, purpose, anonymous_callers } = self.tls.policy;
+        let tls::CertificatePolicy { node_id, network, purpose, anonymous_callers } = self.tls.policy;
         for (rule, what, key) in [
             (node_id, "its node id", "node-id"),
             (network, "its host name or address", "network"),
@@ -294,7 +294,7 @@ impl Config {
         if claims.for_bundles == Some(false) {
             line("WARNING: the key purposes of its certificate do not include bundle security.".into());
         }
-        match crate::setup::unix_now() {
+        match crate::node_setup::unix_now() {
             None => {
                 line("WARNING: the system's clock has not been set: no certificate can be judged.".into())
             }
@@ -326,18 +326,18 @@ impl Config {
     fn explain_router(&self) -> String {
         let routes = "where a [[route]] is set it is kept to";
         match self.routing.router {
-            Router::Static if self.routing.failover_after.is_zero() => {
+            RouterKind::Static if self.routing.failover_after.is_zero() => {
                 "Of several ways the one with the lowest cost that is there is taken.".into()
             }
-            Router::Static => format!(
+            RouterKind::Static => format!(
                 "Of several ways the one with the lowest cost is taken; when it has been gone for {} s, the next one.",
                 self.routing.failover_after.as_secs_f64()
             ),
-            Router::ContactPlan => {
+            RouterKind::ContactPlan => {
                 "Of several ways that is taken, or waited for, which the plan of contacts says is the quickest.".into()
             }
-            Router::Epidemic => format!("Every node that it meets gets a copy of every bundle; {routes}."),
-            Router::SprayAndWait => format!(
+            RouterKind::Epidemic => format!("Every node that it meets gets a copy of every bundle; {routes}."),
+            RouterKind::SprayAndWait => format!(
                 "Of each bundle made here there are at most {} copies, halved at each meeting; {routes}.",
                 self.routing.copies
             ),

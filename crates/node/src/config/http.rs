@@ -13,7 +13,7 @@ const TOKEN_LENGTH_MIN: usize = 16;
 /// The HTTP interface.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Http {
+pub struct HttpSettings {
     /// Where it listens, `host:port`, such as `127.0.0.1:4580`. Any address but loopback needs a token. Default: none, it is
     /// off.
     pub listen: Option<String>,
@@ -34,9 +34,9 @@ pub struct Http {
     pub events_max: usize,
 }
 
-impl Default for Http {
+impl Default for HttpSettings {
     fn default() -> Self {
-        Http {
+        HttpSettings {
             listen: None,
             token: None,
             token_file: None,
@@ -50,7 +50,7 @@ impl Default for Http {
 }
 
 /// A token is not for logs.
-impl fmt::Debug for Http {
+impl fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http")
             .field("listen", &self.listen)
@@ -61,7 +61,7 @@ impl fmt::Debug for Http {
     }
 }
 
-impl Http {
+impl HttpSettings {
     /// Paths are meant in this folder.
     pub(super) fn beside(&mut self, folder: &Path) {
         if let Some(path) = &mut self.token_file {

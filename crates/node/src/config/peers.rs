@@ -8,7 +8,7 @@ use std::net::ToSocketAddrs;
 /// Which callers over TCP are let in, by the node id that they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Peers {
+pub enum PeerPolicy {
     /// Those whose node id the configuration names (in a `[[peer]]`, in full, as the `peer` of a `[[link]]`, as the `via` of a
     /// `[[route]]`), and those whose certificate proves theirs. Without TLS, whoever says such a name has it.
     Known,
@@ -48,15 +48,17 @@ impl Config {
         let unproven =
             "Without TLS whoever says such a name is believed; `peers = \"proven\"` asks for certificates";
         Some(match (self.peers, self.listens_beyond_loopback()) {
-            (Some(Peers::Proven), _) => "Peers are let in whose certificate proves their node id.".to_owned(),
-            (Some(Peers::Any), false) | (None, false) => {
+            (Some(PeerPolicy::Proven), _) => {
+                "Peers are let in whose certificate proves their node id.".to_owned()
+            }
+            (Some(PeerPolicy::Any), false) | (None, false) => {
                 "Whoever calls from this machine is let in.".to_owned()
             }
-            (Some(Peers::Any), true) => format!(
+            (Some(PeerPolicy::Any), true) => format!(
                 "Whoever calls is let in, under any name that no other session has. `peers = \"known\"` lets in peers {KNOWN}."
             ),
-            (Some(Peers::Known), false) => format!("Peers are let in {KNOWN}."),
-            (Some(Peers::Known), true) => format!("Peers are let in {KNOWN}. {unproven}."),
+            (Some(PeerPolicy::Known), false) => format!("Peers are let in {KNOWN}."),
+            (Some(PeerPolicy::Known), true) => format!("Peers are let in {KNOWN}. {unproven}."),
             (None, true) => format!(
                 "Peers from elsewhere are let in {KNOWN}; from this machine, all. {unproven}, `peers = \"any\"` lets everybody in."
             ),

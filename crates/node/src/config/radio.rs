@@ -1,12 +1,12 @@
 //! `[[tnc]]` and links over it: packet radio.
 
-use super::{Config, Kind, Link, out_of_range};
-use crate::tnc::{Controller, Line, Place};
+use super::{Config, LinkKind, LinkSettings, out_of_range};
+use crate::tnc::{LineAddress, TncAddress, TncEngine};
 use longwire_proto::ax25::{
-    self, ADDRESS_BYTES, Callsign, DIGIPEATERS_MAX, Frame, LinkConfig, Modulo, Radio, Version,
+    self, ADDRESS_BYTES, Callsign, DIGIPEATERS_MAX, Frame, LinkConfig, Modulo, RadioParameters, Version,
 };
 use longwire_proto::bp::Eid;
-use longwire_proto::controller::{self, Channel};
+use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::tcpcl::{Tls, Versions};
 use longwire_proto::{agwpe, ax25cl, kiss, tcpcl, uicl};
 use longwire_settings::error::{Error, nearest};
@@ -22,7 +22,7 @@ const BESIDE_NODE_ID_BYTES: usize = 40;
 /// A TNC: a controller between this node and a radio, in KISS mode or behind an AGWPE server; Dire Wolf is both, too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Tnc {
+pub struct TncSettings {
     /// What it is called, by links.
     pub name: String,
     /// Where it is, over TCP: `host:port`, such as `127.0.0.1:8001`, in KISS mode; `agwpe:host:port`, such as
@@ -58,7 +58,7 @@ pub struct Tnc {
     /// The longest time between attempts. Default 60 s.
     pub reconnect_max: Duration,
     /// The channel behind it.
-    pub channel: Channel,
+    pub channel: ChannelParameters,
     /// How it is spoken with in KISS mode.
     pub kiss: kiss::Config,
     /// How it is spoken with behind an AGWPE server.
@@ -67,11 +67,11 @@ pub struct Tnc {
     pub ax25: LinkConfig,
 }
 
-impl Default for Tnc {
+impl Default for TncSettings {
     fn default() -> Self {
         let controller::Config { channel, burst_frames_max, reconnect_min, reconnect_max } =
             controller::Config::default();
-        Tnc {
+        TncSettings {
             name: String::new(),
             address: None,
             serial: None,
@@ -95,12 +95,12 @@ impl Default for Tnc {
     }
 }
 
-impl Tnc {
+impl TncSettings {
     /// Where it is, and how it is spoken with.
     ///
     /// # Errors
     /// It is nowhere, or at two places.
-    pub fn place(&self) -> Result<Place, Error> {
+    pub fn place(&self) -> Result<TncAddress, Error> {
         let wrong =
             |what: &str, hint: &str| Err(Error::new(format!("TNC `{}`: {what}", self.name)).hint(hint));
         match (&self.address, &self.serial) {
@@ -113,15 +113,16 @@ impl Tnc {
                 "address = \"127.0.0.1:8001\", or serial = \"/dev/ttyUSB0\"",
             ),
             (Some(address), None) => match address.parse() {
-                Ok(place @ (Place::Kiss(Line::Tcp(_)) | Place::Agwpe(_))) => Ok(place),
+                Ok(place @ (TncAddress::Kiss(LineAddress::Tcp(_)) | TncAddress::Agwpe(_))) => Ok(place),
                 _ => wrong(
                     &format!("`{address}` is no address"),
                     "write host:port for KISS, where Dire Wolf has port 8001, or agwpe:host:port, where it has port 8000",
                 ),
             },
-            (None, Some(path)) if path.starts_with('/') => {
-                Ok(Place::Kiss(Line::Serial { path: path.clone(), speed_bps: self.serial_rate_bps }))
-            }
+            (None, Some(path)) if path.starts_with('/') => Ok(TncAddress::Kiss(LineAddress::Serial {
+                path: path.clone(),
+                speed_bps: self.serial_rate_bps,
+            })),
             (None, Some(path)) => {
                 wrong(&format!("`{path}` is no serial device"), "write its path, such as /dev/ttyUSB0")
             }
@@ -129,30 +130,31 @@ impl Tnc {
     }
 
     /// What the channel takes, for reckoning how long an answer may take.
-    fn radio(&self) -> Radio {
-        let Channel { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex } = self.channel;
+    fn radio(&self) -> RadioParameters {
+        let ChannelParameters { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex } =
+            self.channel;
         let turnaround = self.turnaround;
-        Radio { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex, turnaround }
+        RadioParameters { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex, turnaround }
     }
 
     /// What speaks with it.
     ///
     /// # Errors
     /// It is nowhere, or at two places.
-    pub(crate) fn controller(&self) -> Result<Controller, Error> {
+    pub(crate) fn controller(&self) -> Result<TncEngine, Error> {
         let config = self.controller_config();
         Ok(match self.place()? {
-            Place::Kiss(_) => {
+            TncAddress::Kiss(_) => {
                 // An identification may be sent at any time, and nobody answers it.
                 let probe = Frame::identification(self.own()?).to_bytes(Modulo::Eight);
-                Controller::kiss(self.kiss.clone(), config, Some(probe))
+                TncEngine::kiss(self.kiss.clone(), config, Some(probe))
             }
-            Place::Agwpe(_) => Controller::agwpe(self.agwpe.clone(), config),
+            TncAddress::Agwpe(_) => TncEngine::agwpe(self.agwpe.clone(), config),
         })
     }
 
     fn controller_config(&self) -> controller::Config {
-        let Tnc { burst_frames_max, reconnect_min, reconnect_max, .. } = *self;
+        let TncSettings { burst_frames_max, reconnect_min, reconnect_max, .. } = *self;
         controller::Config { channel: self.channel.clone(), burst_frames_max, reconnect_min, reconnect_max }
     }
 
@@ -221,10 +223,12 @@ impl Tnc {
     }
 }
 
-impl Tnc {
+impl TncSettings {
     /// Those in KISS mode at one place have one line: they are told apart by their ports.
-    fn check_beside(&self, other: &Tnc) -> Result<(), Error> {
-        let (Ok(place @ Place::Kiss(_)), Ok(there)) = (self.place(), other.place()) else { return Ok(()) };
+    fn check_beside(&self, other: &TncSettings) -> Result<(), Error> {
+        let (Ok(place @ TncAddress::Kiss(_)), Ok(there)) = (self.place(), other.place()) else {
+            return Ok(());
+        };
         let what = |what: &str| {
             Error::new(format!("TNCs `{}` and `{}` are both at {place}: {what}", self.name, other.name))
         };
@@ -241,11 +245,11 @@ impl Tnc {
     }
 
     /// What is said of the other way of speaking with it means nothing.
-    fn check_sections(&self, place: &Place) -> Result<(), Error> {
+    fn check_sections(&self, place: &TncAddress) -> Result<(), Error> {
         let (kiss, agwpe) = (self.kiss != kiss::Config::default(), self.agwpe != agwpe::Config::default());
         let (key, hint) = match place {
-            Place::Kiss(_) if agwpe => ("agwpe", "`address = \"agwpe:host:port\"` is an AGWPE server"),
-            Place::Agwpe(_) if kiss => ("kiss", "leave `agwpe:` out of its `address` for KISS"),
+            TncAddress::Kiss(_) if agwpe => ("agwpe", "`address = \"agwpe:host:port\"` is an AGWPE server"),
+            TncAddress::Agwpe(_) if kiss => ("kiss", "leave `agwpe:` out of its `address` for KISS"),
             _ => return Ok(()),
         };
         let name = &self.name;
@@ -271,14 +275,14 @@ impl Config {
                 continue;
             }
             let layer = match link.kind {
-                Kind::Ax25cm => "TCPCL 3 over AX.25, as DTN2 has it",
+                LinkKind::Ax25cm => "TCPCL 3 over AX.25, as DTN2 has it",
                 _ => "Longwire's own convergence layer",
             };
             line(format!(
                 "{when} link `{}`: {}{via} over TNC `{}`, in {layer}, and expects {who}. Nothing is encrypted.",
                 link.name, neighbour.peer.station, link.tnc
             ));
-            if link.kind == Kind::Ax25cl && link.peer.is_none() {
+            if link.kind == LinkKind::Ax25cl && link.peer.is_none() {
                 line(format!(
                     "With `peer` said, link `{}` would send its first bundle without waiting for a word.",
                     link.name
@@ -288,7 +292,7 @@ impl Config {
     }
 }
 
-fn explain_group(link: &Link, place: &str, group: &uicl::Config) -> String {
+fn explain_group(link: &LinkSettings, place: &str, group: &uicl::Config) -> String {
     let asked = match (&group.members[..], group.needed) {
         ([], _) => "It names no members: whoever lacks something asks for it, and a bundle of which nobody asks for more \
                     has gone, whether anybody has heard it or not."
@@ -308,16 +312,16 @@ fn explain_group(link: &Link, place: &str, group: &uicl::Config) -> String {
     )
 }
 
-impl Tnc {
+impl TncSettings {
     fn explain(&self, line: &mut impl FnMut(String)) {
         let place = self.place();
         let (at, port) = match &place {
             Err(error) => (error.what.clone(), 0),
-            Ok(place @ Place::Kiss(_)) => (place.to_string(), self.kiss.port),
-            Ok(place @ Place::Agwpe(_)) => (place.to_string(), self.agwpe.port),
+            Ok(place @ TncAddress::Kiss(_)) => (place.to_string(), self.kiss.port),
+            Ok(place @ TncAddress::Agwpe(_)) => (place.to_string(), self.agwpe.port),
         };
-        let Channel { rate_bps, tx_delay, slot_time, persistence, .. } = self.channel;
-        let is_told = matches!(place, Ok(Place::Kiss(_))) && self.kiss.send_parameters;
+        let ChannelParameters { rate_bps, tx_delay, slot_time, persistence, .. } = self.channel;
+        let is_told = matches!(place, Ok(TncAddress::Kiss(_))) && self.kiss.send_parameters;
         line(format!(
             "TNC `{}` at {at}, port {port}: this station is {} on it, at {rate_bps} bit/s; TXDELAY {tx_delay:?}, slots of {slot_time:?}, persistence {} of 256{}.",
             self.name,
@@ -357,11 +361,11 @@ impl Tnc {
 
 /// A neighbour over a TNC, with all that its sessions need.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Neighbour {
+pub(crate) struct RadioNeighbour {
     /// The number of its TNC in the configuration.
     pub(crate) tnc: usize,
-    pub(crate) peer: ax25::Peer,
-    pub(crate) kind: Kind,
+    pub(crate) peer: ax25::PeerStation,
+    pub(crate) kind: LinkKind,
     pub(crate) ours: ax25cl::Config,
     pub(crate) cm: tcpcl::Config,
     /// If it is a group.
@@ -380,7 +384,7 @@ impl Config {
     ///
     /// # Errors
     /// Its settings make no sense.
-    pub(crate) fn neighbour(&self, link: &Link) -> Result<Option<Neighbour>, Error> {
+    pub(crate) fn neighbour(&self, link: &LinkSettings) -> Result<Option<RadioNeighbour>, Error> {
         if !link.kind.is_radio() {
             return Ok(None);
         }
@@ -408,17 +412,17 @@ impl Config {
         cm.check().map_err(|fault| out_of_range(fault.within(&format!("{place}: ax25cm"))))?;
         check_version(&cm, &format!("{place}: "))?;
         let group = match link.kind {
-            Kind::Uicl => Some(self.group(link, tnc, path.len())?),
+            LinkKind::Uicl => Some(self.group(link, tnc, path.len())?),
             _ => None,
         };
         let peer = match &link.peer {
             Some(peer) => Some(peer.parse::<Eid>().map_err(|_| super::no_endpoint(peer))?.to_string()),
             None => None,
         };
-        Ok(Some(Neighbour {
+        Ok(Some(RadioNeighbour {
             group,
             tnc: at,
-            peer: ax25::Peer { station, path, link: ax25 },
+            peer: ax25::PeerStation { station, path, link: ax25 },
             kind: link.kind,
             ours: ax25cl::Config { peer_node_id: ours.peer_node_id.clone().or(peer.clone()), ..ours },
             cm: tcpcl::Config { peer_node_id: cm.peer_node_id.clone().or(peer), ..cm },
@@ -426,7 +430,12 @@ impl Config {
     }
 
     /// How a link to a group works: what nobody has said is what its channel takes.
-    fn group(&self, link: &Link, tnc: &Tnc, digipeaters: usize) -> Result<uicl::Config, Error> {
+    fn group(
+        &self,
+        link: &LinkSettings,
+        tnc: &TncSettings,
+        digipeaters: usize,
+    ) -> Result<uicl::Config, Error> {
         /// A question to three, or an answer with its frame, bytes.
         const SHORT_FRAME_BYTES: u64 = 64;
         let place = format!("link `{}`", link.name);
@@ -474,8 +483,8 @@ impl Config {
             return wrong(format!("{} is named twice", twice.1), "each member is asked once");
         }
         let others = self.link.iter().take_while(|other| other.name != link.name);
-        let same = |other: &&Link| {
-            other.kind == Kind::Uicl
+        let same = |other: &&LinkSettings| {
+            other.kind == LinkKind::Uicl
                 && other.tnc == link.tnc
                 && other.callsign.eq_ignore_ascii_case(&link.callsign)
         };
@@ -486,7 +495,7 @@ impl Config {
         Ok(uicl::Config { members, ..group })
     }
 
-    fn no_tnc(&self, link: &Link) -> Error {
+    fn no_tnc(&self, link: &LinkSettings) -> Error {
         let names = self.tnc.iter().map(|tnc| tnc.name.as_str());
         let hint = match nearest(&link.tnc, names) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -524,7 +533,7 @@ impl Config {
     }
 
     /// A node id has to fit in a frame.
-    fn check_frames(&self, tnc: &Tnc) -> Result<(), Error> {
+    fn check_frames(&self, tnc: &TncSettings) -> Result<(), Error> {
         let length = self.node_id()?.to_string().len();
         if length > NODE_ID_BYTES_MAX {
             return Err(Error::new(format!("the node id has {length} bytes"))
@@ -542,7 +551,7 @@ impl Config {
 }
 
 /// What the longest frame takes, with its key-up.
-fn radio_longest(radio: &Radio, link: &LinkConfig) -> Duration {
+fn radio_longest(radio: &RadioParameters, link: &LinkConfig) -> Duration {
     const HEADER_BYTES: u64 = 17;
     let frame = radio.air_time(1, u64::from(link.information_bytes_max) + HEADER_BYTES);
     radio.tx_delay + radio.tx_tail + frame

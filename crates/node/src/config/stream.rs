@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Limits of what waits between a connection and the engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Stream {
+pub struct StreamSettings {
     /// Bytes handed over and not yet with the kernel. Less keeps urgent bundles from waiting behind others. Default
     /// 262,144.
     pub queue_bytes: u64,
@@ -34,9 +34,9 @@ pub struct Stream {
     pub udp_receive_buffer_bytes: u32,
 }
 
-impl Default for Stream {
+impl Default for StreamSettings {
     fn default() -> Self {
-        Stream {
+        StreamSettings {
             queue_bytes: 256 * 1024,
             window_bytes: 4 << 20,
             callers_max: 512,
@@ -50,7 +50,7 @@ impl Default for Stream {
     }
 }
 
-impl Stream {
+impl StreamSettings {
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.callers_max == 0 || self.callers_per_address_max == 0 {
             return Err(Error::new(

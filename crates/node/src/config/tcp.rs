@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Settings of the kernel's TCP, for each connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Tcp {
+pub struct TcpSettings {
     /// The buffer for what is sent and not acknowledged, bytes (SO_SNDBUF); a kernel gives no more than net.core.wmem_max.
     /// Default: as large as the kernel makes it.
     pub send_buffer_bytes: Option<u32>,
@@ -17,7 +17,7 @@ pub struct Tcp {
     pub receive_buffer_bytes: Option<u32>,
 }
 
-impl Tcp {
+impl TcpSettings {
     pub(super) fn check(&self) -> Result<(), Error> {
         for (key, bytes) in [
             ("send-buffer-bytes", self.send_buffer_bytes),

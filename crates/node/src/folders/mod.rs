@@ -18,16 +18,16 @@
 //!
 //! Each folder has a thread of its own, and talks to the node as any application does.
 
-mod held;
-mod outbox;
-mod receive;
+mod drop_folder;
+mod open_folder;
+mod receive_folder;
 mod watch;
 
-use crate::client::Client;
+use crate::client::AppClient;
 use crate::config::{DropFolder, ReceiveFolder};
 use crate::message::{Message, Reply, Request};
-use crate::node::Reception;
-use crate::setup::WallClock;
+use crate::node::ClientFactory;
+use crate::node_setup::WallClock;
 use crate::view;
 use longwire_settings::error::Error;
 use std::collections::VecDeque;
@@ -35,20 +35,20 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// What all folders have come to, for people.
-pub(crate) type Shown = Arc<Mutex<Vec<view::Folder>>>;
+pub(crate) type SharedStatus = Arc<Mutex<Vec<view::Folder>>>;
 
 /// One folder's line in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
-    shown: Shown,
+pub(crate) struct FolderStatus {
+    shown: SharedStatus,
     index: usize,
 }
 
-impl Line {
-    fn new(shown: &Shown, folder: view::Folder) -> Line {
+impl FolderStatus {
+    fn new(shown: &SharedStatus, folder: view::Folder) -> FolderStatus {
         let mut all = shown.lock().expect("no thread panics with it");
         all.push(folder);
-        Line { shown: shown.clone(), index: all.len() - 1 }
+        FolderStatus { shown: shown.clone(), index: all.len() - 1 }
     }
 
     fn change(&self, change: impl FnOnce(&mut view::Folder)) {
@@ -75,9 +75,9 @@ pub(crate) fn start(
     drops: &[DropFolder],
     receives: &[ReceiveFolder],
     clock: &WallClock,
-    reception: &Reception,
-) -> Result<Shown, Error> {
-    let shown = Shown::default();
+    client_factory: &ClientFactory,
+) -> Result<SharedStatus, Error> {
+    let shown = SharedStatus::default();
     for drop in drops {
         let about = view::Folder {
             folder: drop.folder.display().to_string(),
@@ -85,8 +85,8 @@ pub(crate) fn start(
             endpoint: drop.to.clone(),
             ..view::Folder::default()
         };
-        let (line, drop, clock) = (Line::new(&shown, about), drop.clone(), clock.clone());
-        run(reception, move |talk| outbox::serve(drop, clock, talk, line))?;
+        let (line, drop, clock) = (FolderStatus::new(&shown, about), drop.clone(), clock.clone());
+        run(client_factory, move |talk| drop_folder::serve(drop, clock, talk, line))?;
     }
     for receive in receives {
         let about = view::Folder {
@@ -95,17 +95,17 @@ pub(crate) fn start(
             endpoint: receive.endpoint.clone(),
             ..view::Folder::default()
         };
-        let (line, receive) = (Line::new(&shown, about), receive.clone());
-        run(reception, move |talk| receive::serve(receive, talk, line))?;
+        let (line, receive) = (FolderStatus::new(&shown, about), receive.clone());
+        run(client_factory, move |talk| receive_folder::serve(receive, talk, line))?;
     }
     Ok(shown)
 }
 
 fn run<F: Future<Output = ()>>(
-    reception: &Reception,
-    serve: impl FnOnce(Talk) -> F + Send + 'static,
+    client_factory: &ClientFactory,
+    serve: impl FnOnce(NodeConnection) -> F + Send + 'static,
 ) -> Result<(), Error> {
-    let talk = Talk { client: reception.client(), waiting: VecDeque::new() };
+    let talk = NodeConnection { client: client_factory.client(), waiting: VecDeque::new() };
     let failed = |error: std::io::Error| Error::new(format!("the system gives no thread: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     // It ends when the node does: nobody has to wait for it.
@@ -118,32 +118,32 @@ fn run<F: Future<Output = ()>>(
 
 /// The node has ended.
 #[derive(Debug)]
-struct Gone;
+struct NodeGone;
 
 /// A folder's connection to the node.
-struct Talk {
-    client: Client,
+struct NodeConnection {
+    client: AppClient,
     /// What was said while something else was waited for.
     waiting: VecDeque<Message<Reply>>,
 }
 
-impl Talk {
-    async fn ask(&self, request: impl Into<Message<Request>>) -> Result<(), Gone> {
-        if self.client.request(request).await { Ok(()) } else { Err(Gone) }
+impl NodeConnection {
+    async fn ask(&self, request: impl Into<Message<Request>>) -> Result<(), NodeGone> {
+        if self.client.request(request).await { Ok(()) } else { Err(NodeGone) }
     }
 
     /// The next thing that the node says.
-    async fn hear(&mut self) -> Result<Message<Reply>, Gone> {
+    async fn hear(&mut self) -> Result<Message<Reply>, NodeGone> {
         match self.waiting.pop_front() {
             Some(said) => Ok(said),
-            None => self.client.reply().await.ok_or(Gone),
+            None => self.client.reply().await.ok_or(NodeGone),
         }
     }
 
     /// Waits until `wanted` finds what it wants; deliveries that are said meanwhile wait.
-    async fn wait<T>(&mut self, mut wanted: impl FnMut(&Message<Reply>) -> Option<T>) -> Result<T, Gone> {
+    async fn wait<T>(&mut self, mut wanted: impl FnMut(&Message<Reply>) -> Option<T>) -> Result<T, NodeGone> {
         loop {
-            let said = self.client.reply().await.ok_or(Gone)?;
+            let said = self.client.reply().await.ok_or(NodeGone)?;
             if let Some(found) = wanted(&said) {
                 return Ok(found);
             }
@@ -162,13 +162,14 @@ impl Talk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{ClientId, Event};
+    use crate::task_event::{ClientId, TaskEvent};
 
     #[tokio::test]
     async fn what_expires_before_its_turn_is_not_waited_for() {
         let (events, mut heard) = tokio::sync::mpsc::unbounded_channel();
-        let mut talk = Talk { client: Client::new(ClientId(1), events), waiting: VecDeque::new() };
-        let Some(Event::Client(_, end)) = heard.recv().await else { panic!("an application comes") };
+        let mut talk =
+            NodeConnection { client: AppClient::new(ClientId(1), events), waiting: VecDeque::new() };
+        let Some(TaskEvent::Client(_, end)) = heard.recv().await else { panic!("an application comes") };
         let delivered = |delivery| {
             let (source, destination) = ("dtn://moon/".to_owned(), "dtn://earth/files".to_owned());
             Reply::Delivered { delivery, source, destination, created: (delivery, 0), length: 5 }

@@ -21,19 +21,19 @@ const UNFINISHED: [&str; 5] = ["part", "tmp", "crdownload", "filepart", "swp"];
 
 /// What a file looked like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct FileSnapshot {
     pub(super) length: u64,
     pub(super) changed: Option<SystemTime>,
 }
 
-impl Look {
-    pub(super) fn of(about: &fs::Metadata) -> Look {
-        Look { length: about.len(), changed: about.modified().ok() }
+impl FileSnapshot {
+    pub(super) fn of(about: &fs::Metadata) -> FileSnapshot {
+        FileSnapshot { length: about.len(), changed: about.modified().ok() }
     }
 }
 
 /// A folder that is watched.
-pub(super) struct Watch {
+pub(super) struct FolderWatch {
     folder: PathBuf,
     settle: Duration,
     events: Option<EventStream<[u8; 4096]>>,
@@ -42,12 +42,12 @@ pub(super) struct Watch {
     /// Written to, and not closed since.
     unfinished: BTreeSet<OsString>,
     /// What others looked like, and since when.
-    looks: BTreeMap<OsString, (Look, Instant)>,
+    looks: BTreeMap<OsString, (FileSnapshot, Instant)>,
 }
 
-impl Watch {
-    pub(super) fn new(folder: &Path, settle: Duration) -> Watch {
-        let mut watch = Watch {
+impl FolderWatch {
+    pub(super) fn new(folder: &Path, settle: Duration) -> FolderWatch {
+        let mut watch = FolderWatch {
             folder: folder.to_owned(),
             settle,
             events: None,
@@ -109,7 +109,7 @@ impl Watch {
             if !about.is_file() || is_unfinished(&name) {
                 continue;
             }
-            let look = Look::of(&about);
+            let look = FileSnapshot::of(&about);
             let since = self.looks.get(&name).filter(|(before, _)| *before == look);
             let since = since.map_or(now, |(_, since)| *since);
             let rests = !self.unfinished.contains(&name) && now.duration_since(since) >= self.settle;
@@ -138,18 +138,18 @@ fn is_unfinished(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Folder;
+    use crate::test_folder::TestFolder;
     use std::io::Write;
 
     #[test]
     fn what_nothing_is_told_of_has_to_rest() {
-        let folder = Folder::new("watch-rest");
+        let folder = TestFolder::new("watch-rest");
         for name in ["letter.txt", ".hidden", "big.part", "draft.txt~", "x.TMP"] {
             fs::write(folder.0.join(name), "content").unwrap();
         }
         fs::create_dir(folder.0.join("sent")).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", folder.0.join("passwd")).unwrap();
-        let mut watch = Watch { events: None, ..outside(&folder) };
+        let mut watch = FolderWatch { events: None, ..outside(&folder) };
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(watch.at_rest(at(0)).unwrap(), (vec![], 1));
@@ -159,18 +159,18 @@ mod tests {
         assert_eq!(watch.at_rest(at(4)).unwrap(), (vec!["letter.txt".into()], 0));
     }
 
-    fn outside(folder: &Folder) -> Watch {
+    fn outside(folder: &TestFolder) -> FolderWatch {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _inside = runtime.enter();
-        Watch::new(&folder.0, Duration::from_secs(2))
+        FolderWatch::new(&folder.0, Duration::from_secs(2))
     }
 
     #[test]
     fn what_is_moved_in_or_closed_goes_at_once_and_what_is_open_waits() {
-        let folder = Folder::new("watch-told");
+        let folder = TestFolder::new("watch-told");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut watch = Watch::new(&folder.0, Duration::from_secs(2));
+            let mut watch = FolderWatch::new(&folder.0, Duration::from_secs(2));
             let now = Instant::now();
             fs::write(folder.0.join(".letter"), "content").unwrap();
             fs::rename(folder.0.join(".letter"), folder.0.join("letter")).unwrap();
@@ -195,12 +195,12 @@ mod tests {
     /// More happens than the system keeps for whoever does not read it.
     #[test]
     fn a_file_whose_end_was_not_told_of_comes_to_rest() {
-        let folder = Folder::new("watch-overflow");
+        let folder = TestFolder::new("watch-overflow");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let kept = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
         let kept: usize = kept.trim().parse().unwrap();
         runtime.block_on(async {
-            let mut watch = Watch::new(&folder.0, Duration::from_secs(2));
+            let mut watch = FolderWatch::new(&folder.0, Duration::from_secs(2));
             let now = Instant::now();
             fs::write(folder.0.join("closed"), "content").unwrap();
             let mut files = ["letter", "other"].map(|name| fs::File::create(folder.0.join(name)).unwrap());

@@ -8,35 +8,35 @@ use serde::Serialize;
 
 /// Why a request was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct RequestFailure {
     pub(super) status: StatusCode,
     pub(super) problem: Problem,
 }
 
-impl Failure {
+impl RequestFailure {
     pub(super) fn new(status: StatusCode, what: impl Into<String>, hint: Option<&str>) -> Self {
-        Failure { status, problem: Problem { error: what.into(), hint: hint.map(str::to_owned) } }
+        RequestFailure { status, problem: Problem { error: what.into(), hint: hint.map(str::to_owned) } }
     }
 
     /// The request makes no sense, or the node does not do it.
     pub(super) fn bad(what: String, hint: Option<String>) -> Self {
-        Failure { status: StatusCode::BAD_REQUEST, problem: Problem { error: what, hint } }
+        RequestFailure { status: StatusCode::BAD_REQUEST, problem: Problem { error: what, hint } }
     }
 
     /// The node is ending.
     pub(super) fn gone() -> Self {
         let hint = Some("what it had accepted is safe in its store; ask again when it is up");
-        Failure::new(StatusCode::SERVICE_UNAVAILABLE, "the node is ending", hint)
+        RequestFailure::new(StatusCode::SERVICE_UNAVAILABLE, "the node is ending", hint)
     }
 
     /// What was asked for by name is not there.
     pub(super) fn missing(self) -> Self {
         let status = if self.status == StatusCode::BAD_REQUEST { StatusCode::NOT_FOUND } else { self.status };
-        Failure { status, ..self }
+        RequestFailure { status, ..self }
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for RequestFailure {
     fn into_response(self) -> Response {
         let mut response = json(self.status, &self.problem);
         if self.status == StatusCode::UNAUTHORIZED {

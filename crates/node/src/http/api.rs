@@ -2,8 +2,8 @@
 //! other. What an operation is asked and what it answers are types, and so are their descriptions (OpenAPI 3.1, whose
 //! schemas are JSON Schema 2020-12).
 
-use super::answer::{Failure, json};
-use super::{Shared, operations};
+use super::answer::{RequestFailure, json};
+use super::{HttpState, operations};
 use crate::view::Problem;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -51,7 +51,7 @@ impl Method {
 
 /// What an operation is asked.
 #[derive(Debug)]
-pub(super) struct Asked<Q> {
+pub(super) struct ParameterSource<Q> {
     /// What the path names; empty where it names nothing.
     pub(super) named: String,
     /// The query, or for a POST the JSON document.
@@ -61,11 +61,11 @@ pub(super) struct Asked<Q> {
 /// Operations that are asked nothing.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct NoParameters {}
 
 /// An answer that is not JSON, or a body that is not.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plain {
+pub(super) struct PlainBody {
     /// The body's type; none: there is none.
     pub(super) takes: Option<&'static str>,
     /// The answer's type; none: it is the JSON that `answer` describes.
@@ -76,14 +76,14 @@ pub(super) struct Plain {
 
 /// See the [module](self).
 pub(super) struct Api {
-    router: Router<Arc<Shared>>,
+    router: Router<Arc<HttpState>>,
     paths: Map<String, Value>,
     given: SchemaGenerator,
     taken: SchemaGenerator,
 }
 
 /// Everything that is served.
-pub(super) fn router(shared: Arc<Shared>) -> Router {
+pub(super) fn router(shared: Arc<HttpState>) -> Router {
     let mut api = Api::new();
     operations::enter(&mut api);
     let document = Bytes::from(api.document().to_string());
@@ -94,14 +94,14 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     api.router
         .route("/openapi.json", on(MethodFilter::GET, text))
         .fallback(async || {
-            Failure::new(
+            RequestFailure::new(
                 StatusCode::NOT_FOUND,
                 "there is nothing at this path",
                 Some("/openapi.json lists what there is"),
             )
         })
         .method_not_allowed_fallback(async || {
-            Failure::new(
+            RequestFailure::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this path is not asked so",
                 Some("/openapi.json lists how"),
@@ -136,8 +136,8 @@ impl Api {
     ) where
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         A: Serialize + JsonSchema,
-        F: Fn(Arc<Shared>, Asked<Q>) -> R + Clone + Send + Sync + 'static,
-        R: Future<Output = Result<A, Failure>> + Send,
+        F: Fn(Arc<HttpState>, ParameterSource<Q>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Result<A, RequestFailure>> + Send,
     {
         let answer = content("application/json", self.given.subschema_for::<A>().to_value());
         let mut rest = Map::new();
@@ -150,14 +150,14 @@ impl Api {
         }
         let query = (!in_body).then(|| fields::<Q>());
         self.describe(method, path, id, words, &rest, query);
-        let handler = move |State(shared): State<Arc<Shared>>, request: Request| {
+        let handler = move |State(shared): State<Arc<HttpState>>, request: Request| {
             let carry_out = carry_out.clone();
             async move {
                 let (mut head, body) = request.into_parts();
                 let asked = async {
                     let named = named(&mut head).await;
                     let query = if in_body { document(&shared, body).await? } else { query_of(&head)? };
-                    carry_out(shared, Asked { named, query }).await
+                    carry_out(shared, ParameterSource { named, query }).await
                 };
                 match asked.await {
                     Ok(answer) => json(StatusCode::OK, &answer),
@@ -174,13 +174,13 @@ impl Api {
         method: Method,
         path: &'static str,
         (id, words): (&'static str, &'static str),
-        plain: Plain,
+        plain: PlainBody,
         carry_out: F,
     ) where
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         A: JsonSchema,
-        F: Fn(Arc<Shared>, Asked<Q>, Parts, Body) -> R + Clone + Send + Sync + 'static,
-        R: Future<Output = Result<Response, Failure>> + Send,
+        F: Fn(Arc<HttpState>, ParameterSource<Q>, Parts, Body) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Result<Response, RequestFailure>> + Send,
     {
         let any = || object!({"type": "string"});
         let described = self.given.subschema_for::<A>();
@@ -194,12 +194,12 @@ impl Api {
             rest.insert("requestBody".into(), object!({"required": true, "content": content(kind, any())}));
         }
         self.describe(method, path, id, words, &rest, Some(fields::<Q>()));
-        let handler = move |State(shared): State<Arc<Shared>>, request: Request| {
+        let handler = move |State(shared): State<Arc<HttpState>>, request: Request| {
             let carry_out = carry_out.clone();
             async move {
                 let (mut head, body) = request.into_parts();
                 let answer = async {
-                    let asked = Asked { named: named(&mut head).await, query: query_of(&head)? };
+                    let asked = ParameterSource { named: named(&mut head).await, query: query_of(&head)? };
                     carry_out(shared, asked, head, body).await
                 };
                 answer.await.unwrap_or_else(IntoResponse::into_response)
@@ -210,7 +210,7 @@ impl Api {
 
     fn route<F, R>(&mut self, method: Method, path: &'static str, handler: F)
     where
-        F: Fn(State<Arc<Shared>>, Request) -> R + Clone + Send + Sync + 'static,
+        F: Fn(State<Arc<HttpState>>, Request) -> R + Clone + Send + Sync + 'static,
         R: Future<Output = Response> + Send + 'static,
     {
         let router = std::mem::take(&mut self.router);
@@ -326,28 +326,28 @@ async fn named(head: &mut Parts) -> String {
     }
 }
 
-fn query_of<Q: DeserializeOwned>(head: &Parts) -> Result<Q, Failure> {
+fn query_of<Q: DeserializeOwned>(head: &Parts) -> Result<Q, RequestFailure> {
     let read = Query::<Q>::try_from_uri(&head.uri);
     read.map(|Query(query)| query).map_err(|error| senseless(&error.body_text()))
 }
 
-async fn document<Q: DeserializeOwned>(shared: &Shared, body: Body) -> Result<Q, Failure> {
+async fn document<Q: DeserializeOwned>(shared: &HttpState, body: Body) -> Result<Q, RequestFailure> {
     let patience = &shared.counted.patience;
     let whole = tokio::time::timeout(patience.time(), axum::body::to_bytes(body, DOCUMENT_BYTES_MAX)).await;
     let whole = whole.map_err(|_| {
         patience.count();
         let what = "the document did not come in time; nothing was done";
-        Failure::new(StatusCode::REQUEST_TIMEOUT, what, Some("send it again"))
+        RequestFailure::new(StatusCode::REQUEST_TIMEOUT, what, Some("send it again"))
     })?;
     let text = whole.map_err(|_| {
         let what = format!("the request is not whole, or longer than {DOCUMENT_BYTES_MAX} bytes");
-        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, what, None)
+        RequestFailure::new(StatusCode::PAYLOAD_TOO_LARGE, what, None)
     })?;
     let text = if text.is_empty() { Bytes::from_static(b"{}") } else { text };
     serde_json::from_slice(&text).map_err(|error| senseless(&error.to_string()))
 }
 
-fn senseless(what: &str) -> Failure {
+fn senseless(what: &str) -> RequestFailure {
     let what = format!("the request makes no sense: {what}");
-    Failure::new(StatusCode::BAD_REQUEST, what, Some("/openapi.json tells what it may say"))
+    RequestFailure::new(StatusCode::BAD_REQUEST, what, Some("/openapi.json tells what it may say"))
 }

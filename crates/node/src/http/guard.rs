@@ -12,8 +12,8 @@
 //! | `Origin` | missing, or scheme and host of this interface | the same |
 //! | `Sec-Fetch-Site` | missing, `same-origin` or `none` | the same |
 
-use super::answer::Failure;
-use super::{Counted, count};
+use super::answer::RequestFailure;
+use super::{HttpCounters, count};
 use crate::config;
 use axum::http::{HeaderMap, StatusCode, header, request};
 use longwire_settings::error::Error;
@@ -27,7 +27,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new(config: &config::Http, address: SocketAddr) -> Result<Self, Error> {
+    pub(super) fn new(config: &config::HttpSettings, address: SocketAddr) -> Result<Self, Error> {
         let token = config.token()?;
         if token.is_none() && !config::is_loopback(address.ip()) {
             let what = format!("http would listen on {address}, where others can reach it, without a token");
@@ -37,14 +37,14 @@ impl Guard {
     }
 
     /// Whether a request may be carried out.
-    pub(super) fn check(&self, head: &request::Parts, counted: &Counted) -> Result<(), Failure> {
+    pub(super) fn check(&self, head: &request::Parts, counted: &HttpCounters) -> Result<(), RequestFailure> {
         let host = host(head).unwrap_or_default();
         match &self.token {
             Some(token) if !has_token(&head.headers, token) => {
                 count(&counted.refused_token);
                 let hint =
                     Some("say `Authorization: Bearer TOKEN`; `http.token` or `http.token-file` has it");
-                return Err(Failure::new(
+                return Err(RequestFailure::new(
                     StatusCode::UNAUTHORIZED,
                     "the token is missing or not the right one",
                     hint,
@@ -54,14 +54,18 @@ impl Guard {
                 count(&counted.refused_host);
                 let what = format!("`{host}` is not this machine");
                 let hint = Some("ask localhost or 127.0.0.1; `http.hosts` allows further names");
-                return Err(Failure::new(StatusCode::FORBIDDEN, what, hint));
+                return Err(RequestFailure::new(StatusCode::FORBIDDEN, what, hint));
             }
             _ => {}
         }
         if !self.same_origin(&head.headers, host) {
             count(&counted.refused_origin);
             let hint = Some("pages from elsewhere may not command this node");
-            return Err(Failure::new(StatusCode::FORBIDDEN, "the request comes from another page", hint));
+            return Err(RequestFailure::new(
+                StatusCode::FORBIDDEN,
+                "the request comes from another page",
+                hint,
+            ));
         }
         Ok(())
     }
@@ -134,8 +138,10 @@ mod tests {
         }
         let (head, ()) = request.body(()).expect("a request").into_parts();
         let (tell, _) = tokio::sync::mpsc::unbounded_channel();
-        let counted =
-            Counted::new(std::time::Duration::from_secs(1), crate::counter_news::CounterNews::new(tell));
+        let counted = HttpCounters::new(
+            std::time::Duration::from_secs(1),
+            crate::counter_changes::CounterChanges::new(tell),
+        );
         match guard.check(&head, &counted) {
             Ok(()) => 200,
             Err(failure) => failure.status.as_u16(),

@@ -9,11 +9,11 @@
 //! nothing: whoever dies in the middle of one asks again, also for the rest (`Range`). When a mailbox ends, because it was
 //! told to or nobody has used it for its lease, what was not taken waits in the node for the next registration.
 
-use super::Shared;
-use super::answer::Failure;
-use super::api::Asked;
-use crate::client::Client;
-use crate::desk::full_endpoint;
+use super::HttpState;
+use super::answer::RequestFailure;
+use super::api::ParameterSource;
+use crate::applications::full_endpoint;
+use crate::client::AppClient;
 use crate::envelope;
 use crate::message::{Message, Reply, Request};
 use crate::view::{self, Deliveries, Delivery, Done, Registration, Registrations};
@@ -48,13 +48,13 @@ pub(super) type Mailboxes = Mutex<BTreeMap<String, Mailbox>>;
 /// A mailbox, as operations have it.
 #[derive(Clone)]
 pub(super) struct Mailbox {
-    asks: mpsc::Sender<Ask>,
+    asks: mpsc::Sender<MailboxRequest>,
     lease_s: u32,
     /// What is there.
     deliveries: watch::Receiver<BTreeMap<u64, Delivery>>,
 }
 
-enum Ask {
+enum MailboxRequest {
     /// It is used.
     Touch,
     Read {
@@ -72,33 +72,40 @@ enum Ask {
 /// Which endpoint.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Register {
+pub(super) struct RegisterQuery {
     /// The endpoint: in full, or what stands behind the node id.
     endpoint: String,
     /// After so long without use the registration ends, seconds; 300 if it is not said, 86,400 at the most.
     lease_s: Option<u32>,
 }
 
-pub(super) async fn register(shared: Arc<Shared>, asked: Asked<Register>) -> Result<Registration, Failure> {
+pub(super) async fn register(
+    shared: Arc<HttpState>,
+    asked: ParameterSource<RegisterQuery>,
+) -> Result<Registration, RequestFailure> {
     let endpoint = full_endpoint(&shared.node, &asked.query.endpoint);
     let lease_s = asked.query.lease_s.unwrap_or(LEASE_S.0).clamp(1, LEASE_S.1);
     // A registration that is there ends first: its lease may be another.
     unregister_now(&shared, &endpoint).await;
     if shared.boxes().len() >= MAILBOXES_MAX {
         let hint = Some("DELETE /registrations/ENDPOINT ends one");
-        return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "there are too many registrations", hint));
+        return Err(RequestFailure::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "there are too many registrations",
+            hint,
+        ));
     }
-    let mut client = shared.reception.client();
+    let mut client = shared.client_factory.client();
     let _ = client.request(Request::Register { endpoint, inline_bytes: 0 }).await;
     let endpoint = match client.reply().await.map(|said| said.head) {
         Some(Reply::Registered { endpoint }) => endpoint,
-        Some(Reply::Error { what, hint }) => return Err(Failure::bad(what, hint)),
-        _ => return Err(Failure::gone()),
+        Some(Reply::Error { what, hint }) => return Err(RequestFailure::bad(what, hint)),
+        _ => return Err(RequestFailure::gone()),
     };
     let (asks, asked) = mpsc::channel(ASKS_MAX);
     let (said, deliveries) = watch::channel(BTreeMap::new());
     let mailbox = Mailbox { asks, lease_s, deliveries };
-    let keeper = Keeper {
+    let keeper = MailboxTask {
         client,
         asks: asked,
         said,
@@ -112,18 +119,18 @@ pub(super) async fn register(shared: Arc<Shared>, asked: Asked<Register>) -> Res
 }
 
 pub(super) async fn registrations(
-    shared: Arc<Shared>,
-    _: Asked<super::api::Nothing>,
-) -> Result<Registrations, Failure> {
+    shared: Arc<HttpState>,
+    _: ParameterSource<super::api::NoParameters>,
+) -> Result<Registrations, RequestFailure> {
     let boxes = shared.boxes().clone();
     let all = boxes.into_iter().map(|(endpoint, mailbox)| mailbox.registration(endpoint));
     Ok(Registrations { registrations: all.collect() })
 }
 
 pub(super) async fn unregister(
-    shared: Arc<Shared>,
-    asked: Asked<super::api::Nothing>,
-) -> Result<Done, Failure> {
+    shared: Arc<HttpState>,
+    asked: ParameterSource<super::api::NoParameters>,
+) -> Result<Done, RequestFailure> {
     let endpoint = full_endpoint(&shared.node, &asked.named);
     if !unregister_now(&shared, &endpoint).await {
         return Err(not_registered(&endpoint));
@@ -132,7 +139,7 @@ pub(super) async fn unregister(
 }
 
 /// Ends a mailbox; true: there was one. It is over when this returns.
-async fn unregister_now(shared: &Shared, endpoint: &str) -> bool {
+async fn unregister_now(shared: &HttpState, endpoint: &str) -> bool {
     let Some(mailbox) = shared.boxes().remove(endpoint) else { return false };
     let Mailbox { asks, mut deliveries, .. } = mailbox;
     drop(asks);
@@ -141,26 +148,29 @@ async fn unregister_now(shared: &Shared, endpoint: &str) -> bool {
     true
 }
 
-fn not_registered(endpoint: &str) -> Failure {
+fn not_registered(endpoint: &str) -> RequestFailure {
     let what = format!("nobody has registered {endpoint} here");
     let hint = Some("POST /registrations {\"endpoint\": ..} begins to receive for it");
-    Failure::new(StatusCode::NOT_FOUND, what, hint)
+    RequestFailure::new(StatusCode::NOT_FOUND, what, hint)
 }
 
 /// Which deliveries.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {
+pub(super) struct DeliveriesQuery {
     /// Of this registration.
     endpoint: String,
     /// If there is none, wait so long for the first, seconds; 60 at the most.
     wait_s: Option<u32>,
 }
 
-pub(super) async fn list(shared: Arc<Shared>, asked: Asked<List>) -> Result<Deliveries, Failure> {
+pub(super) async fn list(
+    shared: Arc<HttpState>,
+    asked: ParameterSource<DeliveriesQuery>,
+) -> Result<Deliveries, RequestFailure> {
     let endpoint = full_endpoint(&shared.node, &asked.query.endpoint);
     let mut mailbox = shared.boxes().get(&endpoint).cloned().ok_or_else(|| not_registered(&endpoint))?;
-    let _ = mailbox.asks.send(Ask::Touch).await;
+    let _ = mailbox.asks.send(MailboxRequest::Touch).await;
     let wait = Duration::from_secs(asked.query.wait_s.unwrap_or(0).min(WAIT_S_MAX).into());
     let some = mailbox.deliveries.wait_for(|deliveries| !deliveries.is_empty());
     let _ = tokio::time::timeout(wait, some).await;
@@ -168,36 +178,39 @@ pub(super) async fn list(shared: Arc<Shared>, asked: Asked<List>) -> Result<Deli
     Ok(Deliveries { endpoint, deliveries })
 }
 
-pub(super) async fn take(shared: Arc<Shared>, asked: Asked<super::api::Nothing>) -> Result<Done, Failure> {
+pub(super) async fn take(
+    shared: Arc<HttpState>,
+    asked: ParameterSource<super::api::NoParameters>,
+) -> Result<Done, RequestFailure> {
     let (mailbox, delivery) = shared.delivery(&asked.named)?;
     let (answer, taken) = oneshot::channel();
     let delivery = number(&delivery.id);
-    let asked = mailbox.asks.send(Ask::Take { delivery, answer }).await;
+    let asked = mailbox.asks.send(MailboxRequest::Take { delivery, answer }).await;
     match taken.await {
         Ok(true) if asked.is_ok() => Ok(Done { done: "it is taken, and that is durable".into() }),
-        Ok(_) => Err(Failure::new(
+        Ok(_) => Err(RequestFailure::new(
             StatusCode::GONE,
             "its lifetime ended before it was taken; the node deleted it",
             None,
         )),
-        Err(_) => Err(Failure::gone()),
+        Err(_) => Err(RequestFailure::gone()),
     }
 }
 
 /// How a payload is wanted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Download {
+pub(super) struct DownloadQuery {
     /// As it was sent. Otherwise a payload that was sent with a name comes without it, as a file of this name.
     raw: Option<bool>,
 }
 
 pub(super) async fn download(
-    shared: Arc<Shared>,
-    asked: Asked<Download>,
+    shared: Arc<HttpState>,
+    asked: ParameterSource<DownloadQuery>,
     head: Parts,
     _: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, RequestFailure> {
     let (mailbox, delivery) = shared.delivery(&asked.named)?;
     let id = number(&delivery.id);
     let mut from = 0;
@@ -216,7 +229,7 @@ pub(super) async fn download(
         Some((first, last)) if first < length => Some((first, last.min(length - 1))),
         Some(_) => {
             let what = format!("there are {length} bytes");
-            return Err(Failure::new(StatusCode::RANGE_NOT_SATISFIABLE, what, None));
+            return Err(RequestFailure::new(StatusCode::RANGE_NOT_SATISFIABLE, what, None));
         }
     };
     let (first, end) = part.map_or((0, length), |(first, last)| (first, last + 1));
@@ -267,12 +280,12 @@ fn number(id: &str) -> u64 {
     id.parse().unwrap_or(u64::MAX)
 }
 
-fn over() -> Failure {
+fn over() -> RequestFailure {
     let hint = Some("GET /deliveries lists what is there");
-    Failure::new(StatusCode::GONE, "its lifetime ended; the node deleted it", hint)
+    RequestFailure::new(StatusCode::GONE, "its lifetime ended; the node deleted it", hint)
 }
 
-impl Shared {
+impl HttpState {
     /// The mailboxes that have not ended.
     fn boxes(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Mailbox>> {
         let mut boxes = self.mailboxes.lock().expect("no thread panics while it has the mailboxes");
@@ -281,7 +294,7 @@ impl Shared {
     }
 
     /// A delivery, and the mailbox that it is in.
-    fn delivery(&self, id: &str) -> Result<(Mailbox, Delivery), Failure> {
+    fn delivery(&self, id: &str) -> Result<(Mailbox, Delivery), RequestFailure> {
         let number = id.parse::<u64>().ok();
         let boxes = self.boxes();
         let found = boxes.values().find_map(|mailbox| {
@@ -290,7 +303,7 @@ impl Shared {
         });
         found.ok_or_else(|| {
             let hint = Some("GET /deliveries lists what is there; an endpoint has to be registered first");
-            Failure::new(StatusCode::NOT_FOUND, format!("there is no delivery {id}"), hint)
+            RequestFailure::new(StatusCode::NOT_FOUND, format!("there is no delivery {id}"), hint)
         })
     }
 }
@@ -304,7 +317,7 @@ impl Mailbox {
     /// A part of a payload; none: it is gone.
     async fn read(&self, delivery: u64, offset: u64, length: u32) -> Option<Bytes> {
         let (answer, read) = oneshot::channel();
-        self.asks.send(Ask::Read { delivery, offset, length, answer }).await.ok()?;
+        self.asks.send(MailboxRequest::Read { delivery, offset, length, answer }).await.ok()?;
         read.await.ok()
     }
 
@@ -329,7 +342,7 @@ impl Mailbox {
 }
 
 /// A read that is under way, or waits for the one before.
-struct Reading {
+struct PendingRead {
     offset: u64,
     length: u32,
     got: BytesMut,
@@ -337,17 +350,17 @@ struct Reading {
 }
 
 /// The mailbox itself: it owns the application's end.
-struct Keeper {
-    client: Client,
-    asks: mpsc::Receiver<Ask>,
+struct MailboxTask {
+    client: AppClient,
+    asks: mpsc::Receiver<MailboxRequest>,
     said: watch::Sender<BTreeMap<u64, Delivery>>,
     lease: Duration,
     /// Of each delivery the first is under way.
-    reads: BTreeMap<u64, VecDeque<Reading>>,
+    reads: BTreeMap<u64, VecDeque<PendingRead>>,
     takes: BTreeMap<u64, Vec<oneshot::Sender<bool>>>,
 }
 
-impl Keeper {
+impl MailboxTask {
     async fn run(mut self) {
         let mut until = Instant::now() + self.lease;
         loop {
@@ -372,24 +385,24 @@ impl Keeper {
     }
 
     /// Carries out a question; false: the node is gone.
-    async fn carry_out(&mut self, ask: Ask) -> bool {
+    async fn carry_out(&mut self, ask: MailboxRequest) -> bool {
         match ask {
-            Ask::Touch => true,
-            Ask::Read { delivery, .. } | Ask::Take { delivery, .. }
+            MailboxRequest::Touch => true,
+            MailboxRequest::Read { delivery, .. } | MailboxRequest::Take { delivery, .. }
                 if !self.said.borrow().contains_key(&delivery) =>
             {
                 // It is over: who asked hears that by the end of the question.
                 true
             }
-            Ask::Read { delivery, offset, length, answer } => {
+            MailboxRequest::Read { delivery, offset, length, answer } => {
                 let reads = self.reads.entry(delivery).or_default();
-                reads.push_back(Reading { offset, length, got: BytesMut::new(), answer });
+                reads.push_back(PendingRead { offset, length, got: BytesMut::new(), answer });
                 if reads.len() > 1 {
                     return true;
                 }
                 self.client.request(Request::Read { delivery, offset, length }).await
             }
-            Ask::Take { delivery, answer } => {
+            MailboxRequest::Take { delivery, answer } => {
                 self.takes.entry(delivery).or_default().push(answer);
                 self.client.request(Request::Taken { delivery }).await
             }

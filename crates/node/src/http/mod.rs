@@ -6,19 +6,20 @@
 //! ```
 //!
 //! HTTP/1.1 (RFC 9112) without TLS: beyond this machine it belongs behind a tunnel or a proxy. It runs on a thread of its
-//! own and is an application like others: it asks the engines' task through a [`Client`], one operation at a time, and each
+//! own and is an application like others: it asks the engines' task through a [`AppClient`], one operation at a time, and each
 //! is carried out by the same function as when it comes over the control socket. Reading requests, writing JSON and
 //! describing it all takes no time of the engines.
 //!
 //! Who may: with a token, whoever has it. Without, on loopback only, whoever runs on this machine; browsers only for pages
 //! that came from here (`guard`). Limits: connections, bytes of a head, time without progress, bytes of a JSON body; what
-//! is over them is refused and counted ([`Counted`]). The document `/openapi.json` comes from the table that requests go by
+//! is over them is refused and counted ([`HttpCounters`]). The document `/openapi.json` comes from the table that requests go by
 //! ([`api`]).
 //!
 //! Units: bytes, seconds.
 
 mod answer;
 mod api;
+mod event_stream;
 mod guard;
 mod mailbox;
 mod metrics;
@@ -26,18 +27,17 @@ mod operations;
 mod pinging;
 mod sending;
 mod serve;
-mod waiting;
-mod watching;
+mod unauthenticated;
 
-use crate::client::Client;
+use crate::client::AppClient;
 use crate::config;
-use crate::counter_news::CounterNews;
-use crate::events::Events;
+use crate::counter_changes::CounterChanges;
+use crate::event_log::EventLog;
 use crate::message::{Message, Reply, Request};
-use crate::node::Reception;
-use crate::patient::Patience;
+use crate::node::ClientFactory;
 use crate::view::Counts;
-use answer::Failure;
+use crate::write_timeout::WriteTimeout;
+use answer::RequestFailure;
 use guard::Guard;
 use longwire_settings::error::Error;
 use mailbox::Mailboxes;
@@ -50,42 +50,42 @@ use tokio::sync::{Mutex, oneshot};
 
 /// The interface of a running node. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Http {
+pub(crate) struct HttpInterface {
     address: SocketAddr,
-    counted: Arc<Counted>,
+    counted: Arc<HttpCounters>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What all requests share.
-pub(crate) struct Shared {
-    reception: Reception,
+pub(crate) struct HttpState {
+    client_factory: ClientFactory,
     /// Asks what is answered at once, one after the other.
-    teller: Arc<Mutex<Client>>,
+    status_client: Arc<Mutex<AppClient>>,
     guard: Guard,
-    counted: Arc<Counted>,
+    counted: Arc<HttpCounters>,
     /// The node's id.
     node: String,
-    events: Arc<Events>,
+    events: Arc<EventLog>,
     mailboxes: Mailboxes,
     /// Connections that have not shown yet that they may ask.
-    waiting: waiting::Waiting,
+    waiting: unauthenticated::UnauthenticatedConnections,
     /// How many pings were asked for.
     pings: AtomicU64,
 }
 
-impl Http {
+impl HttpInterface {
     /// Begins to listen, if the configuration says so.
     ///
     /// # Errors
     /// The address is taken, or would be open to everybody.
     pub(crate) fn start(
-        config: &config::Http,
+        config: &config::HttpSettings,
         node: String,
-        reception: &Reception,
-        events: Arc<Events>,
-        news: CounterNews,
-    ) -> Result<Option<Http>, Error> {
+        client_factory: &ClientFactory,
+        events: Arc<EventLog>,
+        counter_changes: CounterChanges,
+    ) -> Result<Option<HttpInterface>, Error> {
         let Some(text) = &config.listen else { return Ok(None) };
         let addresses = config.addresses()?;
         let listener = std::net::TcpListener::bind(&addresses[..]).and_then(|listener| {
@@ -96,16 +96,16 @@ impl Http {
             Error::new(format!("cannot listen on {text} for http: {error}"))
                 .hint("another program may have the port; `http.listen` takes host:port")
         })?;
-        let counted = Arc::new(Counted::new(config.patience, news));
-        let shared = Shared {
-            reception: reception.clone(),
-            teller: Arc::new(Mutex::new(reception.client())),
+        let counted = Arc::new(HttpCounters::new(config.patience, counter_changes));
+        let shared = HttpState {
+            client_factory: client_factory.clone(),
+            status_client: Arc::new(Mutex::new(client_factory.client())),
             guard: Guard::new(config, address)?,
             counted: counted.clone(),
             node,
             events,
             mailboxes: Mailboxes::default(),
-            waiting: waiting::Waiting::default(),
+            waiting: unauthenticated::UnauthenticatedConnections::default(),
             pings: AtomicU64::new(0),
         };
         let no_queue =
@@ -131,7 +131,7 @@ impl Http {
                 });
             })
             .map_err(|error| Error::new(format!("the system gives no thread: {error}")))?;
-        Ok(Some(Http { address, counted, stop: Some(stop), thread: Some(thread) }))
+        Ok(Some(HttpInterface { address, counted, stop: Some(stop), thread: Some(thread) }))
     }
 
     /// Where it listens.
@@ -140,12 +140,12 @@ impl Http {
     }
 
     /// What it counts.
-    pub(crate) fn counted(&self) -> Arc<Counted> {
+    pub(crate) fn counted(&self) -> Arc<HttpCounters> {
         self.counted.clone()
     }
 }
 
-impl Drop for Http {
+impl Drop for HttpInterface {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take()
@@ -157,30 +157,32 @@ impl Drop for Http {
     }
 }
 
-impl Shared {
+impl HttpState {
     /// Asks the node for something that it answers at once. One at a time: so much of a turn goes to this interface at the
     /// most, however many ask.
-    async fn ask(&self, request: Request) -> Result<Reply, Failure> {
-        let teller = self.teller.clone();
+    async fn ask(&self, request: Request) -> Result<Reply, RequestFailure> {
+        let status_client = self.status_client.clone();
         // To the end, even if whoever asked does not wait for it: the next answer is for the next request.
         let asked = tokio::spawn(async move {
-            let mut teller = teller.lock().await;
-            if !teller.request(request).await {
+            let mut status_client = status_client.lock().await;
+            if !status_client.request(request).await {
                 return None;
             }
-            teller.reply().await
+            status_client.reply().await
         });
         match asked.await {
-            Ok(Some(Message { head: Reply::Error { what, hint }, .. })) => Err(Failure::bad(what, hint)),
+            Ok(Some(Message { head: Reply::Error { what, hint }, .. })) => {
+                Err(RequestFailure::bad(what, hint))
+            }
             Ok(Some(Message { head, .. })) => Ok(head),
-            Ok(None) | Err(_) => Err(Failure::gone()),
+            Ok(None) | Err(_) => Err(RequestFailure::gone()),
         }
     }
 }
 
 /// What the interface counts.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct HttpCounters {
     connections: AtomicU64,
     requests: AtomicU64,
     refused_connections: AtomicU64,
@@ -191,14 +193,14 @@ pub(crate) struct Counted {
     refused_malformed: AtomicU64,
     refused_too_long: AtomicU64,
     /// With peers that neither read nor write.
-    patience: Patience,
+    patience: WriteTimeout,
     /// Hears that any of them has changed.
-    news: CounterNews,
+    counter_changes: CounterChanges,
 }
 
-impl Counted {
-    fn new(patience: Duration, news: CounterNews) -> Self {
-        Counted {
+impl HttpCounters {
+    fn new(patience: Duration, counter_changes: CounterChanges) -> Self {
+        HttpCounters {
             connections: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             refused_connections: AtomicU64::new(0),
@@ -208,8 +210,8 @@ impl Counted {
             refused_origin: AtomicU64::new(0),
             refused_malformed: AtomicU64::new(0),
             refused_too_long: AtomicU64::new(0),
-            patience: Patience::new(patience),
-            news,
+            patience: WriteTimeout::new(patience),
+            counter_changes,
         }
     }
 
@@ -239,23 +241,32 @@ fn count(counter: &AtomicU64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Event;
+    use crate::task_event::TaskEvent;
     use std::io::{Read, Write};
 
     /// Connections that never reach the engines are told to those who wait for what happens in the node.
     #[test]
     fn what_is_counted_is_told_when_it_happens() {
         let (tell, mut events) = tokio::sync::mpsc::unbounded_channel();
-        let news = CounterNews::new(tell.clone());
-        let reception = Reception::new(tell);
-        let config = config::Http { listen: Some("127.0.0.1:0".into()), ..config::Http::default() };
-        let http = Http::start(&config, "dtn://moon/".into(), &reception, Arc::new(Events::new(1)), news)
-            .expect("it starts")
-            .expect("it is on");
+        let counter_changes = CounterChanges::new(tell.clone());
+        let client_factory = ClientFactory::new(tell);
+        let config =
+            config::HttpSettings { listen: Some("127.0.0.1:0".into()), ..config::HttpSettings::default() };
+        let http = HttpInterface::start(
+            &config,
+            "dtn://moon/".into(),
+            &client_factory,
+            Arc::new(EventLog::new(1)),
+            counter_changes,
+        )
+        .expect("it starts")
+        .expect("it is on");
         let mut heard = |name: &str| {
             while http.counted().view()[name] == 0 {
-                if let Event::Counted(news) = events.blocking_recv().expect("the interface is there") {
-                    news.heard();
+                if let TaskEvent::Counted(counter_changes) =
+                    events.blocking_recv().expect("the interface is there")
+                {
+                    counter_changes.heard();
                 }
             }
         };

@@ -1,11 +1,13 @@
 //! The operations that are answered at once. Each is a request of the control socket: the engines' task has one function
 //! for it, whoever asks.
 
-use super::answer::Failure;
-use super::api::{Api, Asked, Method, Nothing, Plain};
-use super::{Shared, mailbox, metrics, pinging, sending, watching};
+use super::answer::RequestFailure;
+use super::api::{Api, Method, NoParameters, ParameterSource, PlainBody};
+use super::{HttpState, event_stream, mailbox, metrics, pinging, sending};
 use crate::message::{Reply, Request};
-use crate::view::{self, Accepted, Done, Filter, Link, Links, Noted, Page, Route, Routes, State, Status};
+use crate::view::{
+    self, Accepted, Done, EventRecord, Filter, Link, Links, Page, Route, Routes, State, Status,
+};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
@@ -19,7 +21,7 @@ const PAGE_MAX: usize = 1000;
 const BYTES: &str = "application/octet-stream";
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-type Answer<A> = Result<A, Failure>;
+type Answer<A> = Result<A, RequestFailure>;
 
 /// Enters them all.
 pub(super) fn enter(api: &mut Api) {
@@ -43,7 +45,7 @@ pub(super) fn enter(api: &mut Api) {
     api.operation(Get, "/bundles/{*id}", ("bundle", words), bundle);
     let words = "Deletes a bundle with all of its fragments here";
     api.operation(Delete, "/bundles/{*id}", ("cancel_bundle", words), cancel);
-    let plain = Plain { takes: Some(BYTES), gives: None, status: 201 };
+    let plain = PlainBody { takes: Some(BYTES), gives: None, status: 201 };
     let words = "Sends a bundle: the body is its payload, of any size";
     api.stream::<_, Accepted, _, _>(Post, "/bundles", ("send", words), plain, sending::send);
     let words = "Begins to receive for an endpoint, for as long as it is used";
@@ -54,7 +56,7 @@ pub(super) fn enter(api: &mut Api) {
     api.operation(Delete, "/registrations/{*endpoint}", ("unregister", words), mailbox::unregister);
     let words = "What arrived for an endpoint and was not taken";
     api.operation(Get, "/deliveries", ("deliveries", words), mailbox::list);
-    let plain = Plain { takes: None, gives: Some(BYTES), status: 200 };
+    let plain = PlainBody { takes: None, gives: Some(BYTES), status: 200 };
     let words = "The payload of a delivery, or a part of it (Range); nothing is taken by that";
     api.stream::<_, (), _, _>(Get, "/deliveries/{id}", ("download", words), plain, mailbox::download);
     let words = "Takes a delivery: it is safe here, and the node forgets it";
@@ -65,27 +67,27 @@ pub(super) fn enter(api: &mut Api) {
     api.operation(Post, "/clock/trust", ("trust_clock", words), trust_clock);
     let words = "Reads the configuration again: links and routes follow it";
     api.operation(Post, "/reload", ("reload", words), reload);
-    let plain = Plain { takes: None, gives: Some("text/event-stream"), status: 200 };
+    let plain = PlainBody { takes: None, gives: Some("text/event-stream"), status: 200 };
     let words = "What happens, as it happens: server-sent events, each with a `Noted` as its data";
-    api.stream::<_, Noted, _, _>(Get, "/events", ("events", words), plain, watching::watch);
-    let plain = Plain { takes: None, gives: Some(METRICS), status: 200 };
+    api.stream::<_, EventRecord, _, _>(Get, "/events", ("events", words), plain, event_stream::watch);
+    let plain = PlainBody { takes: None, gives: Some(METRICS), status: 200 };
     let words = "What is counted, for Prometheus";
-    api.stream::<Nothing, (), _, _>(Get, "/metrics", ("metrics", words), plain, measured);
+    api.stream::<NoParameters, (), _, _>(Get, "/metrics", ("metrics", words), plain, measured);
 }
 
-impl Shared {
+impl HttpState {
     /// How the node is.
     pub(super) async fn status(&self) -> Answer<Status> {
         match self.ask(Request::Status).await? {
             Reply::Status { status } => Ok(*status),
-            _ => Err(Failure::gone()),
+            _ => Err(RequestFailure::gone()),
         }
     }
 
     async fn links(&self) -> Answer<Vec<Link>> {
         match self.ask(Request::Links).await? {
             Reply::Links { links } => Ok(links),
-            _ => Err(Failure::gone()),
+            _ => Err(RequestFailure::gone()),
         }
     }
 
@@ -95,19 +97,19 @@ impl Shared {
     }
 }
 
-async fn status(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Status> {
+async fn status(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Status> {
     shared.status().await
 }
 
-async fn links(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Links> {
+async fn links(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Links> {
     Ok(Links { links: shared.links().await? })
 }
 
-async fn link(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Link> {
+async fn link(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Link> {
     let found = shared.links().await?.into_iter().find(|link| link.name == asked.named);
     found.ok_or_else(|| {
         let what = format!("there is no link `{}`", asked.named);
-        Failure::new(StatusCode::NOT_FOUND, what, Some("/links lists them"))
+        RequestFailure::new(StatusCode::NOT_FOUND, what, Some("/links lists them"))
     })
 }
 
@@ -121,37 +123,37 @@ struct NewLink {
     address: String,
 }
 
-async fn add_link(shared: Arc<Shared>, asked: Asked<NewLink>) -> Answer<Link> {
+async fn add_link(shared: Arc<HttpState>, asked: ParameterSource<NewLink>) -> Answer<Link> {
     let NewLink { name, address } = asked.query;
     shared.ask(Request::AddLink { name: name.clone(), address }).await?;
-    link(shared, Asked { named: name, query: Nothing {} }).await
+    link(shared, ParameterSource { named: name, query: NoParameters {} }).await
 }
 
-async fn remove_link(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Done> {
+async fn remove_link(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Done> {
     let words = format!("link `{}` is removed", asked.named);
-    shared.done(Request::RemoveLink { name: asked.named }, words).await.map_err(Failure::missing)
+    shared.done(Request::RemoveLink { name: asked.named }, words).await.map_err(RequestFailure::missing)
 }
 
-async fn cut_link(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Link> {
+async fn cut_link(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Link> {
     let request = Request::CutLink { name: asked.named.clone() };
-    shared.ask(request).await.map_err(Failure::missing)?;
+    shared.ask(request).await.map_err(RequestFailure::missing)?;
     link(shared, asked).await
 }
 
-async fn heal_link(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Link> {
+async fn heal_link(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Link> {
     let request = Request::OpenLink { name: asked.named.clone() };
-    shared.ask(request).await.map_err(Failure::missing)?;
+    shared.ask(request).await.map_err(RequestFailure::missing)?;
     link(shared, asked).await
 }
 
-async fn routes(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Routes> {
+async fn routes(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Routes> {
     match shared.ask(Request::Routes).await? {
         Reply::Routes { routes } => Ok(Routes { routes }),
-        _ => Err(Failure::gone()),
+        _ => Err(RequestFailure::gone()),
     }
 }
 
-async fn add_route(shared: Arc<Shared>, asked: Asked<Route>) -> Answer<Done> {
+async fn add_route(shared: Arc<HttpState>, asked: ParameterSource<Route>) -> Answer<Done> {
     let Route { to, via, .. } = &asked.query;
     let words = format!("bundles for {to} go via {via}");
     shared.done(Request::AddRoute { route: asked.query }, words).await
@@ -160,23 +162,23 @@ async fn add_route(shared: Arc<Shared>, asked: Asked<Route>) -> Answer<Done> {
 /// Which route.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OldRoute {
+struct RouteToRemove {
     /// For which endpoints.
     to: String,
     /// Over which link, or by which node.
     via: String,
 }
 
-async fn remove_route(shared: Arc<Shared>, asked: Asked<OldRoute>) -> Answer<Done> {
-    let OldRoute { to, via } = asked.query;
+async fn remove_route(shared: Arc<HttpState>, asked: ParameterSource<RouteToRemove>) -> Answer<Done> {
+    let RouteToRemove { to, via } = asked.query;
     let words = format!("bundles for {to} go via {via} no longer");
-    shared.done(Request::RemoveRoute { to, via }, words).await.map_err(Failure::missing)
+    shared.done(Request::RemoveRoute { to, via }, words).await.map_err(RequestFailure::missing)
 }
 
 /// Which bundles.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct BundlesQuery {
     /// At most so many; 1,000 if it is not said, and never more.
     limit: Option<usize>,
     /// Behind this place: what the answer before called `next`.
@@ -189,8 +191,8 @@ struct List {
     state: Option<State>,
 }
 
-async fn bundles(shared: Arc<Shared>, asked: Asked<List>) -> Answer<Page> {
-    let List { limit, mut after, source, destination, state } = asked.query;
+async fn bundles(shared: Arc<HttpState>, asked: ParameterSource<BundlesQuery>) -> Answer<Page> {
+    let BundlesQuery { limit, mut after, source, destination, state } = asked.query;
     let limit = limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
     let filter = Filter { source, destination, state };
     let mut all = Page::default();
@@ -198,7 +200,7 @@ async fn bundles(shared: Arc<Shared>, asked: Asked<List>) -> Answer<Page> {
     loop {
         let limit_left = limit - all.bundles.len();
         let request = Request::Bundles { limit: limit_left, after, filter: filter.clone() };
-        let Reply::Bundles { page } = shared.ask(request).await? else { return Err(Failure::gone()) };
+        let Reply::Bundles { page } = shared.ask(request).await? else { return Err(RequestFailure::gone()) };
         all.bundles.extend(page.bundles);
         (all.total, all.next) = (page.total, page.next.clone());
         if all.next.is_none() || all.bundles.len() >= limit {
@@ -211,33 +213,42 @@ async fn bundles(shared: Arc<Shared>, asked: Asked<List>) -> Answer<Page> {
 fn bundle_named(id: &str) -> Answer<(String, (u64, u64))> {
     view::parse_bundle_id(id).ok_or_else(|| {
         let what = format!("`{id}` does not name a bundle");
-        Failure::new(StatusCode::BAD_REQUEST, what, Some("it looks like dtn://alice/@842000000000-256"))
+        RequestFailure::new(
+            StatusCode::BAD_REQUEST,
+            what,
+            Some("it looks like dtn://alice/@842000000000-256"),
+        )
     })
 }
 
-async fn bundle(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Page> {
+async fn bundle(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Page> {
     let (source, created) = bundle_named(&asked.named)?;
-    match shared.ask(Request::Bundle { source, created }).await.map_err(Failure::missing)? {
+    match shared.ask(Request::Bundle { source, created }).await.map_err(RequestFailure::missing)? {
         Reply::Bundles { page } => Ok(page),
-        _ => Err(Failure::gone()),
+        _ => Err(RequestFailure::gone()),
     }
 }
 
-async fn cancel(shared: Arc<Shared>, asked: Asked<Nothing>) -> Answer<Done> {
+async fn cancel(shared: Arc<HttpState>, asked: ParameterSource<NoParameters>) -> Answer<Done> {
     let (source, created) = bundle_named(&asked.named)?;
     let words = format!("{} is deleted", asked.named);
-    shared.done(Request::Delete { source, created }, words).await.map_err(Failure::missing)
+    shared.done(Request::Delete { source, created }, words).await.map_err(RequestFailure::missing)
 }
 
-async fn trust_clock(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Done> {
+async fn trust_clock(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Done> {
     shared.done(Request::TrustClock, "lifetimes go by the clock".into()).await
 }
 
-async fn reload(shared: Arc<Shared>, _: Asked<Nothing>) -> Answer<Done> {
+async fn reload(shared: Arc<HttpState>, _: ParameterSource<NoParameters>) -> Answer<Done> {
     shared.done(Request::Reload, "links and routes are as in the configuration".into()).await
 }
 
-async fn measured(shared: Arc<Shared>, _: Asked<Nothing>, _: Parts, _: Body) -> Answer<Response> {
+async fn measured(
+    shared: Arc<HttpState>,
+    _: ParameterSource<NoParameters>,
+    _: Parts,
+    _: Body,
+) -> Answer<Response> {
     let text = metrics::text(shared.status().await?);
     Ok(([(header::CONTENT_TYPE, METRICS)], text).into_response())
 }

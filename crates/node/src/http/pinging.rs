@@ -1,10 +1,10 @@
 //! Pings, one after the other.
 
-use super::Shared;
-use super::answer::Failure;
-use super::api::Asked;
-use crate::client::Client;
-use crate::message::{Message, Options, Reply, Request};
+use super::HttpState;
+use super::answer::RequestFailure;
+use super::api::ParameterSource;
+use crate::client::AppClient;
+use crate::message::{Message, MessageOptions, Reply, Request};
 use crate::ping;
 use crate::view::Pings;
 use schemars::JsonSchema;
@@ -26,7 +26,7 @@ const SERVICE_FIRST: u64 = 0x20_0000;
 /// How to ping.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Pinging {
+pub(super) struct PingQuery {
     /// The node, or the endpoint of an echo service: `dtn://bob/`, `ipn:7.0`, `ipn:7.2047`.
     to: String,
     /// How many; 1 if it is not said, 100 at the most.
@@ -37,21 +37,27 @@ pub(super) struct Pinging {
     timeout_s: Option<f64>,
 }
 
-pub(super) async fn ping(shared: Arc<Shared>, asked: Asked<Pinging>) -> Result<Pings, Failure> {
-    let Pinging { to, count, size_bytes, timeout_s } = asked.query;
+pub(super) async fn ping(
+    shared: Arc<HttpState>,
+    asked: ParameterSource<PingQuery>,
+) -> Result<Pings, RequestFailure> {
+    let PingQuery { to, count, size_bytes, timeout_s } = asked.query;
     let to = ping::target(&to);
     let timeout_s = timeout_s.filter(|time| *time >= 0.0).unwrap_or(TIMEOUT_S.0).min(TIMEOUT_S.1);
     let timeout = Duration::from_secs_f64(timeout_s);
     let number = shared.pings.fetch_add(1, Ordering::Relaxed);
     let is_ipn = shared.node.starts_with("ipn:");
     let endpoint = if is_ipn { (SERVICE_FIRST + number).to_string() } else { format!("http-ping-{number}") };
-    let mut client = shared.reception.client();
+    let mut client = shared.client_factory.client();
     say(&client, Request::Register { endpoint: endpoint.clone(), inline_bytes: INLINE_BYTES }).await?;
     let mut times = Vec::new();
     for number in 0..count.unwrap_or(1).clamp(1, COUNT_MAX) {
         let body = ping::payload(number.into(), size_bytes.unwrap_or(64));
-        let options =
-            Options { source: Some(endpoint.clone()), lifetime_s: timeout_s.max(1.0), ..Options::default() };
+        let options = MessageOptions {
+            source: Some(endpoint.clone()),
+            lifetime_s: timeout_s.max(1.0),
+            ..MessageOptions::default()
+        };
         let length = body.len() as u64;
         let head = Request::Send { send: number.into(), to: to.clone(), length, options };
         let began = Instant::now();
@@ -66,7 +72,7 @@ pub(super) async fn ping(shared: Arc<Shared>, asked: Asked<Pinging>) -> Result<P
 }
 
 /// What is longer than a message is said in pieces.
-async fn hand_over(client: &Client, head: Request, mut body: bytes::Bytes) -> Result<(), Failure> {
+async fn hand_over(client: &AppClient, head: Request, mut body: bytes::Bytes) -> Result<(), RequestFailure> {
     let Request::Send { send, .. } = head else { return Ok(()) };
     let first = body.split_to(body.len().min(INLINE_BYTES as usize));
     say(client, Message { head, body: first }).await?;
@@ -77,14 +83,14 @@ async fn hand_over(client: &Client, head: Request, mut body: bytes::Bytes) -> Re
     Ok(())
 }
 
-async fn say(client: &Client, request: impl Into<Message<Request>>) -> Result<(), Failure> {
-    if client.request(request).await { Ok(()) } else { Err(Failure::gone()) }
+async fn say(client: &AppClient, request: impl Into<Message<Request>>) -> Result<(), RequestFailure> {
+    if client.request(request).await { Ok(()) } else { Err(RequestFailure::gone()) }
 }
 
 /// Waits for a ping to come back; those that were given up are taken on the way.
-async fn wait(client: &mut Client, wanted: u64) -> Result<bool, Failure> {
+async fn wait(client: &mut AppClient, wanted: u64) -> Result<bool, RequestFailure> {
     loop {
-        let said = client.reply().await.ok_or_else(Failure::gone)?;
+        let said = client.reply().await.ok_or_else(RequestFailure::gone)?;
         let (delivery, number) = match said.head {
             Reply::Delivered { delivery, .. } if ping::number(&said.body).is_none() => {
                 say(client, Request::Read { delivery, offset: 0, length: ping::BYTES_MIN }).await?;
@@ -94,9 +100,9 @@ async fn wait(client: &mut Client, wanted: u64) -> Result<bool, Failure> {
                 (delivery, ping::number(&said.body))
             }
             Reply::Failed { send, reason, .. } if send == wanted => {
-                return Err(Failure::bad(format!("the ping was not sent: {reason}"), None));
+                return Err(RequestFailure::bad(format!("the ping was not sent: {reason}"), None));
             }
-            Reply::Error { what, hint } => return Err(Failure::bad(what, hint)),
+            Reply::Error { what, hint } => return Err(RequestFailure::bad(what, hint)),
             _ => continue,
         };
         say(client, Request::Taken { delivery }).await?;

@@ -1,12 +1,12 @@
 //! Sends: the payload is the body of a request, and goes to the node as it comes, so any size does. The answer comes when
 //! the node has it durable. Whoever goes away before that has sent nothing.
 
-use super::Shared;
-use super::answer::{Failure, json};
-use super::api::Asked;
-use crate::client::Client;
+use super::HttpState;
+use super::answer::{RequestFailure, json};
+use super::api::ParameterSource;
+use crate::client::AppClient;
 use crate::envelope;
-use crate::message::{Message, Options, Reply, Request};
+use crate::message::{Message, MessageOptions, Reply, Request};
 use crate::view::{self, Accepted, Urgency};
 use axum::body::{Body, BodyDataStream};
 use axum::http::request::Parts;
@@ -28,7 +28,7 @@ const PARTING: (Duration, usize) = (Duration::from_secs(1), 8 << 20);
 /// How a bundle is to be sent.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sending {
+pub(super) struct SendQuery {
     /// Where it goes: `dtn://bob/files`, `ipn:7.1`.
     to: String,
     /// A name for the payload, so that it arrives as a file of this name. Without it the payload goes as it is.
@@ -58,15 +58,15 @@ pub(super) struct Sending {
     report_deletion: Option<bool>,
 }
 
-impl Sending {
-    fn options(&self) -> Result<Options, Failure> {
-        let plain = Options::default();
+impl SendQuery {
+    fn options(&self) -> Result<MessageOptions, RequestFailure> {
+        let plain = MessageOptions::default();
         let lifetime_s = self.lifetime_s.unwrap_or(plain.lifetime_s);
         if !(lifetime_s > 0.0 && lifetime_s.is_finite()) {
             let what = format!("a lifetime of {lifetime_s} s is over before it begins");
-            return Err(Failure::new(StatusCode::BAD_REQUEST, what, Some("such as lifetime_s=3600")));
+            return Err(RequestFailure::new(StatusCode::BAD_REQUEST, what, Some("such as lifetime_s=3600")));
         }
-        Ok(Options {
+        Ok(MessageOptions {
             priority: match self.priority {
                 Some(Urgency::Bulk) => Priority::Bulk,
                 Some(Urgency::Expedited) => Priority::Expedited,
@@ -89,20 +89,20 @@ impl Sending {
 }
 
 pub(super) async fn send(
-    shared: Arc<Shared>,
-    asked: Asked<Sending>,
+    shared: Arc<HttpState>,
+    asked: ParameterSource<SendQuery>,
     head: Parts,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, RequestFailure> {
     let sending = asked.query;
     let length = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let Some(length): Option<u64> = length else {
         let hint = Some("a bundle begins with the length of its payload: say it as Content-Length");
-        return Err(Failure::new(StatusCode::LENGTH_REQUIRED, "the length is missing", hint));
+        return Err(RequestFailure::new(StatusCode::LENGTH_REQUIRED, "the length is missing", hint));
     };
     let name = sending.name.as_deref().map(envelope::head).unwrap_or_default();
     let payload_bytes = length.saturating_add(name.len() as u64);
-    let mut client = shared.reception.client();
+    let mut client = shared.client_factory.client();
     let opening =
         Request::Send { send: 1, to: sending.to.clone(), length: payload_bytes, options: sending.options()? };
     say(&client, Message { head: opening, body: name }).await?;
@@ -127,11 +127,11 @@ pub(super) async fn send(
 
 /// Hands the payload over as it comes.
 async fn hand_over(
-    shared: &Shared,
-    client: &mut Client,
+    shared: &HttpState,
+    client: &mut AppClient,
     body: &mut BodyDataStream,
     length: u64,
-) -> Result<(), Failure> {
+) -> Result<(), RequestFailure> {
     let mut piece = BytesMut::new();
     let mut left = length;
     while left > 0 {
@@ -149,12 +149,12 @@ async fn hand_over(
                 }
                 Ok(_) => {
                     let what = format!("the body ended {left} bytes before its length; nothing was sent");
-                    return Err(Failure::new(StatusCode::BAD_REQUEST, what, None));
+                    return Err(RequestFailure::new(StatusCode::BAD_REQUEST, what, None));
                 }
                 Err(_) => {
                     shared.counted.patience.count();
                     let what = "the body did not go on; nothing was sent";
-                    return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, what, Some("send it again")));
+                    return Err(RequestFailure::new(StatusCode::REQUEST_TIMEOUT, what, Some("send it again")));
                 }
             }
         }
@@ -174,16 +174,16 @@ async fn part(body: BodyDataStream) {
     let _ = tokio::time::timeout(patience, rest.for_each(|_| std::future::ready(()))).await;
 }
 
-async fn say(client: &Client, request: Message<Request>) -> Result<(), Failure> {
-    if client.request(request).await { Ok(()) } else { Err(Failure::gone()) }
+async fn say(client: &AppClient, request: Message<Request>) -> Result<(), RequestFailure> {
+    if client.request(request).await { Ok(()) } else { Err(RequestFailure::gone()) }
 }
 
 /// A bundle's source and creation timestamp.
 type Source = (String, (u64, u64));
 
 /// What the node says of a send: source and creation timestamp once it is durable.
-fn judge(said: Option<Message<Reply>>) -> Result<Option<Source>, Failure> {
-    match said.ok_or_else(Failure::gone)?.head {
+fn judge(said: Option<Message<Reply>>) -> Result<Option<Source>, RequestFailure> {
+    match said.ok_or_else(RequestFailure::gone)?.head {
         Reply::Accepted { source, created, .. } => Ok(Some((source, created))),
         Reply::Failed { reason, code, .. } => {
             let (status, hint) = match code.as_str() {
@@ -201,9 +201,9 @@ fn judge(said: Option<Message<Reply>>) -> Result<Option<Source>, Failure> {
                 }
                 _ => (StatusCode::CONFLICT, "/events tells what happens to bundles"),
             };
-            Err(Failure::new(status, format!("it was not sent: {reason}"), Some(hint)))
+            Err(RequestFailure::new(status, format!("it was not sent: {reason}"), Some(hint)))
         }
-        Reply::Error { what, hint } => Err(Failure::bad(what, hint)),
+        Reply::Error { what, hint } => Err(RequestFailure::bad(what, hint)),
         _ => Ok(None),
     }
 }

@@ -1,7 +1,7 @@
 //! Connections: how many, how long they may stall, what becomes of a request.
 
-use super::{Shared, api, count};
-use crate::patient::Patient;
+use super::{HttpState, api, count};
+use crate::write_timeout::WriteTimeoutStream;
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::{IntoResponse, Response};
@@ -28,9 +28,9 @@ pub(super) struct Limits {
 }
 
 /// Serves whoever comes, until it is dropped.
-pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Shared>) {
+pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<HttpState>) {
     let places = Arc::new(Semaphore::new(limits.connections_max));
-    let service = Service { router: api::router(shared.clone()), shared: shared.clone(), number: 0 };
+    let service = Server { router: api::router(shared.clone()), shared: shared.clone(), number: 0 };
     loop {
         let Ok((stream, from)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
@@ -44,7 +44,7 @@ pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Sh
             continue;
         }
         count(&shared.counted.connections);
-        shared.counted.news.changed();
+        shared.counted.counter_changes.changed();
         let (service, places) = (service.clone(), places.clone());
         tokio::spawn(async move {
             let place = match place {
@@ -55,20 +55,20 @@ pub(super) async fn accept(listener: TcpListener, limits: Limits, shared: Arc<Sh
             let (number, give_way) = service.shared.waiting.enter(from.ip());
             let shared = service.shared.clone();
             tokio::select! {
-                () = serve(stream, limits, Service { number, ..service }) => {}
+                () = serve(stream, limits, Server { number, ..service }) => {}
                 Ok(()) = give_way => {}
             }
             shared.waiting.leave(number);
             drop(place);
             // Why it is over may have been counted.
-            shared.counted.news.changed();
+            shared.counted.counter_changes.changed();
         });
     }
 }
 
-fn turn_away(stream: &TcpStream, shared: &Shared) {
+fn turn_away(stream: &TcpStream, shared: &HttpState) {
     count(&shared.counted.refused_connections);
-    shared.counted.news.changed();
+    shared.counted.counter_changes.changed();
     // As much as fits into an empty buffer: nobody is waited for.
     let _ = stream.try_write(
         b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\nretry-after: 5\r\n\r\n",
@@ -76,18 +76,18 @@ fn turn_away(stream: &TcpStream, shared: &Shared) {
 }
 
 #[derive(Clone)]
-struct Service {
+struct Server {
     router: axum::Router,
-    shared: Arc<Shared>,
+    shared: Arc<HttpState>,
     /// The connection's, among those that wait.
     number: u64,
 }
 
-async fn serve(stream: TcpStream, limits: Limits, service: Service) {
+async fn serve(stream: TcpStream, limits: Limits, service: Server) {
     // Answers are written whole.
     let _ = stream.set_nodelay(true);
     let counted = service.shared.counted.clone();
-    let wire = Patient::new(stream, counted.patience.clone());
+    let wire = WriteTimeoutStream::new(stream, counted.patience.clone());
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(counted.patience.time())
@@ -106,12 +106,12 @@ async fn serve(stream: TcpStream, limits: Limits, service: Service) {
     }
 }
 
-async fn carry_out(service: Service, request: Request<Incoming>) -> Result<Response, Infallible> {
-    let Service { router, shared, number } = service;
+async fn carry_out(service: Server, request: Request<Incoming>) -> Result<Response, Infallible> {
+    let Server { router, shared, number } = service;
     count(&shared.counted.requests);
     let (head, body) = request.into_parts();
     let checked = shared.guard.check(&head, &shared.counted);
-    shared.counted.news.changed();
+    shared.counted.counter_changes.changed();
     if let Err(failure) = checked {
         return Ok(failure.into_response());
     }

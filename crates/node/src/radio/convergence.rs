@@ -4,15 +4,15 @@
 //! knows its hello. Until a caller has said something its link is held here, and ended when that takes too long. Links to groups
 //! go in frames of no link, beside them.
 
-use crate::config::Kind;
-use crate::links::Shared;
+use crate::config::LinkKind;
+use crate::links::SharedLinks;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::{Fan, Origin, Stack, earlier};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     Both, Bundles, Datagrams, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
 };
-use longwire_proto::tcpcl::{self, Packaging};
+use longwire_proto::tcpcl::{self, PacketStream};
 use longwire_proto::time::{Duration, Instant};
 use longwire_proto::uicl::Group;
 use longwire_proto::{ax25cl, tcpcl::Session};
@@ -26,12 +26,12 @@ const SESSIONS_MAX: usize = 256;
 const MAGIC: &[u8] = b"dtn!";
 
 /// A session of TCPCL 3 over packets.
-pub(super) type Packaged = Stack<Session, Packaging>;
+pub(super) type Packaged = Stack<Session, PacketStream>;
 type Make<L> = Box<dyn FnMut(LinkId, Origin) -> Option<L> + Send>;
 
 /// A caller that has not said anything.
 #[derive(Debug)]
-struct Held {
+struct HeldCaller {
     connected: PacketsIndication,
     /// What it takes since.
     takes: Option<PacketsIndication>,
@@ -43,19 +43,19 @@ struct Held {
 }
 
 /// See the [module](self).
-pub(super) struct Convergence {
-    links: Shared,
+pub(super) struct RadioConvergence {
+    links: SharedLinks,
     pub(super) ours: ax25cl::Sessions,
     pub(super) cm: Fan<LinkId, Packaged, Make<Packaged>>,
     pub(super) groups: Fan<LinkId, Group, Make<Group>>,
-    held: BTreeMap<LinkId, Held>,
+    held: BTreeMap<LinkId, HeldCaller>,
     down: VecDeque<(LinkId, PacketsRequest)>,
     /// Callers for whom there was no place.
     pub(super) turned_away: u64,
 }
 
-impl Convergence {
-    pub(super) fn new(links: Shared, rng: Rng) -> Self {
+impl RadioConvergence {
+    pub(super) fn new(links: SharedLinks, rng: Rng) -> Self {
         let shared = links.clone();
         let configure: ax25cl::Configure = Box::new(move |id| {
             let links = shared.lock().expect("no thread panics while it has the links");
@@ -80,7 +80,7 @@ impl Convergence {
                 }
                 Origin::Below => return None,
             };
-            Some(Stack::new(session, Packaging::new()))
+            Some(Stack::new(session, PacketStream::new()))
         });
         let (shared, own_rng) = (links.clone(), rng.fork("uicl"));
         let mut joined = 0_u64;
@@ -91,7 +91,7 @@ impl Convergence {
             let rng = own_rng.fork(&joined.to_string());
             group.filter(|_| origin == Origin::Above).map(|group| Group::new(group, rng))
         });
-        Convergence {
+        RadioConvergence {
             links,
             groups: Fan::new(join),
             ours: ax25cl::Sessions::new(configure, rng.fork("ax25cl")),
@@ -103,15 +103,15 @@ impl Convergence {
     }
 
     /// What carries a link that this node calls.
-    fn kind(&self, id: LinkId) -> Option<Kind> {
+    fn kind(&self, id: LinkId) -> Option<LinkKind> {
         if self.ours.session(id).is_some() {
-            return Some(Kind::Ax25cl);
+            return Some(LinkKind::Ax25cl);
         }
         if self.cm.get(id).is_some() {
-            return Some(Kind::Ax25cm);
+            return Some(LinkKind::Ax25cm);
         }
         if self.groups.get(id).is_some() {
-            return Some(Kind::Uicl);
+            return Some(LinkKind::Uicl);
         }
         let links = self.links.lock().expect("no thread panics while it has the links");
         links.get(id).and_then(|known| known.neighbour.as_ref()).map(|neighbour| neighbour.kind)
@@ -125,10 +125,10 @@ impl Convergence {
     }
 
     /// The first packet of a caller says whom it is for.
-    fn settle(&mut self, now: Instant, id: LinkId, held: Held, packet: PacketsIndication) {
+    fn settle(&mut self, now: Instant, id: LinkId, held: HeldCaller, packet: PacketsIndication) {
         if self.ours.count() + self.cm.iter().count() >= SESSIONS_MAX {
             self.turned_away += 1;
-            self.held.insert(id, Held { ending: true, ..held });
+            self.held.insert(id, HeldCaller { ending: true, ..held });
             return self.down.push_back((id, PacketsRequest::Abort));
         }
         let is_cm = matches!(&packet, PacketsIndication::Packet(bytes) if bytes.starts_with(MAGIC));
@@ -155,9 +155,10 @@ impl Convergence {
         match said {
             PacketsIndication::Connected { .. } => {
                 let until = now + SILENCE_MAX;
-                self.held.insert(id, Held { connected: said, takes: None, room: 0, until, ending: false });
+                self.held
+                    .insert(id, HeldCaller { connected: said, takes: None, room: 0, until, ending: false });
             }
-            PacketsIndication::Takes { .. } => {
+            PacketsIndication::Sizes { .. } => {
                 if let Some(held) = self.held.get_mut(&id) {
                     held.takes = Some(said);
                 }
@@ -178,14 +179,14 @@ impl Convergence {
     }
 }
 
-impl Engine for Convergence {
+impl Engine for RadioConvergence {
     type Above = Many<LinkId, Bundles>;
     type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
     fn handle_request(&mut self, now: Instant, (id, request): Request<Self::Above>) {
         match self.kind(id) {
-            Some(Kind::Ax25cm) => self.cm.handle_request(now, (id, request)),
-            Some(Kind::Uicl) => self.groups.handle_request(now, (id, request)),
+            Some(LinkKind::Ax25cm) => self.cm.handle_request(now, (id, request)),
+            Some(LinkKind::Uicl) => self.groups.handle_request(now, (id, request)),
             Some(_) => self.ours.handle_request(now, (id, request)),
             // It is gone, and nobody waits for an answer.
             None => {}
@@ -233,7 +234,7 @@ impl Engine for Convergence {
     }
 }
 
-impl core::fmt::Debug for Convergence {
+impl core::fmt::Debug for RadioConvergence {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Convergence").field("ours", &self.ours).field("cm", &self.cm).finish_non_exhaustive()
     }

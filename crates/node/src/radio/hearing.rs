@@ -1,7 +1,7 @@
 //! What the task hears of the lines of TNCs, and what it says of them.
 
 use super::{LineId, TncId};
-use crate::stream::Said;
+use crate::stream::PumpEvent;
 use crate::task::Task;
 use crate::view::{self, Event};
 use longwire_proto::engine::Engine;
@@ -9,7 +9,7 @@ use longwire_proto::service::{Port, StreamIndication};
 use longwire_proto::time::Instant;
 
 impl Task {
-    pub(crate) fn hear_line(&mut self, now: Instant, line: LineId, number: u64, said: Said) {
+    pub(crate) fn hear_line(&mut self, now: Instant, line: LineId, number: u64, said: PumpEvent) {
         for indication in self.lines.hear(line, number, said) {
             let is_over = matches!(indication, StreamIndication::Closed(_));
             self.engines.handle_indication(now, Port::Second(Port::Second((line, indication))));
@@ -23,12 +23,12 @@ impl Task {
         let radios = &mut self.engines.lower.second.radios;
         let (is_open, why) = (radios.controller(tnc).line().is_open(), radios.controller(tnc).why_down());
         if (is_open || is_over) && radios.is_news(tnc, is_open) {
-            self.note_line(now, tnc, why.filter(|_| !is_open));
+            self.record_line(now, tnc, why.filter(|_| !is_open));
         }
     }
 
     /// Tells those who watch, and the log: what happened, what was kept, and what may help.
-    fn note_line(&mut self, now: Instant, tnc: TncId, down: Option<&str>) {
+    fn record_line(&mut self, now: Instant, tnc: TncId, down: Option<&str>) {
         let Some(configured) = self.setup.config.tnc.get(tnc.0) else { return };
         let (name, callsign) = (configured.name.clone(), configured.callsign.to_ascii_uppercase());
         let place = self.engines.lower.second.radios.place(tnc);

@@ -1,38 +1,38 @@
 //! The lines to TNCs: one pump each.
 
 use super::LineId;
-use crate::event::Event;
-use crate::stream::Said;
-use crate::tnc::{Connection, Place};
+use crate::stream::PumpEvent;
+use crate::task_event::TaskEvent;
+use crate::tnc::{LineConnection, TncAddress};
 use longwire_proto::service::{StreamIndication, StreamRequest};
 use tokio::sync::mpsc;
 
 /// All lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    connections: Vec<Connection>,
-    tell: mpsc::UnboundedSender<Event>,
+    connections: Vec<LineConnection>,
+    tell: mpsc::UnboundedSender<TaskEvent>,
 }
 
 impl Lines {
     /// None of them is open.
     pub(crate) fn new<'a>(
-        places: impl Iterator<Item = &'a Place>,
-        tell: mpsc::UnboundedSender<Event>,
+        places: impl Iterator<Item = &'a TncAddress>,
+        tell: mpsc::UnboundedSender<TaskEvent>,
     ) -> Self {
-        Lines { connections: places.map(|place| Connection::new(place.line().clone())).collect(), tell }
+        Lines { connections: places.map(|place| LineConnection::new(place.line().clone())).collect(), tell }
     }
 
     /// Carries out what the engine asks for.
     pub(crate) fn request(&mut self, line: LineId, request: StreamRequest) {
         let tell = self.tell.clone();
         self.connections[line.0].request(request, || {
-            Box::new(move |number, said| drop(tell.send(Event::Line(line, number, said))))
+            Box::new(move |number, said| drop(tell.send(TaskEvent::Line(line, number, said))))
         });
     }
 
     /// What a pump says, as the engine hears it.
-    pub(crate) fn hear(&mut self, line: LineId, number: u64, said: Said) -> Vec<StreamIndication> {
+    pub(crate) fn hear(&mut self, line: LineId, number: u64, said: PumpEvent) -> Vec<StreamIndication> {
         self.connections[line.0].hear(number, said)
     }
 }

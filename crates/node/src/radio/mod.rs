@@ -29,13 +29,13 @@ mod views;
 pub(crate) use lines::Lines;
 
 use crate::config::Config;
-use crate::links::Shared;
-use crate::tnc::{Controller, Place};
-use convergence::Convergence;
+use crate::links::SharedLinks;
+use crate::tnc::{TncAddress, TncEngine};
+use convergence::RadioConvergence;
 use longwire_proto::ax25::Station;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::Stack;
-use longwire_proto::kiss::Share;
+use longwire_proto::kiss::SharedLine;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Bundles, BundlesIndication, BundlesRequest, LinkId, Many, Stream};
 use longwire_proto::time::Instant;
@@ -51,12 +51,12 @@ pub(crate) struct TncId(pub(crate) usize);
 pub(crate) struct LineId(pub(crate) usize);
 
 /// All engines of one TNC.
-type Tower = Stack<Convergence, Stack<Station, Controller>>;
+type TncTower = Stack<RadioConvergence, Stack<Station, TncEngine>>;
 
 /// One TNC, and the sessions over it that peers opened: each station counts its own.
 #[derive(Debug)]
-struct Radio {
-    tower: Tower,
+struct TncSessions {
+    tower: TncTower,
     /// The node's ids of these, by the tower's.
     callers: BTreeMap<LinkId, LinkId>,
     /// Its line, and which of its users it is.
@@ -68,9 +68,9 @@ struct Radio {
 
 /// A line that TNCs have.
 #[derive(Debug)]
-struct Wire {
-    place: Place,
-    share: Share,
+struct TncLine {
+    place: TncAddress,
+    share: SharedLine,
     /// Its users.
     tncs: Vec<TncId>,
 }
@@ -78,9 +78,9 @@ struct Wire {
 /// All TNCs of a node.
 #[derive(Debug)]
 pub(crate) struct Radios {
-    radios: Vec<Radio>,
-    wires: Vec<Wire>,
-    links: Shared,
+    radios: Vec<TncSessions>,
+    wires: Vec<TncLine>,
+    links: SharedLinks,
     /// The time last told.
     now: Instant,
     /// Over which TNC a link goes, and its id there.
@@ -93,22 +93,23 @@ pub(crate) struct Radios {
 
 impl Radios {
     /// Those of a configuration, with their links.
-    pub(crate) fn new(config: &Config, links: Shared, rng: &Rng) -> Result<Self, Error> {
+    pub(crate) fn new(config: &Config, links: SharedLinks, rng: &Rng) -> Result<Self, Error> {
         let mut radios = Vec::new();
-        let mut wires: Vec<(Place, Vec<TncId>)> = Vec::new();
+        let mut wires: Vec<(TncAddress, Vec<TncId>)> = Vec::new();
         for (at, tnc) in config.tnc.iter().enumerate() {
             let station = Station::new(tnc.station()?);
             let lower = Stack::new(station, tnc.controller()?);
-            let convergence = Convergence::new(links.clone(), rng.fork(&format!("tnc {at}")));
+            let convergence = RadioConvergence::new(links.clone(), rng.fork(&format!("tnc {at}")));
             let place = tnc.place()?;
-            let shared = |(other, _): &(Place, _)| matches!(place, Place::Kiss(_)) && *other == place;
+            let shared =
+                |(other, _): &(TncAddress, _)| matches!(place, TncAddress::Kiss(_)) && *other == place;
             let line = wires.iter().position(shared).unwrap_or_else(|| {
                 wires.push((place, Vec::new()));
                 wires.len() - 1
             });
             let users = &mut wires[line].1;
             users.push(TncId(at));
-            radios.push(Radio {
+            radios.push(TncSessions {
                 tower: Stack::new(convergence, lower),
                 callers: BTreeMap::new(),
                 line: (LineId(line), users.len() - 1),
@@ -116,7 +117,11 @@ impl Radios {
                 ready: true,
             });
         }
-        let wire = |(place, tncs): (Place, Vec<TncId>)| Wire { place, share: Share::new(tncs.len()), tncs };
+        let wire = |(place, tncs): (TncAddress, Vec<TncId>)| TncLine {
+            place,
+            share: SharedLine::new(tncs.len()),
+            tncs,
+        };
         let wires = wires.into_iter().map(wire).collect();
         let known: Vec<LinkId> = {
             let links = links.lock().expect("no thread panics while it has the links");
@@ -136,7 +141,7 @@ impl Radios {
     }
 
     /// Where the lines lead to.
-    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = &TncAddress> {
         self.wires.iter().map(|wire| &wire.place)
     }
 
@@ -146,7 +151,7 @@ impl Radios {
     }
 
     /// Where a TNC is.
-    pub(crate) fn place(&self, TncId(at): TncId) -> &Place {
+    pub(crate) fn place(&self, TncId(at): TncId) -> &TncAddress {
         let (LineId(line), _) = self.radios[at].line;
         &self.wires[line].place
     }
@@ -210,7 +215,7 @@ impl Radios {
 
     /// What a line says rises to the TNCs that have it.
     fn line_rises(&mut self, line: usize) {
-        let Wire { share, tncs, .. } = &mut self.wires[line];
+        let TncLine { share, tncs, .. } = &mut self.wires[line];
         while let Some((user, said)) = share.poll_indication() {
             let radio = &mut self.radios[tncs[user].0];
             radio.tower.handle_indication(self.now, said);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::Config;
-use crate::links::Links;
+use crate::links::LinkTable;
 use longwire_proto::engine::drain;
 use longwire_proto::service::{BundlesRequest, StreamIndication};
 use std::path::Path;
@@ -17,7 +17,7 @@ const TEXT: &str = "node = 'dtn://a/'\n[[tnc]]\nname = 'vhf'\naddress = '127.0.0
 #[test]
 fn a_link_that_is_removed_leaves_no_entry() {
     let config = Config::parse(TEXT, "test", Path::new("/nowhere")).expect("it makes sense");
-    let links = Arc::new(Mutex::new(Links::new(&config).expect("they make sense")));
+    let links = Arc::new(Mutex::new(LinkTable::new(&config).expect("they make sense")));
     let ids: Vec<LinkId> = links.lock().unwrap().iter().map(|(id, _)| id).collect();
     for (open, close) in [(true, false), (true, true), (false, false)] {
         let mut radios = Radios::new(&config, links.clone(), &Rng::new(1)).expect("they make sense");

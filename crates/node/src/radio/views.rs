@@ -1,12 +1,12 @@
 //! Links over TNCs in the words of operators.
 
 use super::{Radios, TncId};
-use crate::config::{Kind, Tnc};
-use crate::tnc::Controller;
+use crate::config::{LinkKind, TncSettings};
+use crate::tnc::TncEngine;
 use crate::view::{self, Counts};
-use longwire_proto::ax25::{Modulo, Phase, Standing};
+use longwire_proto::ax25::{LinkPhase, LinkStatus, Modulo};
 use longwire_proto::service::LinkId;
-use longwire_proto::uicl::{Group, Progress};
+use longwire_proto::uicl::{Group, GroupProgress};
 
 /// What of the bundles under way the peer has, in frames.
 pub(crate) type Sending = Option<(u64, u64)>;
@@ -30,7 +30,7 @@ impl Radios {
     }
 
     /// A link; none: it goes over something else.
-    pub(crate) fn link_view(&self, id: LinkId, tncs: &[Tnc]) -> Option<view::Radio> {
+    pub(crate) fn link_view(&self, id: LinkId, tncs: &[TncSettings]) -> Option<view::Radio> {
         let (TncId(at), own) = self.owners.get(&id).copied()?;
         let (radio, tnc) = (self.radios.get(at)?, tncs.get(at)?);
         let (convergence, lower) = (&radio.tower.upper, &radio.tower.lower);
@@ -53,9 +53,9 @@ impl Radios {
             (true, None) => state_words(standing, sending, detached, short_of_air.or_else(waits)),
         };
         let kind = match (group, convergence.cm.get(own)) {
-            (Some(_), _) => Kind::Uicl,
-            (None, Some(_)) => Kind::Ax25cm,
-            (None, None) => Kind::Ax25cl,
+            (Some(_), _) => LinkKind::Uicl,
+            (None, Some(_)) => LinkKind::Ax25cm,
+            (None, None) => LinkKind::Ax25cl,
         };
         let way = station.way_to(link);
         let peer = way.map(|(peer, _)| peer.to_string());
@@ -102,13 +102,13 @@ impl Radios {
     }
 
     /// The controller of a TNC.
-    pub(crate) fn controller(&self, TncId(at): TncId) -> &Controller {
+    pub(crate) fn controller(&self, TncId(at): TncId) -> &TncEngine {
         &self.radios[at].tower.lower.lower
     }
 
     /// All TNCs.
-    pub(crate) fn tnc_views(&self, tncs: &[Tnc]) -> Vec<view::Tnc> {
-        let view = |(at, (radio, tnc)): (usize, (&super::Radio, &Tnc))| {
+    pub(crate) fn tnc_views(&self, tncs: &[TncSettings]) -> Vec<view::Tnc> {
+        let view = |(at, (radio, tnc)): (usize, (&super::TncSessions, &TncSettings))| {
             let (station, controller) = (&radio.tower.lower.upper, &radio.tower.lower.lower);
             let up = controller.line().is_open();
             let why = controller.why_down().filter(|_| !up).map(str::to_owned);
@@ -138,7 +138,7 @@ impl Radios {
 
 /// How a group is.
 fn group_words(group: &Group) -> String {
-    let Some(Progress { round, segments, to_send, members, have_it }) = group.progress() else {
+    let Some(GroupProgress { round, segments, to_send, members, have_it }) = group.progress() else {
         return if group.is_up() { "listening" } else { "not joined" }.to_owned();
     };
     let what = match (to_send, round) {
@@ -153,8 +153,13 @@ fn group_words(group: &Group) -> String {
 }
 
 /// How a link is.
-fn state_words(standing: Option<Standing>, sending: Sending, detached: bool, waits: Option<&str>) -> String {
-    let Some(Standing { phase, tries: (tries, most), wants_air, frames, .. }) = standing else {
+fn state_words(
+    standing: Option<LinkStatus>,
+    sending: Sending,
+    detached: bool,
+    waits: Option<&str>,
+) -> String {
+    let Some(LinkStatus { phase, tries: (tries, most), wants_air, frames, .. }) = standing else {
         return match detached {
             true => "the link is lost; it goes on where it broke off when it is back".to_owned(),
             false => "no link".to_owned(),
@@ -165,10 +170,10 @@ fn state_words(standing: Option<Standing>, sending: Sending, detached: bool, wai
         tries => format!("{words}, retry {tries} of {most}"),
     };
     match phase {
-        Phase::Calling => retry("calling"),
-        Phase::Ending => retry("ending"),
-        Phase::Connected if tries > 0 => retry("no answer"),
-        Phase::Connected => match (waits.filter(|_| wants_air || frames.0 > 0), sending) {
+        LinkPhase::Connecting => retry("calling"),
+        LinkPhase::Disconnecting => retry("ending"),
+        LinkPhase::Connected if tries > 0 => retry("no answer"),
+        LinkPhase::Connected => match (waits.filter(|_| wants_air || frames.0 > 0), sending) {
             (Some(waits), _) => waits.to_owned(),
             (None, Some((there, all))) => format!("sending {there} of {all} frames"),
             (None, None) => "connected".to_owned(),

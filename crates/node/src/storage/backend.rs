@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// One change of a batch.
 #[derive(Clone, Debug)]
-pub enum Write {
+pub enum StoreWrite {
     /// Data at the end of a record; the first makes it.
     Append {
         /// The record.
@@ -25,7 +25,7 @@ pub enum Write {
 
 /// Why a batch was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum BatchRefusal {
     /// There is no space for its data. What it removes is removed.
     Full,
     /// The device failed. Nothing of it counts.
@@ -41,7 +41,7 @@ pub trait Backend: Send + 'static {
     ///
     /// # Errors
     /// The batch was not kept.
-    fn write(&mut self, batch: &[Write]) -> Result<(), Refusal>;
+    fn write(&mut self, batch: &[StoreWrite]) -> Result<(), BatchRefusal>;
 
     /// Bytes that one batch should take at the most, with some for each entry.
     fn batch_bytes_max(&self) -> usize {
@@ -49,21 +49,21 @@ pub trait Backend: Send + 'static {
     }
 
     /// Does some of what can wait; true: there is more.
-    fn tend(&mut self) -> bool {
+    fn maintain(&mut self) -> bool {
         false
     }
 
     /// After there was no more: so long until there is, though nothing is written; none: there is none.
-    fn rests(&self) -> Option<Duration> {
+    fn maintenance_pause(&self) -> Option<Duration> {
         None
     }
 
     /// Reads beside the writer.
-    fn reader(&self) -> Box<dyn Reader>;
+    fn reader(&self) -> Box<dyn StoreReader>;
 }
 
 /// Reads what is durable, on a thread of its own.
-pub trait Reader: Send {
+pub trait StoreReader: Send {
     /// The durable length of a record; none: there is no such record.
     fn length(&self, record: RecordId) -> Option<u64>;
 

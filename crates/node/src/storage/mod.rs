@@ -16,22 +16,23 @@
 //! appends, few reads, and removal soon after. docs/store.md has its figures beside those of fjall, redb and SQLite, and
 //! why it is the one: damage takes nothing else with it, and it writes each byte once.
 //!
-//! A store in memory (`resident`) has a size, and slows applications and peers before it is full.
+//! A store in memory (`memory_store`) has a size, and slows applications and peers before it is full.
 
 mod backend;
-mod drive;
+mod driver;
 mod log;
-mod memory;
+mod memory_store;
 mod recent;
-mod resident;
+mod volatile;
 
-pub use backend::{Backend, Reader, Refusal, Write};
-pub(crate) use drive::Drive;
+pub use backend::{Backend, BatchRefusal, StoreReader, StoreWrite};
+pub(crate) use driver::StorageDriver;
+pub(crate) use log::{DAMAGE_WAITING_MAX, SEGMENT_BYTES, Scrub, ScrubPace, can_be_read};
 pub use log::{
-    Checked, Damage, FORMAT, Harm, Log, OpenError, Opened, Progress, Quarantine, Repaired, check, repair,
+    DamageKind, FORMAT, Log, OpenError, Opened, ProgressFn, Quarantine, StoreCheck, StoreDamage, StoreRepair,
+    check, repair,
 };
-pub(crate) use log::{DAMAGE_WAITING_MAX, Pace, SEGMENT_BYTES, Scrub, can_be_read};
-pub use memory::Forgetful;
+pub use volatile::VolatileStore;
 
 /// A number that nobody can guess, for what is not a key: the standard library seeds its hashers with one.
 pub(crate) fn random_u64() -> u64 {

@@ -20,26 +20,26 @@ async fn left_behind(end: End, came: usize, released: u64) -> u64 {
     let (here, mut there) = tokio::io::duplex(1 << 20);
     let (orders, ordered) = mpsc::unbounded_channel();
     let (tell, mut said) = mpsc::unbounded_channel();
-    let all = Arc::new(Pressure::new(1 << 20));
-    let patience = Patience::new(Duration::from_secs(300));
-    let window = Window { bytes: 1 << 20, all: all.clone(), patience };
+    let all = Arc::new(ReceiveBudget::new(1 << 20));
+    let patience = WriteTimeout::new(Duration::from_secs(300));
+    let window = ConnectionLimits { bytes: 1 << 20, all: all.clone(), patience };
     let pumping =
         tokio::spawn(async move { pump(Box::new(here), ordered, window, |it| drop(tell.send(it))).await });
     there.write_all(&vec![7; came]).await.expect("there is room");
     let mut bytes = 0;
     while bytes < came {
-        if let Some(Said::Data(data)) = said.recv().await {
+        if let Some(PumpEvent::Data(data)) = said.recv().await {
             bytes += data.len();
         }
     }
     assert_eq!(all.unreleased(), came as u64, "all of it counts");
-    orders.send(Order::Release(released)).expect("it is there");
+    orders.send(PumpCommand::Release(released)).expect("it is there");
     match end {
         End::Finished => {
-            orders.send(Order::Close).expect("it is there");
+            orders.send(PumpCommand::Close).expect("it is there");
             drop(there);
         }
-        End::Aborted => orders.send(Order::Abort).expect("it is there"),
+        End::Aborted => orders.send(PumpCommand::Abort).expect("it is there"),
         End::Forgotten => drop(orders),
     }
     pumping.await.expect("it ends");

@@ -1,6 +1,6 @@
 //! What a node needs for TLS, read from its files.
 
-use super::Settings;
+use super::TlsSettings;
 use super::certificate::Claims;
 use longwire_settings::error::Error;
 use rustls::crypto::CryptoProvider;
@@ -28,7 +28,7 @@ impl Credentials {
     ///
     /// # Errors
     /// One is not named, cannot be read, or holds something else; or the key belongs to another certificate.
-    pub fn load(settings: &Settings) -> Result<Credentials, Error> {
+    pub fn load(settings: &TlsSettings) -> Result<Credentials, Error> {
         let missing = |what: &str| Error::new(format!("TLS is on, and `tls.{what}` is not said")).hint(HINT);
         let certificate = settings.certificate.as_deref().ok_or_else(|| missing("certificate"))?;
         let key = settings.key.as_deref().ok_or_else(|| missing("key"))?;

@@ -2,11 +2,11 @@
 
 use super::certificate::Claims;
 use super::verify::Verifier;
-use super::{Credentials, Policy, Rule, Trouble};
-use crate::patient::Patient;
+use super::{CertificatePolicy, Credentials, Rule, TlsFailure};
 use crate::quick_ack::QuickAck;
-use crate::stream::Wire;
+use crate::stream::ByteStream;
 use crate::view::Proven;
+use crate::write_timeout::WriteTimeoutStream;
 use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, DnsName, IpAddr, ServerName};
 use rustls::server::NoServerSessionStorage;
@@ -29,7 +29,7 @@ const PARTING: (Duration, u64) = (Duration::from_secs(1), 64 * 1024);
 #[derive(Debug)]
 pub(crate) struct Handshake {
     pub(crate) credentials: Arc<Credentials>,
-    pub(crate) policy: Policy,
+    pub(crate) policy: CertificatePolicy,
     /// This side called.
     pub(crate) client: bool,
     /// The host that was called: a name or an address.
@@ -41,8 +41,8 @@ pub(crate) struct Handshake {
 }
 
 /// What stands in the end.
-pub(crate) struct Done {
-    pub(crate) wire: Box<dyn Wire>,
+pub(crate) struct SecuredConnection {
+    pub(crate) wire: Box<dyn ByteStream>,
     pub(crate) proven: Proven,
     /// The node ids that the engine may believe.
     pub(crate) identities: Vec<String>,
@@ -52,7 +52,7 @@ pub(crate) struct Done {
 
 impl Handshake {
     /// Makes it. What goes wrong is told to the peer.
-    pub(crate) async fn run(self, wire: Box<dyn Wire>) -> Result<Done, Trouble> {
+    pub(crate) async fn run(self, wire: Box<dyn ByteStream>) -> Result<SecuredConnection, TlsFailure> {
         let address = peer_address(&*wire);
         let verifier = Arc::new(Verifier {
             credentials: self.credentials.clone(),
@@ -61,8 +61,9 @@ impl Handshake {
             trouble: OnceLock::new(),
         });
         let failed = |error: io::Error| verifier.trouble.get().cloned().unwrap_or_else(|| trouble(&error));
-        let (wire, facts): (Box<dyn Wire>, Facts) = if self.client {
-            let config = self.client_config(&verifier).map_err(|error| Trouble::Failed(error.to_string()))?;
+        let (wire, facts): (Box<dyn ByteStream>, ConnectionFacts) = if self.client {
+            let config =
+                self.client_config(&verifier).map_err(|error| TlsFailure::Failed(error.to_string()))?;
             let connecting = TlsConnector::from(Arc::new(config)).connect(self.server_name(), wire);
             match connecting.into_fallible().await {
                 Ok(stream) => {
@@ -75,7 +76,8 @@ impl Handshake {
                 }
             }
         } else {
-            let config = self.server_config(&verifier).map_err(|error| Trouble::Failed(error.to_string()))?;
+            let config =
+                self.server_config(&verifier).map_err(|error| TlsFailure::Failed(error.to_string()))?;
             match TlsAcceptor::from(Arc::new(config)).accept(wire).into_fallible().await {
                 Ok(stream) => {
                     let facts = facts(stream.get_ref().1);
@@ -122,16 +124,17 @@ impl Handshake {
 
     fn conclude(
         &self,
-        wire: Box<dyn Wire>,
-        facts: Facts,
+        wire: Box<dyn ByteStream>,
+        facts: ConnectionFacts,
         address: Option<std::net::IpAddr>,
-    ) -> Result<Done, Trouble> {
+    ) -> Result<SecuredConnection, TlsFailure> {
         let Some(certificate) = facts.certificate else {
             return self.conclude_anonymous(wire, facts.version, facts.cipher);
         };
-        let claims = Claims::read(&certificate).map_err(|error| Trouble::Certificate(error.to_string()))?;
-        let entity =
-            EndEntityCert::try_from(&certificate).map_err(|error| Trouble::Certificate(error.to_string()))?;
+        let claims =
+            Claims::read(&certificate).map_err(|error| TlsFailure::Certificate(error.to_string()))?;
+        let entity = EndEntityCert::try_from(&certificate)
+            .map_err(|error| TlsFailure::Certificate(error.to_string()))?;
         let host = self.name.as_ref().or(self.host.as_ref());
         let found = network(&entity, &claims, host.map(String::as_str), address);
         let named = self.name.as_ref().is_none_or(|name| proves_name(&entity, name));
@@ -145,33 +148,33 @@ impl Handshake {
             network: found.flatten(),
             not_after_unix_s: Some(claims.not_after),
         };
-        Ok(Done { wire, proven, identities, trusted })
+        Ok(SecuredConnection { wire, proven, identities, trusted })
     }
 
     /// A caller that shows nothing proves nothing: every claim is absent.
     fn conclude_anonymous(
         &self,
-        wire: Box<dyn Wire>,
+        wire: Box<dyn ByteStream>,
         version: &str,
         cipher: String,
-    ) -> Result<Done, Trouble> {
+    ) -> Result<SecuredConnection, TlsFailure> {
         if self.client || !self.policy.anonymous_callers {
-            return Err(Trouble::NoCertificate);
+            return Err(TlsFailure::NoCertificate);
         }
         let proven = Proven { version: version.to_owned(), cipher, ..Proven::default() };
         let trusted = self.name.is_none() && self.policy.network.allows(None);
-        Ok(Done { wire, proven, identities: Vec::new(), trusted })
+        Ok(SecuredConnection { wire, proven, identities: Vec::new(), trusted })
     }
 }
 
 /// What a TLS connection knows.
-struct Facts {
+struct ConnectionFacts {
     version: &'static str,
     cipher: String,
     certificate: Option<CertificateDer<'static>>,
 }
 
-fn facts(connection: &CommonState) -> Facts {
+fn facts(connection: &CommonState) -> ConnectionFacts {
     let version = match connection.protocol_version() {
         Some(ProtocolVersion::TLSv1_3) => "TLS 1.3",
         Some(ProtocolVersion::TLSv1_2) => "TLS 1.2",
@@ -179,7 +182,7 @@ fn facts(connection: &CommonState) -> Facts {
     };
     let cipher = connection.negotiated_cipher_suite().map(|suite| format!("{:?}", suite.suite()));
     let chain = connection.peer_certificates().and_then(<[_]>::first);
-    Facts {
+    ConnectionFacts {
         version,
         cipher: cipher.unwrap_or_default(),
         certificate: chain.map(|certificate| certificate.clone().into_owned()),
@@ -219,24 +222,26 @@ fn proves_address(entity: &EndEntityCert<'_>, ip: std::net::IpAddr) -> bool {
 }
 
 /// The address of the other side, where the connection is TCP's.
-pub(crate) fn peer_address(wire: &dyn Wire) -> Option<std::net::IpAddr> {
+pub(crate) fn peer_address(wire: &dyn ByteStream) -> Option<std::net::IpAddr> {
     let wire: &dyn Any = wire;
     // A pump has put its patience around it.
-    let wire = wire.downcast_ref::<Patient<Box<dyn Wire>>>().map_or(wire, |patient| &**patient.inner());
+    let wire = wire
+        .downcast_ref::<WriteTimeoutStream<Box<dyn ByteStream>>>()
+        .map_or(wire, |patient| &**patient.inner());
     wire.downcast_ref::<QuickAck>()?.stream().peer_addr().ok().map(|address| address.ip())
 }
 
-fn trouble(error: &io::Error) -> Trouble {
-    Trouble::of(error).unwrap_or_else(|| match error.kind() {
+fn trouble(error: &io::Error) -> TlsFailure {
+    TlsFailure::of(error).unwrap_or_else(|| match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
-            Trouble::Broken
+            TlsFailure::Broken
         }
-        _ => Trouble::Failed(error.to_string()),
+        _ => TlsFailure::Failed(error.to_string()),
     })
 }
 
 /// Lets the peer read why it is refused.
-async fn part(mut wire: Box<dyn Wire>) {
+async fn part(mut wire: Box<dyn ByteStream>) {
     let (patience, bytes) = PARTING;
     let listening = async {
         wire.shutdown().await?;

@@ -23,18 +23,18 @@
 //! Units: Unix seconds for validity, as certificates have them.
 
 pub mod certificate;
+pub mod certificate_folder;
 mod credentials;
+mod failure;
 mod handshake;
-mod ledger;
-pub mod mint;
-pub mod office;
-mod trouble;
+pub mod issue;
+mod tls_log;
 mod verify;
 
 pub use credentials::Credentials;
+pub use failure::TlsFailure;
 pub(crate) use handshake::{Handshake, peer_address};
-pub(crate) use ledger::Ledger;
-pub use trouble::Trouble;
+pub(crate) use tls_log::TlsLog;
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ use std::path::PathBuf;
 /// callers and all links, and in a link's own `[link.tcpcl]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Settings {
+pub struct TlsSettings {
     /// The node's certificate, a PEM file; behind it those between it and its authority. `longwire certificate` makes
     /// one. RFC 9174 4.4.2.
     pub certificate: Option<PathBuf>,
@@ -52,13 +52,13 @@ pub struct Settings {
     /// The authorities whose certificates are trusted: PEM files. No others are.
     pub trust: Vec<PathBuf>,
     /// What a peer's certificate has to prove. A link has keys of its own in `[link.tls]`.
-    pub policy: Policy,
+    pub policy: CertificatePolicy,
 }
 
 /// What a peer's certificate has to prove (RFC 9174 4.4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Policy {
+pub struct CertificatePolicy {
     /// The node id that the peer calls itself by (NODE-ID). Default: require. RFC 9174 4.4.4.3.
     pub node_id: Rule,
     /// The host name that was called (DNS-ID) or the address of the other side (IPADDR-ID). Default: ignore. RFC 9174
@@ -72,9 +72,9 @@ pub struct Policy {
     pub anonymous_callers: bool,
 }
 
-impl Default for Policy {
+impl Default for CertificatePolicy {
     fn default() -> Self {
-        Policy {
+        CertificatePolicy {
             node_id: Rule::Require,
             network: Rule::Ignore,
             purpose: Rule::IfPresent,
@@ -105,7 +105,7 @@ impl Rule {
     }
 }
 
-impl Settings {
+impl TlsSettings {
     /// Paths are meant in this folder.
     pub(crate) fn beside(&mut self, folder: &std::path::Path) {
         for path in self.certificate.iter_mut().chain(&mut self.key).chain(&mut self.trust) {

@@ -1,12 +1,12 @@
 use super::certificate::Claims;
-use super::mint::{Authority, Wish};
+use super::issue::{Authority, CertificateRequest};
 use super::*;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 const NOW: i64 = 1_800_000_000;
 
-fn claims(wish: &Wish) -> Claims {
+fn claims(wish: &CertificateRequest) -> Claims {
     let (authority, _) = Authority::new("test", NOW).expect("an authority");
     let minted = authority.sign(wish).expect("a certificate");
     Claims::read(&CertificateDer::from_pem_slice(minted.certificate.as_bytes()).expect("PEM")).expect("X.509")
@@ -14,7 +14,7 @@ fn claims(wish: &Wish) -> Claims {
 
 #[test]
 fn what_is_minted_is_what_is_read() {
-    let mut wish = Wish::for_node("dtn://alice/", NOW, 10);
+    let mut wish = CertificateRequest::for_node("dtn://alice/", NOW, 10);
     wish.node_ids.push("ipn:77.0".into());
     wish.names = vec!["alice.example.org".into(), format!("{}.org", "x".repeat(60)), "y".repeat(60)];
     wish.addresses = vec!["10.1.2.3".parse().unwrap(), "fe80::1".parse().unwrap()];
@@ -29,7 +29,7 @@ fn what_is_minted_is_what_is_read() {
 
 #[test]
 fn only_node_ids_are_node_ids() {
-    let wish = Wish {
+    let wish = CertificateRequest {
         node_ids: vec![
             "dtn://alice/inbox".into(),
             "dtn:none".into(),
@@ -37,12 +37,12 @@ fn only_node_ids_are_node_ids() {
             "DTN://a/".into(),
         ],
         purposes: vec![vec![1, 3, 6, 1, 5, 5, 7, 3, 1]],
-        ..Wish::for_node("", NOW, 10)
+        ..CertificateRequest::for_node("", NOW, 10)
     };
     let read = claims(&wish);
     assert!(read.node_ids.iter().all(|id| id.eq_ignore_ascii_case("dtn://a/")), "{:?}", read.node_ids);
     assert_eq!(read.for_bundles, Some(false));
-    let plain = claims(&Wish { purposes: vec![], ..wish });
+    let plain = claims(&CertificateRequest { purposes: vec![], ..wish });
     assert_eq!(plain.for_bundles, None);
     assert!(Claims::read(b"nonsense").is_err());
 }
@@ -58,9 +58,9 @@ fn rules_allow_what_their_names_say() {
 #[test]
 fn alerts_are_words() {
     let error = |alert| std::io::Error::other(rustls::Error::AlertReceived(alert));
-    let words = Trouble::of(&error(rustls::AlertDescription::BadCertificate)).expect("TLS").to_string();
+    let words = TlsFailure::of(&error(rustls::AlertDescription::BadCertificate)).expect("TLS").to_string();
     assert_eq!(words, "the peer broke TLS off: bad certificate");
-    let words = Trouble::of(&error(rustls::AlertDescription::UnknownCA)).expect("TLS").to_string();
+    let words = TlsFailure::of(&error(rustls::AlertDescription::UnknownCA)).expect("TLS").to_string();
     assert_eq!(words, "the peer broke TLS off: unknown ca");
-    assert_eq!(Trouble::of(&std::io::Error::other("else")), None);
+    assert_eq!(TlsFailure::of(&std::io::Error::other("else")), None);
 }

@@ -1,7 +1,7 @@
 //! Judging a peer's certificate in the handshake: RFC 9174 4.4.4.1.
 
 use super::certificate::Claims;
-use super::{Credentials, Policy, Trouble};
+use super::{CertificatePolicy, Credentials, TlsFailure};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -15,11 +15,11 @@ use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter};
 #[derive(Debug)]
 pub(super) struct Verifier {
     pub(super) credentials: Arc<Credentials>,
-    pub(super) policy: Policy,
+    pub(super) policy: CertificatePolicy,
     /// The time by the node's clock, Unix seconds.
     pub(super) unix_s: Option<u64>,
     /// What was wrong: the alert says less.
-    pub(super) trouble: OnceLock<Trouble>,
+    pub(super) trouble: OnceLock<TlsFailure>,
 }
 
 /// The end entity's purposes are judged by this module's policy; RFC 5280 gives those of authorities no meaning.
@@ -32,26 +32,32 @@ impl ExtendedKeyUsageValidator for AnyPurpose {
 }
 
 impl Verifier {
-    fn judge(&self, certificate: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Result<(), Trouble> {
-        let unix_s = self.unix_s.ok_or(Trouble::NoClock)?;
+    fn judge(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+    ) -> Result<(), TlsFailure> {
+        let unix_s = self.unix_s.ok_or(TlsFailure::NoClock)?;
         let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_s));
-        let claims = Claims::read(certificate).map_err(|error| Trouble::Certificate(error.to_string()))?;
+        let claims = Claims::read(certificate).map_err(|error| TlsFailure::Certificate(error.to_string()))?;
         let path = EndEntityCert::try_from(certificate).and_then(|entity| {
             let algorithms = self.credentials.provider.signature_verification_algorithms.all;
             let anchors = &self.credentials.anchors;
             entity.verify_for_usage(algorithms, anchors, others, now, AnyPurpose, None, None).map(drop)
         });
         path.map_err(|error| match error {
-            webpki::Error::CertExpired { not_after, .. } => Trouble::Expired(seconds(not_after)),
-            webpki::Error::CertNotValidYet { not_before, .. } => Trouble::NotYet(seconds(not_before)),
-            webpki::Error::UnknownIssuer | webpki::Error::InvalidSignatureForPublicKey => Trouble::Untrusted,
-            other => Trouble::Certificate(other.to_string()),
+            webpki::Error::CertExpired { not_after, .. } => TlsFailure::Expired(seconds(not_after)),
+            webpki::Error::CertNotValidYet { not_before, .. } => TlsFailure::NotYet(seconds(not_before)),
+            webpki::Error::UnknownIssuer | webpki::Error::InvalidSignatureForPublicKey => {
+                TlsFailure::Untrusted
+            }
+            other => TlsFailure::Certificate(other.to_string()),
         })?;
         if !self.policy.purpose.allows(claims.for_bundles) {
-            return Err(Trouble::Purpose);
+            return Err(TlsFailure::Purpose);
         }
         if claims.may_sign == Some(false) {
-            return Err(Trouble::KeyUsage);
+            return Err(TlsFailure::KeyUsage);
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! The connection to a TNC, between an engine and a pump.
 
-use super::Line;
-use crate::patient::Patience;
-use crate::pressure::Pressure;
-use crate::stream::{Order, Said, Window, pump, reason_of};
+use super::LineAddress;
+use crate::receive_budget::ReceiveBudget;
+use crate::stream::{ConnectionLimits, PumpCommand, PumpEvent, pump, reason_of};
+use crate::write_timeout::WriteTimeout;
 use longwire_proto::service::{CloseReason, StreamIndication, StreamRequest};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,18 +18,18 @@ const WINDOW_BYTES: u64 = 64 * 1024;
 const STALL: Duration = Duration::from_secs(60);
 
 /// What one is told with: the number of its connection, and what its pump says.
-pub(crate) type Tell = Box<dyn Fn(u64, Said) + Send + Sync>;
+pub(crate) type Tell = Box<dyn Fn(u64, PumpEvent) + Send + Sync>;
 
 /// A line that was asked for.
 #[derive(Debug)]
-struct Open {
-    orders: mpsc::UnboundedSender<Order>,
+struct OpenLine {
+    orders: mpsc::UnboundedSender<PumpCommand>,
     task: JoinHandle<()>,
     /// Bytes handed over and not yet with the kernel.
     queued: u64,
 }
 
-impl Drop for Open {
+impl Drop for OpenLine {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -37,16 +37,16 @@ impl Drop for Open {
 
 /// Where a TNC is, and the line to it.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    line: Line,
-    open: Option<Open>,
+pub(crate) struct LineConnection {
+    line: LineAddress,
+    open: Option<OpenLine>,
     /// Lines so far: what one says that is gone is not heard.
     number: u64,
 }
 
-impl Connection {
-    pub(crate) fn new(line: Line) -> Self {
-        Connection { line, open: None, number: 0 }
+impl LineConnection {
+    pub(crate) fn new(line: LineAddress) -> Self {
+        LineConnection { line, open: None, number: 0 }
     }
 
     /// Carries out what the engine asks for; a new pump tells by `tell`.
@@ -58,11 +58,11 @@ impl Connection {
         let order = match request {
             StreamRequest::Write(bytes) => {
                 open.queued += bytes.len() as u64;
-                Order::Write(bytes)
+                PumpCommand::Write(bytes)
             }
-            StreamRequest::Release(bytes) => Order::Release(bytes),
-            StreamRequest::Close => Order::Close,
-            StreamRequest::Abort => Order::Abort,
+            StreamRequest::Release(bytes) => PumpCommand::Release(bytes),
+            StreamRequest::Close => PumpCommand::Close,
+            StreamRequest::Abort => PumpCommand::Abort,
             StreamRequest::Connect => return,
             StreamRequest::Secure { .. } => panic!("there is no TLS on the line of a TNC"),
         };
@@ -76,36 +76,36 @@ impl Connection {
         let (orders, ordered) = mpsc::unbounded_channel();
         let task = tokio::spawn(async move {
             let tell = move |said| tell(number, said);
-            let window = Window {
+            let window = ConnectionLimits {
                 bytes: WINDOW_BYTES,
-                all: Arc::new(Pressure::new(WINDOW_BYTES)),
-                patience: Patience::new(STALL),
+                all: Arc::new(ReceiveBudget::new(WINDOW_BYTES)),
+                patience: WriteTimeout::new(STALL),
             };
             match line.open().await {
                 Ok(wire) => pump(wire, ordered, window, tell).await,
-                Err(error) => tell(Said::Closed(reason_of(&error))),
+                Err(error) => tell(PumpEvent::Closed(reason_of(&error))),
             }
         });
-        self.open = Some(Open { orders, task, queued: 0 });
+        self.open = Some(OpenLine { orders, task, queued: 0 });
     }
 
     /// What a pump says, as the engine hears it.
-    pub(crate) fn hear(&mut self, number: u64, said: Said) -> Vec<StreamIndication> {
+    pub(crate) fn hear(&mut self, number: u64, said: PumpEvent) -> Vec<StreamIndication> {
         let Some(open) = self.open.as_mut().filter(|_| number == self.number) else { return Vec::new() };
         let room = |queued: u64| StreamIndication::Room(QUEUE_BYTES.saturating_sub(queued));
         match said {
-            Said::Connected { .. } => vec![StreamIndication::Connected, room(0)],
-            Said::Written(bytes) => {
+            PumpEvent::Connected { .. } => vec![StreamIndication::Connected, room(0)],
+            PumpEvent::Written(bytes) => {
                 open.queued -= bytes;
                 vec![room(open.queued)]
             }
-            Said::Data(bytes) => vec![StreamIndication::Data(bytes)],
-            Said::PeerClosed => vec![StreamIndication::PeerClosed],
-            Said::Closed(reason) => {
+            PumpEvent::Data(bytes) => vec![StreamIndication::Data(bytes)],
+            PumpEvent::PeerClosed => vec![StreamIndication::PeerClosed],
+            PumpEvent::Closed(reason) => {
                 self.open = None;
                 vec![StreamIndication::Closed(reason)]
             }
-            Said::Secured { .. } | Said::Insecure(_) => {
+            PumpEvent::Secured { .. } | PumpEvent::Insecure(_) => {
                 vec![StreamIndication::Closed(CloseReason::Insecure)]
             }
         }

@@ -1,6 +1,6 @@
 //! Listening to what a TNC hears, for programs without an event loop.
 
-use super::{Controller, Driver, Place};
+use super::{Driver, TncAddress, TncEngine};
 use bytes::Bytes;
 use longwire_proto::service::{FramesIndication, FramesRequest};
 use longwire_proto::{agwpe, controller, kiss};
@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// What a listener hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ListenEvent {
     /// The line stands.
     Open,
     /// The line is lost, or could not be had, and why; it is tried again.
@@ -25,24 +25,26 @@ pub enum Heard {
 /// # Errors
 /// The system gives no event loop.
 pub fn listen(
-    place: Place,
+    place: TncAddress,
     config: kiss::Config,
-    hear: impl FnMut(Heard) -> ControlFlow<()>,
+    hear: impl FnMut(ListenEvent) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let plain = controller::Config::default();
     let engine = match place {
-        Place::Kiss(_) => Controller::kiss(kiss::Config { send_parameters: false, ..config }, plain, None),
-        Place::Agwpe(_) => {
-            Controller::agwpe(agwpe::Config { port: config.port, ..agwpe::Config::default() }, plain)
+        TncAddress::Kiss(_) => {
+            TncEngine::kiss(kiss::Config { send_parameters: false, ..config }, plain, None)
+        }
+        TncAddress::Agwpe(_) => {
+            TncEngine::agwpe(agwpe::Config { port: config.port, ..agwpe::Config::default() }, plain)
         }
     };
     runtime.block_on(listen_to(Driver::new(engine, place.line().clone()), hear))
 }
 
 async fn listen_to(
-    mut driver: Driver<Controller>,
-    mut hear: impl FnMut(Heard) -> ControlFlow<()>,
+    mut driver: Driver<TncEngine>,
+    mut hear: impl FnMut(ListenEvent) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let (mut interrupt, mut end) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     driver.request(FramesRequest::Join).map_err(io::Error::other)?;
@@ -60,17 +62,17 @@ async fn listen_to(
 }
 
 /// The next thing to be heard; `lost`: how often the line was reported as lost.
-async fn next_or_lost(driver: &mut Driver<Controller>, lost: &mut u64) -> Heard {
+async fn next_or_lost(driver: &mut Driver<TncEngine>, lost: &mut u64) -> ListenEvent {
     loop {
         match driver.step().await {
-            Some(FramesIndication::Frame(bytes)) => return Heard::Frame(bytes),
-            Some(FramesIndication::Carrier(true)) => return Heard::Open,
+            Some(FramesIndication::Frame(bytes)) => return ListenEvent::Frame(bytes),
+            Some(FramesIndication::Carrier(true)) => return ListenEvent::Open,
             _ => {}
         }
         let why = driver.engine().why_down();
         if let Some(why) = why.filter(|_| driver.lost() > *lost) {
             *lost = driver.lost();
-            return Heard::Lost(why);
+            return ListenEvent::Lost(why);
         }
     }
 }

@@ -20,12 +20,12 @@ mod room;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use connection::Connection;
-pub use controller::Controller;
-pub use listen::{Heard, listen};
-pub use room::{Refused, Roomy};
+pub(crate) use connection::LineConnection;
+pub use controller::TncEngine;
+pub use listen::{ListenEvent, listen};
+pub use room::{CreditedService, RequestRefused};
 
-use crate::stream::{Said, Wire};
+use crate::stream::{ByteStream, PumpEvent};
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::service::{Stream, StreamIndication};
 use longwire_proto::time::Instant;
@@ -40,7 +40,7 @@ const SPEED_BPS: u32 = 9600;
 /// Where a TNC is: `127.0.0.1:8001` is over TCP, `/dev/ttyUSB0` a serial line of 9,600 bit/s, `/dev/ttyUSB0@38400` of
 /// another speed; 8 data bits, one stop bit, no parity, no handshake (KISS 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum LineAddress {
     /// Over TCP: host and port.
     Tcp(String),
     /// A serial line.
@@ -52,7 +52,7 @@ pub enum Line {
     },
 }
 
-impl FromStr for Line {
+impl FromStr for LineAddress {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -60,7 +60,7 @@ impl FromStr for Line {
             let port =
                 text.rsplit_once(':').map(|(host, port)| (host.is_empty(), port.parse::<u16>().is_ok()));
             return match port {
-                Some((false, true)) => Ok(Line::Tcp(text.to_owned())),
+                Some((false, true)) => Ok(LineAddress::Tcp(text.to_owned())),
                 _ => Err(
                     "a TNC is at a host and port, such as 127.0.0.1:8001, or on a line, such as /dev/ttyUSB0",
                 ),
@@ -72,23 +72,23 @@ impl FromStr for Line {
             }
             None => (text, SPEED_BPS),
         };
-        Ok(Line::Serial { path: path.to_owned(), speed_bps })
+        Ok(LineAddress::Serial { path: path.to_owned(), speed_bps })
     }
 }
 
-impl std::fmt::Display for Line {
+impl std::fmt::Display for LineAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Line::Tcp(address) => f.write_str(address),
-            Line::Serial { path, speed_bps } => write!(f, "{path}@{speed_bps}"),
+            LineAddress::Tcp(address) => f.write_str(address),
+            LineAddress::Serial { path, speed_bps } => write!(f, "{path}@{speed_bps}"),
         }
     }
 }
 
-impl Line {
-    pub(crate) async fn open(&self) -> io::Result<Box<dyn Wire>> {
+impl LineAddress {
+    pub(crate) async fn open(&self) -> io::Result<Box<dyn ByteStream>> {
         match self {
-            Line::Tcp(address) => {
+            LineAddress::Tcp(address) => {
                 let found = lookup_host(address).await;
                 let found = found.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
                 let stream = TcpStream::connect(&*found.collect::<Vec<_>>()).await?;
@@ -96,63 +96,65 @@ impl Line {
                 stream.set_nodelay(true)?;
                 Ok(Box::new(stream))
             }
-            Line::Serial { path, speed_bps } => {
+            LineAddress::Serial { path, speed_bps } => {
                 Ok(Box::new(serial2_tokio::SerialPort::open(path, *speed_bps)?))
             }
         }
     }
 }
 
-/// A TNC and how it is spoken with: in KISS mode at a [`Line`], or `agwpe:127.0.0.1:8000`, an AGWPE server.
+/// A TNC and how it is spoken with: in KISS mode at a [`LineAddress`], or `agwpe:127.0.0.1:8000`, an AGWPE server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TncAddress {
     /// A TNC in KISS mode.
-    Kiss(Line),
+    Kiss(LineAddress),
     /// A server that speaks AGWPE, over TCP.
-    Agwpe(Line),
+    Agwpe(LineAddress),
 }
 
-impl Place {
+impl TncAddress {
     /// What it is reached over.
-    pub fn line(&self) -> &Line {
+    pub fn line(&self) -> &LineAddress {
         match self {
-            Place::Kiss(line) | Place::Agwpe(line) => line,
+            TncAddress::Kiss(line) | TncAddress::Agwpe(line) => line,
         }
     }
 
     /// What may help when it is not reached.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
-            Place::Kiss(Line::Tcp(_)) => "is the TNC's program running, with KISS over TCP on that port?",
-            Place::Kiss(Line::Serial { .. }) => {
+            TncAddress::Kiss(LineAddress::Tcp(_)) => {
+                "is the TNC's program running, with KISS over TCP on that port?"
+            }
+            TncAddress::Kiss(LineAddress::Serial { .. }) => {
                 "is it plugged in and switched on, and may this user open the device (group dialout)?"
             }
-            Place::Agwpe(_) => {
+            TncAddress::Agwpe(_) => {
                 "is the server running, with AGWPE on that TCP port and the radio port of `agwpe.port`, counted from 0?"
             }
         }
     }
 }
 
-impl FromStr for Place {
+impl FromStr for TncAddress {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.strip_prefix("agwpe:") {
-            None => Ok(Place::Kiss(text.parse()?)),
+            None => Ok(TncAddress::Kiss(text.parse()?)),
             Some(server) => match server.parse() {
-                Ok(line @ Line::Tcp(_)) => Ok(Place::Agwpe(line)),
+                Ok(line @ LineAddress::Tcp(_)) => Ok(TncAddress::Agwpe(line)),
                 _ => Err("an AGWPE server is at a host and port, as in agwpe:127.0.0.1:8000"),
             },
         }
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for TncAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Kiss(line) => write!(f, "{line}"),
-            Place::Agwpe(line) => write!(f, "agwpe:{line}"),
+            TncAddress::Kiss(line) => write!(f, "{line}"),
+            TncAddress::Agwpe(line) => write!(f, "agwpe:{line}"),
         }
     }
 }
@@ -161,26 +163,26 @@ impl std::fmt::Display for Place {
 #[derive(Debug)]
 pub struct Driver<E: Engine>
 where
-    E::Above: Roomy,
+    E::Above: CreditedService,
 {
     engine: E,
     /// The room that its user may spend.
-    room: <E::Above as Roomy>::Room,
-    connection: Connection,
+    room: <E::Above as CreditedService>::Room,
+    connection: LineConnection,
     began: tokio::time::Instant,
     lost: u64,
-    said: mpsc::UnboundedReceiver<(u64, Said)>,
-    tell: mpsc::UnboundedSender<(u64, Said)>,
+    said: mpsc::UnboundedReceiver<(u64, PumpEvent)>,
+    tell: mpsc::UnboundedSender<(u64, PumpEvent)>,
 }
 
 impl<E: Engine<Below = Stream>> Driver<E>
 where
-    E::Above: Roomy,
+    E::Above: CreditedService,
 {
     /// An engine whose time begins now.
-    pub fn new(engine: E, line: Line) -> Self {
+    pub fn new(engine: E, line: LineAddress) -> Self {
         let (tell, said) = mpsc::unbounded_channel();
-        let connection = Connection::new(line);
+        let connection = LineConnection::new(line);
         let began = tokio::time::Instant::now();
         Driver { engine, room: Default::default(), connection, began, lost: 0, said, tell }
     }
@@ -200,8 +202,8 @@ where
     /// # Errors
     /// It needs room that [`Driver::next`] has not told of, or that is spent: what occupies a link is asked for against
     /// [`Room`](longwire_proto::service::PacketsIndication::Room) alone. The engine hears nothing of it.
-    pub fn request(&mut self, request: Request<E::Above>) -> Result<(), Refused> {
-        <E::Above as Roomy>::spend(&mut self.room, &request)?;
+    pub fn request(&mut self, request: Request<E::Above>) -> Result<(), RequestRefused> {
+        <E::Above as CreditedService>::spend(&mut self.room, &request)?;
         self.engine.handle_request(self.now(), request);
         Ok(())
     }
@@ -223,7 +225,7 @@ where
     /// One step: something that the engine says, or something that happens to it.
     async fn step(&mut self) -> Option<Indication<E::Above>> {
         if let Some(said) = self.engine.poll_indication() {
-            <E::Above as Roomy>::hear(&mut self.room, &said);
+            <E::Above as CreditedService>::hear(&mut self.room, &said);
             return Some(said);
         }
         if let Some(request) = self.engine.poll_request(self.now()) {
@@ -241,7 +243,7 @@ where
         None
     }
 
-    fn hear(&mut self, number: u64, said: Said) {
+    fn hear(&mut self, number: u64, said: PumpEvent) {
         for indication in self.connection.hear(number, said) {
             self.lost += u64::from(matches!(indication, StreamIndication::Closed(_)));
             let now = self.now();

@@ -11,25 +11,25 @@ use std::fmt::{self, Debug};
 
 /// Why a request does not reach an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum RequestRefused {
     /// It needs room, and no room is left of what its user was told. Nothing of it is done.
     NoRoom,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RequestRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::NoRoom => {
+            RequestRefused::NoRoom => {
                 f.write_str("there is no room for it, and nothing of it was done; `Room` says when there is")
             }
         }
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RequestRefused {}
 
 /// A service whose room can be counted by listening.
-pub trait Roomy: Service {
+pub trait CreditedService: Service {
     /// The room that its user was told of and has not spent; none is the default.
     type Room: Default + PartialEq + Debug;
 
@@ -37,21 +37,21 @@ pub trait Roomy: Service {
     ///
     /// # Errors
     /// There is less.
-    fn spend(room: &mut Self::Room, request: &Self::Request) -> Result<(), Refused>;
+    fn spend(room: &mut Self::Room, request: &Self::Request) -> Result<(), RequestRefused>;
 
     /// Takes account of what the user is told.
     fn hear(room: &mut Self::Room, indication: &Self::Indication);
 }
 
-fn spend_one(room: &mut u64) -> Result<(), Refused> {
-    *room = room.checked_sub(1).ok_or(Refused::NoRoom)?;
+fn spend_one(room: &mut u64) -> Result<(), RequestRefused> {
+    *room = room.checked_sub(1).ok_or(RequestRefused::NoRoom)?;
     Ok(())
 }
 
-impl Roomy for Frames {
+impl CreditedService for Frames {
     type Room = u64;
 
-    fn spend(room: &mut u64, request: &FramesRequest) -> Result<(), Refused> {
+    fn spend(room: &mut u64, request: &FramesRequest) -> Result<(), RequestRefused> {
         match request {
             FramesRequest::Frame { .. } => spend_one(room),
             FramesRequest::Join | FramesRequest::Seize => Ok(()),
@@ -65,10 +65,10 @@ impl Roomy for Frames {
     }
 }
 
-impl Roomy for Packets {
+impl CreditedService for Packets {
     type Room = u64;
 
-    fn spend(room: &mut u64, request: &PacketsRequest) -> Result<(), Refused> {
+    fn spend(room: &mut u64, request: &PacketsRequest) -> Result<(), RequestRefused> {
         match request {
             PacketsRequest::Packet(_) => return spend_one(room),
             // A connection begins with none.
@@ -85,17 +85,17 @@ impl Roomy for Packets {
         match indication {
             PacketsIndication::Room(told) => *room = *told,
             PacketsIndication::Connected { .. } | PacketsIndication::Closed(_) => *room = 0,
-            PacketsIndication::Takes { .. }
+            PacketsIndication::Sizes { .. }
             | PacketsIndication::Packet(_)
             | PacketsIndication::Acknowledged(_) => {}
         }
     }
 }
 
-impl Roomy for Datagrams {
+impl CreditedService for Datagrams {
     type Room = u64;
 
-    fn spend(room: &mut u64, request: &DatagramsRequest) -> Result<(), Refused> {
+    fn spend(room: &mut u64, request: &DatagramsRequest) -> Result<(), RequestRefused> {
         match request {
             DatagramsRequest::Datagram(_) => return spend_one(room),
             DatagramsRequest::Join | DatagramsRequest::Leave => *room = 0,
@@ -114,10 +114,10 @@ impl Roomy for Datagrams {
 }
 
 /// An entry for each that has room: as many as there are connections and places.
-impl<Id: Copy + Ord + Debug, S: Roomy> Roomy for Many<Id, S> {
+impl<Id: Copy + Ord + Debug, S: CreditedService> CreditedService for Many<Id, S> {
     type Room = BTreeMap<Id, S::Room>;
 
-    fn spend(room: &mut Self::Room, (id, request): &Self::Request) -> Result<(), Refused> {
+    fn spend(room: &mut Self::Room, (id, request): &Self::Request) -> Result<(), RequestRefused> {
         with(room, *id, |room| S::spend(room, request))
     }
 
@@ -139,10 +139,10 @@ fn with<Id: Ord, R: Default + PartialEq, T>(
     result
 }
 
-impl<A: Roomy, B: Roomy> Roomy for Both<A, B> {
+impl<A: CreditedService, B: CreditedService> CreditedService for Both<A, B> {
     type Room = (A::Room, B::Room);
 
-    fn spend(room: &mut Self::Room, request: &Self::Request) -> Result<(), Refused> {
+    fn spend(room: &mut Self::Room, request: &Self::Request) -> Result<(), RequestRefused> {
         match request {
             Port::First(request) => A::spend(&mut room.0, request),
             Port::Second(request) => B::spend(&mut room.1, request),
@@ -178,7 +178,7 @@ mod tests {
             Link::hear(&mut room, &(id, PacketsIndication::Room(2)));
             assert_eq!(Link::spend(&mut room, &packet), Ok(()));
             end(&mut room);
-            assert_eq!(Link::spend(&mut room, &packet), Err(Refused::NoRoom));
+            assert_eq!(Link::spend(&mut room, &packet), Err(RequestRefused::NoRoom));
             assert_eq!(room, BTreeMap::new());
         }
         // Room is absolute, and is spent one by one.

@@ -3,9 +3,9 @@
 use super::*;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::ax25::{self, Station};
-use longwire_proto::controller::{self, Channel};
+use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::joint::Stack;
-use longwire_proto::kiss::{Acknowledgement, Body, Config, Deframer, Frame, Tnc, enclose};
+use longwire_proto::kiss::{Acknowledgement, Command, Config, Deframer, Frame, KissTnc, enclose};
 use longwire_proto::service::{
     DatagramsRequest, FramesIndication, FramesRequest, LinkId, PacketsRequest, Port, Shares,
 };
@@ -23,10 +23,10 @@ fn config() -> Config {
     Config { acknowledgement: Acknowledgement::Always, ..Config::default() }
 }
 
-fn tnc() -> Tnc {
-    let channel = Channel { rate_bps: 1_000_000, tx_delay: Duration::ZERO, ..Channel::default() };
+fn tnc() -> KissTnc {
+    let channel = ChannelParameters { rate_bps: 1_000_000, tx_delay: Duration::ZERO, ..ChannelParameters::default() };
     let reconnect_min = Duration::from_millis(1);
-    Tnc::new(config(), controller::Config { channel, reconnect_min, ..controller::Config::default() })
+    KissTnc::new(config(), controller::Config { channel, reconnect_min, ..controller::Config::default() })
 }
 
 /// A TNC, played by hand.
@@ -41,7 +41,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Far<T> {
         Far { wire, deframer: Deframer::new(), rest: Bytes::new() }
     }
 
-    async fn hear(&mut self) -> Body {
+    async fn hear(&mut self) -> Command {
         loop {
             if let Some(content) = self.deframer.next(&mut self.rest) {
                 return Frame::decode(&mut content.clone()).unwrap().body;
@@ -53,7 +53,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Far<T> {
         }
     }
 
-    async fn say(&mut self, body: Body) {
+    async fn say(&mut self, body: Command) {
         let mut line = BytesMut::new();
         enclose(&Frame { port: 0, body }, config().checksum, &mut line);
         self.wire.write_all(&line).await.unwrap();
@@ -62,15 +62,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Far<T> {
     /// Parameters, two frames of a burst, the last of which is acknowledged, and a frame back.
     async fn converse(&mut self) {
         for _ in 0..5 {
-            assert!(!matches!(self.hear().await, Body::Data(_)));
+            assert!(!matches!(self.hear().await, Command::Data(_)));
         }
-        assert_eq!(self.hear().await, Body::Data(every_octet()));
-        let Body::DataAcknowledged { token, bytes } = self.hear().await else {
+        assert_eq!(self.hear().await, Command::Data(every_octet()));
+        let Command::DataAcknowledged { token, bytes } = self.hear().await else {
             panic!("no acknowledgement is asked for")
         };
         assert_eq!(bytes, every_octet());
-        self.say(Body::DataAcknowledged { token, bytes: Bytes::new() }).await;
-        self.say(Body::Data(every_octet())).await;
+        self.say(Command::DataAcknowledged { token, bytes: Bytes::new() }).await;
+        self.say(Command::Data(every_octet())).await;
     }
 }
 
@@ -80,7 +80,7 @@ fn every_octet() -> Bytes {
 }
 
 /// Sends two frames once there is room, and ends when both have left and one has come back.
-async fn converse(driver: &mut Driver<Tnc>) {
+async fn converse(driver: &mut Driver<KissTnc>) {
     let (mut sent, mut left, mut came) = (false, false, false);
     while !(left && came) {
         match driver.next().await {
@@ -106,7 +106,7 @@ async fn frames_go_over_a_serial_line() {
     unlockpt(&master).unwrap();
     fcntl_setfl(&master, OFlags::NONBLOCK).unwrap();
     let path = ptsname(&master, vec![]).unwrap();
-    let line: Line = format!("{}@38400", path.to_str().unwrap()).parse().unwrap();
+    let line: LineAddress = format!("{}@38400", path.to_str().unwrap()).parse().unwrap();
     let reads = pipe::Receiver::from_owned_fd_unchecked(master.try_clone().unwrap()).unwrap();
     let master = tokio::io::join(reads, pipe::Sender::from_owned_fd_unchecked(master).unwrap());
     let mut driver = Driver::new(tnc(), line);
@@ -142,23 +142,26 @@ async fn a_lost_line_over_tcp_is_taken_up_again() {
 
 #[test]
 fn lines_are_read() {
-    let serial = |path: &str, speed_bps| Ok(Line::Serial { path: path.into(), speed_bps });
-    assert_eq!("127.0.0.1:8001".parse(), Ok(Line::Tcp("127.0.0.1:8001".into())));
+    let serial = |path: &str, speed_bps| Ok(LineAddress::Serial { path: path.into(), speed_bps });
+    assert_eq!("127.0.0.1:8001".parse(), Ok(LineAddress::Tcp("127.0.0.1:8001".into())));
     assert_eq!("/dev/ttyUSB0".parse(), serial("/dev/ttyUSB0", 9600));
     assert_eq!("/dev/ttyUSB0@1200".parse(), serial("/dev/ttyUSB0", 1200));
     for wrong in ["", "8001", ":8001", "tnc:kiss", "/dev/ttyUSB0@fast"] {
-        assert!(wrong.parse::<Line>().is_err(), "{wrong}");
+        assert!(wrong.parse::<LineAddress>().is_err(), "{wrong}");
     }
 }
 
 #[test]
 fn a_place_says_what_is_spoken_there() {
-    let server = Line::Tcp("pi:8000".into());
-    assert_eq!("agwpe:pi:8000".parse(), Ok(Place::Agwpe(server.clone())));
-    assert_eq!("pi:8000".parse(), Ok(Place::Kiss(server.clone())));
-    assert_eq!(Place::Agwpe(server).to_string(), "agwpe:pi:8000");
+    let server = LineAddress::Tcp("pi:8000".into());
+    assert_eq!("agwpe:pi:8000".parse(), Ok(TncAddress::Agwpe(server.clone())));
+    assert_eq!("pi:8000".parse(), Ok(TncAddress::Kiss(server.clone())));
+    assert_eq!(TncAddress::Agwpe(server).to_string(), "agwpe:pi:8000");
     for wrong in ["agwpe:", "agwpe:pi", "agwpe:/dev/ttyUSB0", "agwpe://pi:8000/"] {
-        assert_eq!(wrong.parse::<Place>().map_err(|hint| hint.contains("agwpe:127.0.0.1:8000")), Err(true));
+        assert_eq!(
+            wrong.parse::<TncAddress>().map_err(|hint| hint.contains("agwpe:127.0.0.1:8000")),
+            Err(true)
+        );
     }
 }
 
@@ -168,20 +171,20 @@ async fn what_there_is_no_room_for_is_refused_and_ends_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let config = controller::Config { burst_frames_max: 2, ..controller::Config::default() };
-    let mut driver = Driver::new(Tnc::new(self::config(), config), address.to_string().parse().unwrap());
+    let mut driver = Driver::new(KissTnc::new(self::config(), config), address.to_string().parse().unwrap());
     let frame =
         || FramesRequest::Frame { bytes: every_octet(), token: None, last: false, shares: Shares::default() };
-    assert_eq!(driver.request(frame()), Err(Refused::NoRoom), "nobody has said that there is any");
+    assert_eq!(driver.request(frame()), Err(RequestRefused::NoRoom), "nobody has said that there is any");
     driver.request(FramesRequest::Join).unwrap();
     let story = async {
         let stands = async { while driver.next().await != FramesIndication::Carrier(true) {} };
         let (far, ()) = tokio::join!(listener.accept(), stands);
         let _far = far.unwrap();
-        assert_eq!(driver.request(frame()), Err(Refused::NoRoom), "the channel is not taken");
+        assert_eq!(driver.request(frame()), Err(RequestRefused::NoRoom), "the channel is not taken");
         driver.request(FramesRequest::Seize).unwrap();
         while driver.next().await != FramesIndication::Room(2) {}
         let asked = [0; 3].map(|_| driver.request(frame()));
-        assert_eq!(asked, [Ok(()), Ok(()), Err(Refused::NoRoom)]);
+        assert_eq!(asked, [Ok(()), Ok(()), Err(RequestRefused::NoRoom)]);
     };
     tokio::time::timeout(BOUND, story).await.unwrap();
     assert_eq!(driver.engine().counters().sent, 2);
@@ -189,8 +192,8 @@ async fn what_there_is_no_room_for_is_refused_and_ends_nothing() {
     let station = Station::new(ax25::Config::new("ALICE".parse().unwrap()));
     let mut driver = Driver::new(Stack::new(station, tnc()), address.to_string().parse().unwrap());
     let packet = Port::First((LinkId(1), PacketsRequest::Packet(every_octet())));
-    assert_eq!(driver.request(packet), Err(Refused::NoRoom));
+    assert_eq!(driver.request(packet), Err(RequestRefused::NoRoom));
     let datagram = Port::Second((LinkId(1), DatagramsRequest::Datagram(every_octet())));
-    assert_eq!(driver.request(datagram), Err(Refused::NoRoom));
+    assert_eq!(driver.request(datagram), Err(RequestRefused::NoRoom));
     assert_eq!(driver.request(Port::First((LinkId(1), PacketsRequest::Connect))), Ok(()));
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Noted {
+pub struct EventRecord {
     /// Its number, one more than that of the event before.
     pub sequence: u64,
     /// When: seconds since the node's start.

@@ -3,7 +3,7 @@
 use super::segments::Segments;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::ax25;
-use longwire_proto::kiss::{Body, Checksum, Deframer, Frame, enclose};
+use longwire_proto::kiss::{Checksum, Command, Deframer, Frame, enclose};
 use longwire_proto::rng::Rng;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -144,10 +144,12 @@ impl Guest {
 
     /// Waits until it hears such a frame.
     pub(crate) fn hears(&mut self, mut wished: impl FnMut(&ax25::Frame) -> bool) {
-        let mut watcher = ax25::Watcher::new();
+        let mut watcher = ax25::ChannelMonitor::new();
         loop {
             while let Some(mut content) = self.deframer.next(&mut self.rest) {
-                let Ok(Frame { body: Body::Data(bytes), .. }) = Frame::decode(&mut content) else { continue };
+                let Ok(Frame { body: Command::Data(bytes), .. }) = Frame::decode(&mut content) else {
+                    continue;
+                };
                 if watcher.hear(bytes).is_ok_and(|heard| wished(&heard.frame)) {
                     return;
                 }
@@ -224,9 +226,9 @@ impl State {
     /// A frame of this host's goes over the air, and its leaving is told.
     fn carry(&mut self, at: usize, frame: Frame) {
         let bytes = match frame.body {
-            Body::Data(bytes) => bytes,
-            Body::DataAcknowledged { token, bytes } => {
-                self.say(at, Body::DataAcknowledged { token, bytes: Bytes::new() });
+            Command::Data(bytes) => bytes,
+            Command::DataAcknowledged { token, bytes } => {
+                self.say(at, Command::DataAcknowledged { token, bytes: Bytes::new() });
                 bytes
             }
             _ => return,
@@ -246,7 +248,7 @@ impl State {
         for other in others {
             let missed = self.losing.as_mut().is_some_and(|(share, dice)| dice.chance(*share));
             if !missed {
-                self.say(other, Body::Data(bytes.clone()));
+                self.say(other, Command::Data(bytes.clone()));
             }
         }
         let so_far = self.segments.information();
@@ -255,7 +257,7 @@ impl State {
         }
     }
 
-    fn say(&mut self, at: usize, body: Body) {
+    fn say(&mut self, at: usize, body: Command) {
         let mut line = BytesMut::new();
         enclose(&Frame { port: 0, body }, Checksum::None, &mut line);
         if let Some(out) = &mut self.lines[at] {

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use crate::common::{App, DEADLINE, Place, config, payload, start};
-use longwire_node::message::{Message, Options, Reply, Request};
-use longwire_node::{Config, Connection, Node, Setup};
+use longwire_node::message::{Message, MessageOptions, Reply, Request};
+use longwire_node::{Config, ControlConnection, Node, NodeSetup};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -20,7 +20,7 @@ const CHILD: &str = "LONGWIRE_BESIEGED";
 pub(crate) fn be_the_node() {
     let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
     let config = Config::load(&path).expect("it makes sense");
-    let node = Node::start(Setup::new(config)).expect("it starts");
+    let node = Node::start(NodeSetup::new(config)).expect("it starts");
     println!("\nat {}", node.addresses()[0]);
     // Its parent's end is its own.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -30,7 +30,7 @@ pub(crate) fn be_the_node() {
 pub(crate) struct Besieged {
     child: Child,
     pub(crate) address: SocketAddr,
-    connection: Connection,
+    connection: ControlConnection,
     friend: Option<(Node, App)>,
     sent: u64,
     /// The friend's files that wait to be taken: their numbers and lengths.
@@ -84,7 +84,7 @@ impl Besieged {
     pub(crate) fn takes_a_send(&mut self) {
         self.sent += 1;
         let number = self.sent;
-        let options = Options::default();
+        let options = MessageOptions::default();
         self.say(Request::Send { send: number, to: "dtn://far/y".into(), length: 0, options });
         self.wait(|said| match said.head {
             Reply::Accepted { send, .. } if send == number => Some(()),
@@ -112,17 +112,17 @@ impl Besieged {
 
     /// A file comes from the friend, which hears that it was delivered.
     pub(crate) fn hears_the_friend_who_hears_that(&mut self) {
-        self.hears(1_000, Options { report_delivery: true, ..Options::default() });
+        self.hears(1_000, MessageOptions { report_delivery: true, ..MessageOptions::default() });
         let (_, app) = self.friend.as_mut().expect("it has come");
         app.wait(|said| matches!(said.head, Reply::Report { .. }).then_some(()));
     }
 
     /// A file comes from the friend, whole; how long it took.
     pub(crate) fn hears_the_friend(&mut self, length: usize) -> Duration {
-        self.hears(length, Options::default())
+        self.hears(length, MessageOptions::default())
     }
 
-    fn hears(&mut self, length: usize, options: Options) -> Duration {
+    fn hears(&mut self, length: usize, options: MessageOptions) -> Duration {
         if self.friend.is_none() {
             self.befriend();
         }
@@ -288,7 +288,7 @@ impl Besieged {
 }
 
 /// The node in a process of its own, where it is, and an application there.
-fn run(place: &Place, entry: &str) -> (Child, SocketAddr, Connection) {
+fn run(place: &Place, entry: &str) -> (Child, SocketAddr, ControlConnection) {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", entry, "--nocapture", "--test-threads=1"])
         .env(CHILD, place.0.join("bob.toml"))
@@ -312,10 +312,10 @@ fn log(place: &Place) -> std::fs::File {
     options.create(true).append(true).open(place.0.join("log")).expect("a file")
 }
 
-fn connect(path: &Path) -> Connection {
+fn connect(path: &Path) -> ControlConnection {
     let until = Instant::now() + DEADLINE;
     loop {
-        match Connection::open(path) {
+        match ControlConnection::open(path) {
             Ok(connection) => return connection,
             Err(error) => assert!(Instant::now() < until, "{}: {error}", path.display()),
         }

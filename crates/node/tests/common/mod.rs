@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use bytes::{Bytes, BytesMut};
-use longwire_node::message::{BODY_BYTES_MAX, Message, Options, Reply, Request};
-use longwire_node::{Client, Config, Node, Setup};
+use longwire_node::message::{BODY_BYTES_MAX, Message, MessageOptions, Reply, Request};
+use longwire_node::{AppClient, Config, Node, NodeSetup};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub(crate) fn config(text: &str) -> Config {
 }
 
 pub(crate) fn start(config: Config) -> Node {
-    let node = Node::start(Setup::new(config)).expect("it starts");
+    let node = Node::start(NodeSetup::new(config)).expect("it starts");
     watch::enter(&node);
     node
 }
@@ -64,7 +64,7 @@ pub(crate) fn start(config: Config) -> Node {
 /// An application in a test.
 pub(crate) struct App {
     runtime: tokio::runtime::Runtime,
-    pub(crate) client: Client,
+    pub(crate) client: AppClient,
     next: u64,
     /// Deliveries that were said while something else was waited for.
     waiting: VecDeque<Message<Reply>>,
@@ -113,7 +113,7 @@ impl App {
     }
 
     /// Hands a payload over, whole; its number.
-    pub(crate) fn send(&mut self, to: &str, payload: &Bytes, options: Options) -> u64 {
+    pub(crate) fn send(&mut self, to: &str, payload: &Bytes, options: MessageOptions) -> u64 {
         self.next += 1;
         let send = self.next;
         let length = payload.len() as u64;
@@ -212,7 +212,7 @@ impl App {
 pub(crate) fn wait_acknowledged(alice: &mut App, bob: &mut App, bytes: u64) {
     alice.register("letters", 1000);
     bob.wait_status(|status| status["links"][0]["counters"]["payload_received"].as_u64() >= Some(bytes));
-    bob.send("dtn://alice/letters", &payload(4, 1), Options::default());
+    bob.send("dtn://alice/letters", &payload(4, 1), MessageOptions::default());
     alice.receive();
 }
 

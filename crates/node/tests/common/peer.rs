@@ -7,7 +7,7 @@ use crate::common::DEADLINE;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::bp::{
     AdminRecord, Block, BlockFlags, BlockType, Bundle, BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid,
-    Head, PrimaryBlock, ReasonCode, Status, StatusReport, v6,
+    Head, PrimaryBlock, ReasonCode, StatusItem, StatusReport, v6,
 };
 use longwire_proto::codec::{DecodeError, sdnv};
 use longwire_proto::tcpcl::v4::wire::{END, Item, Message, START, SessInit, TRANSFER_LENGTH, XferSegment};
@@ -333,10 +333,10 @@ pub(crate) fn bundle(source: &str, destination: &str, sequence: u64, payload: &[
 /// A report of this node that a bundle of `dtn://alice/` was delivered, true or forged.
 pub(crate) fn receipt(by: &str, created: (u64, u64), number: u64) -> Vec<u8> {
     let report = AdminRecord::StatusReport(StatusReport {
-        received: Status::NotAsserted,
-        forwarded: Status::NotAsserted,
-        delivered: Status::Asserted,
-        deleted: Status::NotAsserted,
+        received: StatusItem::NotAsserted,
+        forwarded: StatusItem::NotAsserted,
+        delivered: StatusItem::Asserted,
+        deleted: StatusItem::NotAsserted,
         further: Vec::new(),
         reason: ReasonCode::NoAdditionalInformation,
         source: eid("dtn://alice/"),

@@ -2,7 +2,7 @@
 //! are sent again.
 
 use bytes::Bytes;
-use longwire_proto::ax25::{Control, Modulo, Unnumbered, Watcher};
+use longwire_proto::ax25::{ChannelMonitor, Control, Modulo, Unnumbered};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Shorter packets are answers and greetings, which may be alike; segments of a bundle are longer, and all different.
@@ -24,7 +24,7 @@ struct Way {
 /// Two stations, by their numbers 0 and 1.
 #[derive(Default)]
 pub(crate) struct Segments {
-    watcher: Watcher,
+    watcher: ChannelMonitor,
     ways: [Way; 2],
     links: usize,
 }

@@ -1,7 +1,7 @@
 //! All nodes of a test, so that one that is stuck can say how each of them is.
 
 use longwire_node::message::{Reply, Request};
-use longwire_node::{Client, Node};
+use longwire_node::{AppClient, Node};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A node that does not say how it is in this time is stuck itself.
 const ANSWER: Duration = Duration::from_secs(5);
 
-type Clients = Arc<dyn Fn() -> Client + Send + Sync>;
+type Clients = Arc<dyn Fn() -> AppClient + Send + Sync>;
 
 /// By the thread of their test.
 static NODES: LazyLock<Mutex<HashMap<ThreadId, Vec<Clients>>>> = LazyLock::new(Mutex::default);

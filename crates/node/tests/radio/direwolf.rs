@@ -2,7 +2,7 @@
 
 use crate::channel::{Channel, SAMPLES_HZ, pipe};
 use bytes::{Bytes, BytesMut};
-use longwire_proto::agwpe::{Frame, Kind, Name, Queued, Registered, Via};
+use longwire_proto::agwpe::{Frame, Kind, Queued, Registered, StationName, Via};
 use longwire_proto::codec::DecodeError;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -193,9 +193,9 @@ impl Rig {
     /// A user of a station, with this callsign.
     pub(crate) async fn user(&self, at: usize, own: &str) -> User {
         let stream = TcpStream::connect(("127.0.0.1", self.stations[at].agw.number)).await.unwrap();
-        let own: Name = own.parse().unwrap();
-        let mut user = User { stream, input: BytesMut::new(), own, peer: Name::NONE };
-        user.say(Frame::new(Kind::Register).between(own, Name::NONE)).await;
+        let own: StationName = own.parse().unwrap();
+        let mut user = User { stream, input: BytesMut::new(), own, peer: StationName::NONE };
+        user.say(Frame::new(Kind::Register).between(own, StationName::NONE)).await;
         let mut reply = user.hear_kind(Kind::Register).await.unwrap();
         assert_eq!(Registered::decode(&mut reply.data), Ok(Registered(true)));
         user
@@ -243,8 +243,8 @@ fn configuration(air: Air, own: &str, kiss: u16, agw: u16) -> String {
 pub(crate) struct User {
     stream: TcpStream,
     input: BytesMut,
-    own: Name,
-    peer: Name,
+    own: StationName,
+    peer: StationName,
 }
 
 impl User {
@@ -283,7 +283,7 @@ impl User {
     }
 
     pub(crate) async fn call(&mut self, peer: &str, path: &[&str]) -> Result<(), Failure> {
-        let path: Vec<Name> = path.iter().map(|name| name.parse().unwrap()).collect();
+        let path: Vec<StationName> = path.iter().map(|name| name.parse().unwrap()).collect();
         let kind = if path.is_empty() { Kind::Connect } else { Kind::ConnectVia };
         let frame = Frame::new(kind).between(self.own, peer.parse().unwrap());
         let mut via = BytesMut::new();
@@ -340,7 +340,7 @@ impl User {
 
     /// Its callsign is free for others: calls to a program that is gone are answered by nobody.
     pub(crate) async fn leave(mut self) {
-        self.say(Frame::new(Kind::Unregister).between(self.own, Name::NONE)).await;
+        self.say(Frame::new(Kind::Unregister).between(self.own, StationName::NONE)).await;
         // Dire Wolf has read it when it has answered what was asked behind it.
         self.say(Frame::new(Kind::Version)).await;
         while self.hear().await.is_ok_and(|frame| frame.kind != Kind::Version) {}

@@ -4,7 +4,7 @@ use crate::common::segments::Segments;
 use crate::common::{App, config, payload, start};
 use crate::direwolf::{Air, Rig, is_installed};
 use longwire_node::Node;
-use longwire_node::message::Options;
+use longwire_node::message::MessageOptions;
 use std::time::{Duration, Instant};
 
 const AIR: Air = Air { rate_bps: 9600, window: 7, destroyed_percent: 0, digipeater: false };
@@ -79,7 +79,7 @@ fn cut_in_the_middle(name: &str, retries: u8, length: usize, frames: u64, bound:
     let [mut here, mut there] = [0, 1].map(|at: usize| App::new(&pair.nodes[at]));
     there.register("inbox", 1 << 20);
     let file = payload(length, 7);
-    here.send("dtn://bob/inbox", &file, Options::default());
+    here.send("dtn://bob/inbox", &file, MessageOptions::default());
     let gone =
         |state: &str| -> Option<u64> { state.strip_prefix("sending ")?.split(' ').next()?.parse().ok() };
     until(&mut here, bound, |state| gone(state).is_some_and(|gone| gone >= frames));
@@ -124,7 +124,7 @@ fn nodes_speak_agwpe_with_their_tncs() {
     // One after the other: nothing collides.
     for at in [0, 1] {
         let (from, to) = if at == 0 { (&mut here, &mut there) } else { (&mut there, &mut here) };
-        from.send(["dtn://bob/inbox", "dtn://alice/inbox"][at], &files[at], Options::default());
+        from.send(["dtn://bob/inbox", "dtn://alice/inbox"][at], &files[at], MessageOptions::default());
         let (delivery, got) = to.receive();
         assert!(got == files[at], "every byte is as it was sent");
         to.take(delivery);

@@ -3,10 +3,10 @@
 use crate::direwolf::{Failure, OURS, Rig, THEIRS};
 use bytes::Bytes;
 use longwire_node::tnc::Driver;
-use longwire_proto::ax25::{self, Frame, LinkConfig, Modulo, Peer, Radio, Station, Version};
-use longwire_proto::controller::{self, Channel};
+use longwire_proto::ax25::{self, Frame, LinkConfig, Modulo, PeerStation, RadioParameters, Station, Version};
+use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::joint::Stack;
-use longwire_proto::kiss::{self, Acknowledgement, Tnc};
+use longwire_proto::kiss::{self, Acknowledgement, KissTnc};
 use longwire_proto::service::{
     CloseReason, DatagramsIndication, DatagramsRequest, LinkId, PacketsIndication, PacketsRequest, Port,
 };
@@ -17,7 +17,7 @@ const EVERYBODY: LinkId = LinkId(2);
 
 /// Our station over the KISS interface of a Dire Wolf, and its user.
 pub(crate) struct Ours {
-    pub(crate) driver: Driver<Stack<Station, Tnc>>,
+    pub(crate) driver: Driver<Stack<Station, KissTnc>>,
     link: LinkId,
     /// Packets that may be handed down, and the length of the best.
     room: u64,
@@ -38,9 +38,10 @@ impl Ours {
         let air = rig.air;
         let (tx_delay, tx_tail) = (Duration::from_millis(150), Duration::from_millis(20));
         let slot_time = Duration::from_millis(20);
-        let channel = Channel { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..Channel::default() };
+        let channel =
+            ChannelParameters { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..ChannelParameters::default() };
         let tnc = kiss::Config { acknowledgement, ..kiss::Config::default() };
-        let tnc = Tnc::new(tnc, controller::Config { channel, ..controller::Config::default() })
+        let tnc = KissTnc::new(tnc, controller::Config { channel, ..controller::Config::default() })
             .probing(Frame::identification(own.parse().unwrap()).to_bytes(Modulo::Eight));
         let link = LinkConfig {
             version: if air.is_extended() { Version::Best } else { Version::Plain },
@@ -48,11 +49,12 @@ impl Ours {
             extended_window_frames: air.window,
             ..LinkConfig::default()
         };
-        let radio = Radio { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..Radio::default() };
+        let radio =
+            RadioParameters { rate_bps: air.rate_bps, tx_delay, tx_tail, slot_time, ..RadioParameters::default() };
         let path = air.path().iter().map(|station| station.parse().unwrap()).collect();
-        let peer = Peer { station: peer.parse().unwrap(), path, link: link.clone() };
+        let peer = PeerStation { station: peer.parse().unwrap(), path, link: link.clone() };
         let config = ax25::Config { radio, callers: Some(link), ..ax25::Config::new(own.parse().unwrap()) };
-        let everybody = Peer { station: "QST".parse().unwrap(), ..peer.clone() };
+        let everybody = PeerStation { station: "QST".parse().unwrap(), ..peer.clone() };
         let config = ax25::Config {
             peers: [(LINK, peer)].into(),
             unconnected: [(EVERYBODY, everybody)].into(),
@@ -87,7 +89,7 @@ impl Ours {
             PacketsIndication::Connected { bytes_best, .. } => {
                 (self.bytes_best, self.acknowledged) = (bytes_best as usize, 0);
             }
-            PacketsIndication::Takes { bytes_best, .. } => self.bytes_best = bytes_best as usize,
+            PacketsIndication::Sizes { bytes_best, .. } => self.bytes_best = bytes_best as usize,
             PacketsIndication::Room(room) => self.room = room,
             PacketsIndication::Packet(bytes) => {
                 self.heard.extend_from_slice(&bytes);

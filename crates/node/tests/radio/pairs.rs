@@ -9,8 +9,8 @@ use crate::ours::Ours;
 use crate::table::{AGAIN, LATE, Pulse, is_meant, mean, name, rounds_or, story, trace};
 use bytes::Bytes;
 use longwire_node::Node;
-use longwire_node::message::{Options, Request};
-use longwire_proto::ax25::{Control, Modulo, Unnumbered, Watcher};
+use longwire_node::message::{MessageOptions, Request};
+use longwire_proto::ax25::{ChannelMonitor, Control, Modulo, Unnumbered};
 use longwire_proto::kiss::Acknowledgement;
 use std::cell::RefCell;
 use std::path::Path;
@@ -90,7 +90,7 @@ impl Pair {
     fn given(&self, file: &Bytes) -> (App, App) {
         let (mut here, mut there) = (self.app(0), self.app(1));
         there.register("inbox", 1 << 20);
-        let send = here.send("dtn://bob/inbox", file, Options::default());
+        let send = here.send("dtn://bob/inbox", file, MessageOptions::default());
         here.wait_accepted(send);
         (here, there)
     }
@@ -131,7 +131,7 @@ fn until(
 
 /// When the first call was said to its end.
 fn called_at(said: &[Said]) -> Option<Instant> {
-    let mut watcher = Watcher::new();
+    let mut watcher = ChannelMonitor::new();
     said.iter().find_map(|said| {
         let heard = watcher.hear(said.frame.clone()).ok()?;
         let opens = matches!(
@@ -388,7 +388,7 @@ fn a_hundred_kilobytes_each_way_between_two_nodes() {
     let mut apps = [pair.app(0), pair.app(1)];
     apps.iter_mut().for_each(|app| app.register("inbox", 1 << 20));
     for (app, (file, to)) in apps.iter_mut().zip(files.iter().zip(["bob", "alice"])) {
-        let send = app.send(&format!("dtn://{to}/inbox"), file, Options::default());
+        let send = app.send(&format!("dtn://{to}/inbox"), file, MessageOptions::default());
         app.wait_accepted(send);
     }
     begin(&pair.rig, 0);

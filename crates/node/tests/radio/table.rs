@@ -7,7 +7,7 @@ use crate::channel::Noted;
 use crate::content;
 use crate::direwolf::{Air, Failure, Rig};
 use crate::transfers::{WAYS, Way};
-use longwire_proto::ax25::Watcher;
+use longwire_proto::ax25::ChannelMonitor;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -244,7 +244,7 @@ pub(crate) fn story(
 
 /// What was on the air, a frame a line: when it ended, since when the frame before it had, and who said it.
 pub(crate) fn trace(path: &Path, began: Instant, noted: Noted) {
-    let (mut watcher, mut text, mut before) = (Watcher::new(), String::new(), began);
+    let (mut watcher, mut text, mut before) = (ChannelMonitor::new(), String::new(), began);
     for said in noted.said {
         let station = said.station;
         let heard = match watcher.hear(said.frame) {

@@ -7,15 +7,15 @@ use crate::plan::{Plan, node_id};
 use crate::stage::Network;
 use bytes::Bytes;
 use longwire_node::config::{self, Config};
-use longwire_node::message::{Message, Options, Reply, Request};
-use longwire_node::storage::Forgetful;
-use longwire_node::{Client, Node, Setup, system_dtn_ms};
+use longwire_node::message::{Message, MessageOptions, Reply, Request};
+use longwire_node::storage::VolatileStore;
+use longwire_node::{AppClient, Node, NodeSetup, system_dtn_ms};
 use longwire_proto::service::{
     App, AppIndication, AppRequest, DeliveryId, RefuseReason, ReportedStatus, SendFailure, SendId,
     SendOptions,
 };
 use longwire_proto::time::{Duration, Instant};
-use longwire_sim::{ChannelId, NodeId, Told, World};
+use longwire_sim::{ChannelId, NodeId, NodeIndication, World};
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 
@@ -36,7 +36,7 @@ pub(crate) enum Crash {
 /// A disk that outlives its node.
 enum Disk {
     Real(Place),
-    Forgetful(Forgetful),
+    Forgetful(VolatileStore),
 }
 
 struct Running {
@@ -62,7 +62,7 @@ pub(crate) struct Live {
     stations: Vec<Station>,
     said: mpsc::UnboundedReceiver<(NodeId, Message<Reply>)>,
     tell: mpsc::UnboundedSender<(NodeId, Message<Reply>)>,
-    heard: Vec<Told<App>>,
+    heard: Vec<NodeIndication<App>>,
     status: BTreeMap<NodeId, longwire_node::view::Status>,
 }
 
@@ -74,7 +74,7 @@ impl Live {
             name: name.clone(),
             disk: match crash {
                 Crash::Kill => Disk::Real(Place::new(&format!("worlds-{title}-{name}"))),
-                Crash::Power => Disk::Forgetful(Forgetful::default()),
+                Crash::Power => Disk::Forgetful(VolatileStore::default()),
             },
             running: None,
             created: BTreeMap::new(),
@@ -98,13 +98,13 @@ impl Live {
     }
 
     fn config(&self, name: &str) -> Config {
-        let link = |(line, there): (&crate::plan::Line, &Line)| config::Link {
+        let link = |(line, there): (&crate::plan::Line, &Line)| config::LinkSettings {
             name: line.to.clone(),
             address: there.address().to_string(),
             bundle_bytes_max: line.bundle_bytes_max,
-            ..config::Link::default()
+            ..config::LinkSettings::default()
         };
-        let route = |route: &crate::plan::Route| config::Route {
+        let route = |route: &crate::plan::Route| config::RouteSettings {
             to: route.to.clone(),
             via: node_id(&route.via),
             cost: 1,
@@ -118,7 +118,7 @@ impl Live {
             route: self.plan.routes(name).map(route).collect(),
             agent: self.plan.agent_of(name),
             tcpcl: self.plan.tcpcl_of(name),
-            tcp: config::Tcp {
+            tcp: config::TcpSettings {
                 send_buffer_bytes: Some(KERNEL_BYTES as u32),
                 receive_buffer_bytes: Some(KERNEL_BYTES as u32),
             },
@@ -138,7 +138,7 @@ impl Live {
             }
             Disk::Forgetful(disk) => Some(disk.clone()),
         };
-        let there = Node::start(Setup { forgetful, ..Setup::new(config) }).expect("it starts");
+        let there = Node::start(NodeSetup { forgetful, ..NodeSetup::new(config) }).expect("it starts");
         for (line, at) in self.plan.line.iter().zip(&self.lines) {
             if line.to == station.name {
                 at.lead_to(Some(there.addresses()[0]));
@@ -179,7 +179,7 @@ impl Live {
 
 /// Carries between an application's end and the world.
 async fn talk(
-    mut client: Client,
+    mut client: AppClient,
     node: NodeId,
     mut asked: mpsc::UnboundedReceiver<Message<Request>>,
     tell: mpsc::UnboundedSender<(NodeId, Message<Reply>)>,
@@ -198,15 +198,15 @@ async fn talk(
     }
 }
 
-fn options(options: &SendOptions) -> Options {
-    Options {
+fn options(options: &SendOptions) -> MessageOptions {
+    MessageOptions {
         priority: options.priority,
         lifetime_s: options.lifetime.as_secs_f64(),
         report_delivery: options.report_delivery,
         must_not_fragment: options.must_not_fragment,
         hop_limit: options.hop_limit,
         source: options.source.clone(),
-        ..Options::default()
+        ..MessageOptions::default()
     }
 }
 
@@ -310,7 +310,7 @@ impl World for Live {
         true
     }
 
-    fn take_indications(&mut self) -> Vec<Told<App>> {
+    fn take_indications(&mut self) -> Vec<NodeIndication<App>> {
         std::mem::take(&mut self.heard)
     }
 

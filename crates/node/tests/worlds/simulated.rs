@@ -4,7 +4,7 @@ use crate::plan::{Plan, node_id};
 use crate::stage::Network;
 use longwire_proto::bp::agent::{self, Agent, LinkConfig};
 use longwire_proto::engine::{Engine, Indication, Request};
-use longwire_proto::joint::{Beside, Fan, Origin, Stack, Through};
+use longwire_proto::joint::{Beside, Fan, Origin, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{App, AppRequest, InterfaceId, LinkId, NextHop, Storage};
 use longwire_proto::tcp::Host;
@@ -12,8 +12,8 @@ use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig};
 use longwire_proto::tcpcl::{self, Session};
 use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{
-    Boot, ChannelConfig, ChannelId, ClockConfig, Delay, Direction, Errors, Fate, Fcs, LineConfig, NodeBelow,
-    NodeEngine, NodeId, Simulation, Told, World,
+    Boot, ChannelConfig, ChannelId, ClockConfig, Delay, Direction, Errors, Fcs, FrameFate, LineConfig,
+    NodeBelow, NodeEngine, NodeId, NodeIndication, Simulation, World,
 };
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -56,7 +56,7 @@ impl Simulated {
         let carried: Arc<Mutex<BTreeMap<ChannelId, u64>>> = Arc::default();
         let count = carried.clone();
         simulation.set_trace(Box::new(move |frame| {
-            if frame.direction == Direction::Forward && frame.fate == Fate::Delivered {
+            if frame.direction == Direction::Forward && frame.fate == FrameFate::Delivered {
                 *count.lock().expect("one thread").entry(frame.channel).or_default() +=
                     frame.bytes.len() as u64;
             }
@@ -103,7 +103,7 @@ fn node(plan: &Plan, name: &str, boot: Boot, shown: &Arc<Mutex<agent::Counters>>
     let config = agent::Config { links: special.collect(), ..plan.agent_of(name) };
     let agent = Agent::new(config, boot.rng.fork("agent")).expect("plans name nodes");
     let ports = Beside {
-        first: Through::<Storage>::new(),
+        first: PassThrough::<Storage>::new(),
         second: Stack::starting(boot.now, Fan::new(session), host),
     };
     let mut engine = Stack::starting(boot.now, agent, ports);
@@ -190,7 +190,7 @@ impl World for Simulated {
         }
         true
     }
-    fn take_indications(&mut self) -> Vec<Told<App>> {
+    fn take_indications(&mut self) -> Vec<NodeIndication<App>> {
         self.simulation.take_indications()
     }
     fn cut(&mut self, channel: ChannelId) {

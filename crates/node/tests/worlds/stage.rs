@@ -4,7 +4,7 @@ use crate::plan::{Plan, node_id};
 use bytes::{Bytes, BytesMut};
 use longwire_proto::service::{App, AppIndication, AppRequest, DeliveryId, SendFailure, SendId, SendOptions};
 use longwire_proto::time::{Duration, Instant};
-use longwire_sim::{ChannelId, NodeId, Told, World};
+use longwire_sim::{ChannelId, NodeId, NodeIndication, World};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Payload bytes handed over at once, and read at once.
@@ -226,7 +226,7 @@ impl Users {
         found.expect("nothing is said of what was never sent")
     }
 
-    fn hear(&mut self, (_, node, said): Told<App>) {
+    fn hear(&mut self, (_, node, said): NodeIndication<App>) {
         match said {
             AppIndication::Room(room) => drop(self.room.insert(node, room)),
             AppIndication::Accepted { send, .. } => self.sending(node, send).accepted = true,

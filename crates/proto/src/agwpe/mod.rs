@@ -11,7 +11,7 @@
 //!                 Stream (TCP)
 //! ```
 //!
-//! [`Raw`] uses a port of a server as a link of raw frames. The server is asked first which ports it has: who answers otherwise
+//! [`RawPort`] uses a port of a server as a link of raw frames. The server is asked first which ports it has: who answers otherwise
 //! or not at all is no such server, and the line is ended and tried again. A burst goes to the server in one write, and until it has left
 //! there is no room for more. The server says how many frames wait on the port; when none does any more they are being sent,
 //! and when they have left is computed from there.
@@ -28,8 +28,8 @@ mod wire;
 mod tests;
 
 pub use config::{Config, Counters};
-pub use raw::{Raw, Trouble};
+pub use raw::{RawPort, ServerFault};
 pub use wire::{
-    Capabilities, DATA_BYTES_MAX, Frame, HEADER_BYTES, Kind, NAME_BYTES, Name, Ports, Queued, Registered,
-    VIA_MAX, Version, Via,
+    Capabilities, DATA_BYTES_MAX, Frame, HEADER_BYTES, Kind, NAME_BYTES, Ports, Queued, Registered,
+    StationName, VIA_MAX, Version, Via,
 };

@@ -3,7 +3,7 @@
 use super::config::{Config, Counters};
 use super::wire::{Frame, Kind, Ports, Queued};
 use crate::codec::DecodeError;
-use crate::controller::{self, Channel, Held, Line, schedule};
+use crate::controller::{self, ChannelParameters, ControllerLine, HeldFrame, schedule};
 use crate::engine::{Engine, Indication, Request};
 use crate::joint::earlier;
 use crate::service::{Frames, FramesRequest, Stream, StreamIndication};
@@ -28,48 +28,48 @@ enum Timer {
 
 /// What is wrong with a server whose line stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ServerFault {
     /// It does not say which ports it has.
     Silent,
     /// What it says is not AGWPE.
-    Nonsense,
+    NotAgwpe,
     /// It does not have the port.
     NoPort,
 }
 
 /// A port of an AGWPE server. The [module](super) says what it does.
 #[derive(Debug)]
-pub struct Raw {
+pub struct RawPort {
     config: Config,
-    channel: Channel,
+    channel: ChannelParameters,
     burst_frames_max: u32,
-    line: Line,
-    trouble: Option<Trouble>,
+    line: ControllerLine,
+    trouble: Option<ServerFault>,
     timers: Timers<3>,
     /// The beginning of a frame of the server's.
-    begun: BytesMut,
+    partial_frame: BytesMut,
     /// A burst as far as it was handed down.
     gathered: BytesMut,
-    held: VecDeque<Held<()>>,
+    held: VecDeque<HeldFrame<()>>,
     /// The server has not said yet that it sends what it has.
-    waits: bool,
+    waits_for_queue: bool,
     counters: Counters,
 }
 
-impl Raw {
+impl RawPort {
     /// A port whose server is called when its user joins.
     pub fn new(config: Config, controller: controller::Config) -> Self {
-        Raw {
+        RawPort {
             config,
-            line: Line::new(&controller),
+            line: ControllerLine::new(&controller),
             channel: controller.channel,
             burst_frames_max: controller.burst_frames_max,
             trouble: None,
             timers: Timers::new(),
-            begun: BytesMut::new(),
+            partial_frame: BytesMut::new(),
             gathered: BytesMut::new(),
             held: VecDeque::new(),
-            waits: false,
+            waits_for_queue: false,
             counters: Counters::default(),
         }
     }
@@ -80,12 +80,12 @@ impl Raw {
     }
 
     /// Its line.
-    pub fn line(&self) -> &Line {
+    pub fn line(&self) -> &ControllerLine {
         &self.line
     }
 
     /// Why the line was ended the last time, if by this side; none since it was of use.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<ServerFault> {
         self.trouble
     }
 
@@ -96,7 +96,7 @@ impl Raw {
 
     /// The server has said that what it has waits for the channel.
     pub fn waits(&self) -> bool {
-        self.waits && self.timers.get(Timer::Ask as usize).is_some()
+        self.waits_for_queue && self.timers.get(Timer::Ask as usize).is_some()
     }
 
     fn frame(&self, kind: Kind) -> Frame {
@@ -114,8 +114,8 @@ impl Raw {
             return;
         }
         match Ports::decode(&mut data.clone()) {
-            Err(_) => self.give_up(Trouble::Nonsense),
-            Ok(Ports(ports)) if !ports.contains(&self.config.port) => self.give_up(Trouble::NoPort),
+            Err(_) => self.give_up(ServerFault::NotAgwpe),
+            Ok(Ports(ports)) if !ports.contains(&self.config.port) => self.give_up(ServerFault::NoPort),
             Ok(_) => {
                 self.timers.stop(Timer::Ports as usize);
                 self.trouble = None;
@@ -126,8 +126,8 @@ impl Raw {
         }
     }
 
-    fn give_up(&mut self, trouble: Trouble) {
-        self.counters.damaged += u64::from(trouble == Trouble::Nonsense);
+    fn give_up(&mut self, trouble: ServerFault) {
+        self.counters.damaged += u64::from(trouble == ServerFault::NotAgwpe);
         self.trouble = Some(trouble);
         self.lost();
         self.line.end(&mut self.held);
@@ -136,7 +136,7 @@ impl Raw {
     /// The line carries nothing any more.
     fn lost(&mut self) {
         self.gathered.clear();
-        self.begun.clear();
+        self.partial_frame.clear();
         self.timers.stop_all();
     }
 
@@ -149,12 +149,12 @@ impl Raw {
         data.put_slice(bytes);
         self.frame(Kind::Raw).with(data).encode(&mut self.gathered);
         let air_time = self.channel.air_time(bytes.len());
-        self.held.push_back(Held { user_token, air_time, leaves_at: now, more: () });
+        self.held.push_back(HeldFrame { user_token, air_time, leaves_at: now, more: () });
         if last || room == 0 {
             self.frame(Kind::QueuedOnPort).encode(&mut self.gathered);
             self.line.write(self.gathered.split().freeze());
-            self.line.end_turn();
-            self.waits = true;
+            self.line.end_grant();
+            self.waits_for_queue = true;
             // Until the server says better.
             self.schedule(now + self.channel.key_up() + PATIENCE);
         }
@@ -173,7 +173,7 @@ impl Raw {
     }
 
     fn leave(&mut self, now: Instant) {
-        if core::mem::take(&mut self.waits) {
+        if core::mem::take(&mut self.waits_for_queue) {
             self.counters.unanswered += 1;
             self.timers.stop(Timer::Ask as usize);
         }
@@ -189,7 +189,7 @@ impl Raw {
 
     /// The server says how many frames wait on the port. It takes a frame out of this queue when it begins to send it.
     fn queued(&mut self, now: Instant, frames: u32) {
-        if !self.waits {
+        if !self.waits_for_queue {
             return;
         }
         if frames > 0 {
@@ -197,7 +197,7 @@ impl Raw {
             self.schedule(now + self.channel.key_up() + PATIENCE);
             self.timers.set(Timer::Ask as usize, now + self.config.ask_interval);
         } else {
-            self.waits = false;
+            self.waits_for_queue = false;
             self.schedule(now + self.channel.tx_delay);
         }
     }
@@ -206,8 +206,8 @@ impl Raw {
         if !self.line.hears(bytes.len()) {
             return;
         }
-        self.begun.put_slice(bytes);
-        let mut input = core::mem::take(&mut self.begun).freeze();
+        self.partial_frame.put_slice(bytes);
+        let mut input = core::mem::take(&mut self.partial_frame).freeze();
         loop {
             let rest = input.clone();
             match Frame::decode(&mut input) {
@@ -217,11 +217,11 @@ impl Raw {
                     }
                 }
                 Err(DecodeError::Incomplete) => {
-                    self.begun.put_slice(&rest);
+                    self.partial_frame.put_slice(&rest);
                     return;
                 }
                 // Nobody knows where the next one begins.
-                Err(_) => return self.give_up(Trouble::Nonsense),
+                Err(_) => return self.give_up(ServerFault::NotAgwpe),
             }
         }
     }
@@ -254,14 +254,14 @@ impl Raw {
 
     fn room(&self) -> u32 {
         match (self.line.is_open(), self.gathered.is_empty()) {
-            (true, false) => self.line.told_room(),
+            (true, false) => self.line.announced_room(),
             (true, true) if self.held.is_empty() => self.burst_frames_max,
             _ => 0,
         }
     }
 }
 
-impl Engine for Raw {
+impl Engine for RawPort {
     type Above = Frames;
     type Below = Stream;
 
@@ -297,7 +297,7 @@ impl Engine for Raw {
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.timers.expire(Timer::Ports as usize, now) {
-            self.give_up(Trouble::Silent);
+            self.give_up(ServerFault::Silent);
         }
         if self.timers.expire(Timer::Leave as usize, now) {
             self.leave(now);

@@ -6,7 +6,7 @@ use super::*;
 use crate::codec::DecodeError;
 use bytes::{Bytes, BytesMut};
 
-fn name(text: &str) -> Name {
+fn name(text: &str) -> StationName {
     text.parse().unwrap()
 }
 

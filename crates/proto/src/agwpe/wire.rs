@@ -113,11 +113,11 @@ impl Kind {
 
 /// A station's name as it is in headers: text of at most nine octets, such as `EI7IG-15`, or nothing.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Name([u8; NAME_BYTES]);
+pub struct StationName([u8; NAME_BYTES]);
 
-impl Name {
+impl StationName {
     /// No name.
-    pub const NONE: Name = Name([0; NAME_BYTES]);
+    pub const NONE: StationName = StationName([0; NAME_BYTES]);
 
     /// The text.
     pub fn as_str(&self) -> &str {
@@ -138,11 +138,11 @@ impl Name {
         }
         let mut name = [0; NAME_BYTES];
         name[..used].copy_from_slice(&octets[..used]);
-        Ok(Name(name))
+        Ok(StationName(name))
     }
 }
 
-impl FromStr for Name {
+impl FromStr for StationName {
     type Err = DecodeError;
 
     fn from_str(text: &str) -> Result<Self, DecodeError> {
@@ -151,17 +151,17 @@ impl FromStr for Name {
         }
         let mut name = [0; NAME_BYTES];
         name[..text.len()].copy_from_slice(text.as_bytes());
-        Ok(Name(name))
+        Ok(StationName(name))
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for StationName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for StationName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -177,9 +177,9 @@ pub struct Frame {
     /// The protocol identifier, where there is one.
     pub pid: u8,
     /// The station that it is from: the program's own where the program sends.
-    pub from: Name,
+    pub from: StationName,
     /// The station that it is for.
-    pub to: Name,
+    pub to: StationName,
     /// What is in it, at most [`DATA_BYTES_MAX`].
     pub data: Bytes,
 }
@@ -187,12 +187,12 @@ pub struct Frame {
 impl Frame {
     /// A frame of this kind on the first port, without anything else.
     pub fn new(kind: Kind) -> Self {
-        Frame { port: 0, kind, pid: 0, from: Name::NONE, to: Name::NONE, data: Bytes::new() }
+        Frame { port: 0, kind, pid: 0, from: StationName::NONE, to: StationName::NONE, data: Bytes::new() }
     }
 
     /// The same between these stations.
     #[must_use]
-    pub fn between(self, from: Name, to: Name) -> Self {
+    pub fn between(self, from: StationName, to: StationName) -> Self {
         Frame { from, to, ..self }
     }
 
@@ -216,7 +216,7 @@ impl Frame {
         input.advance(1);
         let pid = input.get_u8();
         input.advance(1);
-        let (from, to) = (Name::decode(input)?, Name::decode(input)?);
+        let (from, to) = (StationName::decode(input)?, StationName::decode(input)?);
         let length = input.get_u32_le() as usize;
         input.advance(4);
         if length > DATA_BYTES_MAX {
@@ -422,7 +422,7 @@ impl Capabilities {
 /// The data of [`Kind::ConnectVia`], and what the data of [`Kind::UnconnectedVia`] begin with: digipeaters, the first one
 /// first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Via(pub Vec<Name>);
+pub struct Via(pub Vec<StationName>);
 
 impl Via {
     /// Takes them from the front.
@@ -437,7 +437,7 @@ impl Via {
         if !(1..=VIA_MAX).contains(&count) {
             return Err(DecodeError::invalid("number of digipeaters", CLAUSE));
         }
-        (0..count).map(|_| Name::decode(input)).collect::<Result<_, _>>().map(Via)
+        (0..count).map(|_| StationName::decode(input)).collect::<Result<_, _>>().map(Via)
     }
 
     /// Appends them.

@@ -163,13 +163,13 @@ impl From<Callsign> for String {
 
 /// What a frame is to the one who gets it (6.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum CommandResponse {
     /// A command.
     Command,
     /// A response.
     Response,
     /// The sender is older than version 2.0 and does not say; both bits are like this.
-    Unsaid(bool),
+    Unspecified(bool),
 }
 
 /// A digipeater of a frame's path.
@@ -189,14 +189,14 @@ pub struct Address {
     /// Whom it is from.
     pub source: Callsign,
     /// Command or response.
-    pub role: Role,
+    pub role: CommandResponse,
     /// Who repeats it on its way, the first one first; at most [`DIGIPEATERS_MAX`].
     pub path: Vec<Digipeater>,
 }
 
 impl Address {
     /// From `source` to `destination`, by a way that the frame has not gone yet.
-    pub fn new(source: Callsign, destination: Callsign, role: Role, path: &[Callsign]) -> Self {
+    pub fn new(source: Callsign, destination: Callsign, role: CommandResponse, path: &[Callsign]) -> Self {
         let path = path.iter().map(|station| Digipeater { station: *station, repeated: false }).collect();
         Address { destination, source, role, path }
     }
@@ -227,9 +227,9 @@ impl Address {
         }
         let (source, second) = Callsign::decode(input)?;
         let role = match (first & TOP != 0, second & TOP != 0) {
-            (true, false) => Role::Command,
-            (false, true) => Role::Response,
-            (both, _) => Role::Unsaid(both),
+            (true, false) => CommandResponse::Command,
+            (false, true) => CommandResponse::Response,
+            (both, _) => CommandResponse::Unspecified(both),
         };
         let (mut path, mut octet) = (Vec::new(), second);
         while octet & LAST == 0 {
@@ -250,9 +250,9 @@ impl Address {
     pub fn encode(&self, output: &mut BytesMut) {
         assert!(self.path.len() <= DIGIPEATERS_MAX, "a frame names at most eight digipeaters");
         let (to, from) = match self.role {
-            Role::Command => (true, false),
-            Role::Response => (false, true),
-            Role::Unsaid(both) => (both, both),
+            CommandResponse::Command => (true, false),
+            CommandResponse::Response => (false, true),
+            CommandResponse::Unspecified(both) => (both, both),
         };
         self.destination.encode(output, to, false);
         self.source.encode(output, from, self.path.is_empty());

@@ -26,7 +26,7 @@ pub enum Version {
 /// What the radio channel takes: all that is needed to know how long an answer may take.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Radio {
+pub struct RadioParameters {
     /// Bit rate on the air, bit/s. Default 1,200.
     pub rate_bps: u32,
     /// From keying the transmitter to the first frame (T103). Default 300 ms.
@@ -43,9 +43,9 @@ pub struct Radio {
     pub turnaround: Duration,
 }
 
-impl Default for Radio {
+impl Default for RadioParameters {
     fn default() -> Self {
-        Radio {
+        RadioParameters {
             rate_bps: 1200,
             tx_delay: Duration::from_millis(300),
             tx_tail: Duration::from_millis(20),
@@ -57,7 +57,7 @@ impl Default for Radio {
     }
 }
 
-impl Radio {
+impl RadioParameters {
     /// What frames of so many bytes (address to information) take, with check sequence, flags and a little stuffing.
     pub fn air_time(&self, frames: u64, bytes: u64) -> Duration {
         /// Flag and check sequence.
@@ -162,7 +162,7 @@ impl LinkConfig {
 /// A peer, and the way to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Peer {
+pub struct PeerStation {
     /// Its callsign.
     pub station: Callsign,
     /// Who repeats what is said, the nearest first; at most eight.
@@ -179,13 +179,13 @@ pub struct Config {
     /// Who this is.
     pub station: Callsign,
     /// The peers that it calls, by the ids that its user has for them.
-    pub peers: BTreeMap<LinkId, Peer>,
+    pub peers: BTreeMap<LinkId, PeerStation>,
     /// How links that others open work; none: nobody may call.
     pub callers: Option<LinkConfig>,
     /// Links at a time; calls beyond are refused. Default 64.
     pub links_max: usize,
     /// Where frames of no link may go, by the ids that the user has for these places: UI frames.
-    pub unconnected: BTreeMap<LinkId, Peer>,
+    pub unconnected: BTreeMap<LinkId, PeerStation>,
     /// It repeats frames for others that name it in their path. Default no.
     pub repeats: bool,
     /// Its controller may still have frames of a former run. In the first two minutes the first link to each peer carries
@@ -193,7 +193,7 @@ pub struct Config {
     /// one. Default no.
     pub restarts: bool,
     /// The channel.
-    pub radio: Radio,
+    pub radio: RadioParameters,
     /// The longest time that one key-up sends frames; what is left waits for the next one (T107). Default 60 s.
     pub transmission_max: Duration,
     /// The longest time that it sends within any `air_time_window`, key-ups included; what is beyond waits. One frame always
@@ -214,7 +214,7 @@ impl Config {
             unconnected: BTreeMap::new(),
             repeats: false,
             restarts: false,
-            radio: Radio::default(),
+            radio: RadioParameters::default(),
             transmission_max: Duration::from_secs(60),
             air_time_max: None,
             air_time_window: Duration::from_secs(600),

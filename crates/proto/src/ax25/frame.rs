@@ -1,6 +1,6 @@
 //! Frames without flags, bit stuffing and check sequence: as a TNC in KISS mode takes and gives them (3, 4).
 
-use super::address::{Address, Callsign, Role};
+use super::address::{Address, Callsign, CommandResponse};
 use crate::codec::DecodeError;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -270,14 +270,14 @@ impl Frame {
 
     /// A frame to `ID`, as stations say who they are: nobody answers it.
     pub fn identification(own: Callsign) -> Self {
-        let address = Address::new(own, Callsign::IDENTIFICATION, Role::Command, &[]);
+        let address = Address::new(own, Callsign::IDENTIFICATION, CommandResponse::Command, &[]);
         let function = Unnumbered::Information;
         Frame { pid: pid::NONE, ..Frame::bare(address, Control::Unnumbered { function, poll_final: false }) }
     }
 
     /// Command, as far as it says so; what does not say is taken as one, as stations before version 2.0 mean it.
     pub fn is_command(&self) -> bool {
-        self.address.role != Role::Response
+        self.address.role != CommandResponse::Response
     }
 
     /// Bytes of address, control and protocol identifier.

@@ -85,7 +85,7 @@ impl Encoder {
 
 /// What a decoder counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct DecoderCounters {
     /// Frames whose check sequence was right.
     pub frames: u64,
     /// Frames with a wrong one, or not of whole octets.
@@ -104,7 +104,7 @@ pub struct Decoder {
     ones: u32,
     /// A flag was heard, and no abort since.
     inside: bool,
-    heard: Heard,
+    heard: DecoderCounters,
 }
 
 impl Decoder {
@@ -117,12 +117,12 @@ impl Decoder {
             open_bits: 0,
             ones: 0,
             inside: false,
-            heard: Heard::default(),
+            heard: DecoderCounters::default(),
         }
     }
 
     /// What it has counted.
-    pub fn heard(&self) -> Heard {
+    pub fn heard(&self) -> DecoderCounters {
         self.heard
     }
 

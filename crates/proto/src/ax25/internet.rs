@@ -19,7 +19,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// What carries an interface's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Carriage {
+pub enum IpMode {
     /// UI frames.
     #[default]
     Unconnected,
@@ -29,7 +29,7 @@ pub enum Carriage {
 
 /// An interface to one station.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InterfaceTo {
+pub struct IpInterfaceConfig {
     /// The host's name for it.
     pub interface: InterfaceId,
     /// The station's name for the peer: one of its `unconnected` or of its `peers`, with protocol identifier
@@ -38,12 +38,12 @@ pub struct InterfaceTo {
     /// The peer.
     pub peer: Callsign,
     /// How packets go.
-    pub carriage: Carriage,
+    pub carriage: IpMode,
 }
 
 #[derive(Debug)]
 struct Interface {
-    to: InterfaceTo,
+    to: IpInterfaceConfig,
     /// The link that carries now: the own one, or one that the peer opened.
     carries: Option<LinkId>,
     /// When it is to be opened again.
@@ -55,18 +55,18 @@ type Below = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 
 /// Interfaces of a host over the links and UI frames of a [`Station`](super::Station).
 #[derive(Debug)]
-pub struct Internet {
+pub struct IpInterfaces {
     interfaces: Vec<Interface>,
     up: VecDeque<(InterfaceId, FramesIndication)>,
     down: VecDeque<Request<Below>>,
     now: Instant,
 }
 
-impl Internet {
+impl IpInterfaces {
     /// Interfaces that are up when the host has joined them.
-    pub fn new(interfaces: impl IntoIterator<Item = InterfaceTo>) -> Self {
+    pub fn new(interfaces: impl IntoIterator<Item = IpInterfaceConfig>) -> Self {
         let interface = |to| Interface { to, carries: None, again_at: None, joined: false };
-        Internet {
+        IpInterfaces {
             interfaces: interfaces.into_iter().map(interface).collect(),
             up: VecDeque::new(),
             down: VecDeque::new(),
@@ -77,8 +77,8 @@ impl Internet {
     fn open(&mut self, at: usize) {
         let to = &self.interfaces[at].to;
         self.down.push_back(match to.carriage {
-            Carriage::Unconnected => Port::Second((to.link, DatagramsRequest::Join)),
-            Carriage::Connected => Port::First((to.link, PacketsRequest::Connect)),
+            IpMode::Unconnected => Port::Second((to.link, DatagramsRequest::Join)),
+            IpMode::Connected => Port::First((to.link, PacketsRequest::Connect)),
         });
     }
 
@@ -88,7 +88,7 @@ impl Internet {
 
     fn hear_packets(&mut self, link: LinkId, indication: PacketsIndication) {
         let known = |interface: &Interface| interface.carries == Some(link) || interface.to.link == link;
-        let connected = Carriage::Connected;
+        let connected = IpMode::Connected;
         let mut places = self.interfaces.iter();
         let at = match &indication {
             PacketsIndication::Connected { peer, .. } => places.position(|interface| {
@@ -125,15 +125,14 @@ impl Internet {
                 }
             }
             // The stack above has a longest packet of its own.
-            PacketsIndication::Takes { .. } => {}
+            PacketsIndication::Sizes { .. } => {}
             PacketsIndication::Room(_) | PacketsIndication::Acknowledged(_) => {}
         }
     }
 
     fn hear_datagrams(&mut self, link: LinkId, indication: DatagramsIndication) {
-        let unconnected = |interface: &Interface| {
-            interface.to.carriage == Carriage::Unconnected && interface.to.link == link
-        };
+        let unconnected =
+            |interface: &Interface| interface.to.carriage == IpMode::Unconnected && interface.to.link == link;
         let Some(at) = self.interfaces.iter().position(unconnected) else { return };
         match indication {
             DatagramsIndication::Joined { .. } => self.tell(at, FramesIndication::Carrier(true)),
@@ -153,7 +152,7 @@ impl Internet {
     }
 }
 
-impl Engine for Internet {
+impl Engine for IpInterfaces {
     type Above = Many<InterfaceId, Frames>;
     type Below = Below;
 
@@ -173,8 +172,8 @@ impl Engine for Internet {
             FramesRequest::Frame { bytes, token, .. } => {
                 let Interface { to, carries, .. } = &self.interfaces[at];
                 let request = match to.carriage {
-                    Carriage::Unconnected => Some(Port::Second((to.link, DatagramsRequest::Datagram(bytes)))),
-                    Carriage::Connected => {
+                    IpMode::Unconnected => Some(Port::Second((to.link, DatagramsRequest::Datagram(bytes)))),
+                    IpMode::Connected => {
                         carries.map(|link| Port::First((link, PacketsRequest::Packet(bytes))))
                     }
                 };

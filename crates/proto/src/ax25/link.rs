@@ -1,15 +1,15 @@
 //! One connection: how it opens, how it ends, and what it waits for (C4). The station moves its frames.
 
 use super::Callsign;
-use super::agreed::{Agreed, Identity, Known, defaults, offer, unsaid};
-use super::config::{Counters, LinkConfig, Radio, Version};
+use super::config::{Counters, LinkConfig, RadioParameters, Version};
 use super::frame::{Control, Frame, Modulo, Supervisory, Unnumbered};
-use super::identify::Question;
+use super::negotiated::{Negotiated, RememberedPeer, XidAnswer, defaults, offer, unsaid};
 use super::receive::Receiver;
-use super::station::Phase;
+use super::station::LinkPhase;
 use super::timing::{LEAVING_MAX, RoundTrip};
 use super::transmit::Sender;
 use super::xid::Parameters;
+use super::xid_exchange::XidExchange;
 use crate::service::{CloseReason, PacketsIndication, Shares};
 use crate::time::{Duration, Instant, Timers};
 use bytes::Bytes;
@@ -22,48 +22,48 @@ pub(super) const CALLS_A_RUNG: u8 = 3;
 #[derive(Clone, Copy)]
 pub(super) enum Timer {
     /// T1: an answer is owed to us.
-    Answer,
+    T1,
     /// T2: an acknowledgement is owed by us.
-    Acknowledge,
+    T2,
     /// T3: nothing was heard for long.
-    Idle,
+    T3,
     /// The peer was asked for what is missing, and is silent.
-    Ask,
+    RejectAgain,
     /// The peer may ask for more.
-    Gather,
+    CollectRejects,
     /// TM201: the peer is to say what it can do.
-    Identify,
+    Tm201,
 }
 
 /// With what a call is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rung {
+pub(super) enum SetupStep {
     /// SABME.
-    Extended,
+    Sabme,
     /// XID, for stations of version 2.2 that count to eight.
-    Identify,
+    Xid,
     /// SABM.
-    Plain,
+    Sabm,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It calls (1, 5).
-    Opening(Rung),
+    AwaitingConnection(SetupStep),
     /// It called more than once, and one call is answered. What comes may still belong to an answer before the last: the
     /// link stands when the peer has answered a question asked now.
-    Settling(Rung),
+    AwaitingConfirmation(SetupStep),
     /// It stands (3, 4).
     Connected,
     /// DISC is out (2).
-    Releasing,
+    AwaitingRelease,
     /// Over.
-    Closed,
+    Disconnected,
 }
 
 /// A frame that a link sends, without its address.
 #[derive(Debug)]
-pub(super) struct Out {
+pub(super) struct OutgoingFrame {
     pub(super) command: bool,
     pub(super) control: Control,
     pub(super) pid: u8,
@@ -73,7 +73,7 @@ pub(super) struct Out {
     pub(super) awaits: bool,
 }
 
-impl Out {
+impl OutgoingFrame {
     pub(super) fn unnumbered(
         command: bool,
         function: Unnumbered,
@@ -82,7 +82,7 @@ impl Out {
     ) -> Self {
         let control = Control::Unnumbered { function, poll_final };
         let (awaits, shares) = (command && poll_final, Shares::default());
-        Out { command, control, pid: 0, information, shares, awaits }
+        OutgoingFrame { command, control, pid: 0, information, shares, awaits }
     }
 }
 
@@ -93,31 +93,31 @@ pub(super) struct Link {
     /// The way to the peer.
     pub(super) path: Vec<Callsign>,
     pub(super) config: LinkConfig,
-    pub(super) radio: Radio,
+    pub(super) radio: RadioParameters,
     pub(super) state: State,
-    pub(super) agreed: Agreed,
-    pub(super) known: Option<Known>,
-    pub(super) question: Question,
+    pub(super) agreed: Negotiated,
+    pub(super) known: Option<RememberedPeer>,
+    pub(super) question: XidExchange,
     pub(super) timers: Timers<6>,
     /// Tries without an answer (RC).
-    pub(super) tries: u8,
+    pub(super) retry_count: u8,
     /// Times that T1 was begun anew by what was heard.
-    pub(super) extensions: u8,
+    pub(super) t1_extensions: u8,
     /// Calls that went out since the last answer that refused one.
     unanswered_calls: u8,
     /// The peer has answered a question asked after the call.
-    pub(super) has_settled: bool,
+    pub(super) is_confirmed: bool,
     /// The peer was heard to use the link as it stands.
-    met: bool,
+    peer_was_heard: bool,
     /// The longest packet and the best that the user was told of, bytes; 0: it was not told yet.
-    pub(super) told_bytes: (u32, u32),
+    pub(super) announced_bytes: (u32, u32),
     pub(super) round_trip: RoundTrip,
     /// Frames that wait for an answer, and have not left.
     pub(super) leaving: u32,
     /// They were said to have left before they can have.
-    pub(super) hurried: bool,
+    pub(super) transmit_reports_come_early: bool,
     /// Nobody seems to say when they have left.
-    pub(super) untold: bool,
+    pub(super) transmit_reports_are_missing: bool,
     /// The place of the last of them in all that was handed down.
     pub(super) awaited: Duration,
     /// The place up to which frames had left, at the most, when the frame began that is being heard.
@@ -125,15 +125,15 @@ pub(super) struct Link {
     /// The same where nothing leaves in a gap shorter than TXDELAY.
     pub(super) keyed: Duration,
     /// Frames were acknowledged before they can have left: the channel is not as this side was told, and `gone` says nothing.
-    pub(super) outrun: bool,
+    pub(super) acknowledged_before_transmission: bool,
     /// The last key-up that waits for an answer, frames and bytes: digipeaters repeat all of it before an answer comes.
     pub(super) burst: (u64, u64),
     /// Unnumbered frames to be sent.
-    controls: VecDeque<Out>,
+    controls: VecDeque<OutgoingFrame>,
     /// The user wants it closed when all is acknowledged.
     closing: bool,
     /// It is over, and its user is told when its last answer has left: whoever hears of the end may take the controller away.
-    farewell: Option<CloseReason>,
+    close_reason_pending: Option<CloseReason>,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
     pub(super) indications: VecDeque<PacketsIndication>,
@@ -141,7 +141,13 @@ pub(super) struct Link {
 }
 
 impl Link {
-    fn new(peer: Callsign, path: Vec<Callsign>, config: LinkConfig, radio: Radio, state: State) -> Self {
+    fn new(
+        peer: Callsign,
+        path: Vec<Callsign>,
+        config: LinkConfig,
+        radio: RadioParameters,
+        state: State,
+    ) -> Self {
         let agreed = defaults(&config, Modulo::Eight);
         Link {
             sender: Sender::default(),
@@ -153,26 +159,26 @@ impl Link {
             state,
             agreed,
             known: None,
-            question: Question::Over,
+            question: XidExchange::Done,
             timers: Timers::new(),
-            tries: 0,
-            extensions: 0,
+            retry_count: 0,
+            t1_extensions: 0,
             unanswered_calls: 0,
-            has_settled: false,
-            met: false,
-            told_bytes: (0, 0),
+            is_confirmed: false,
+            peer_was_heard: false,
+            announced_bytes: (0, 0),
             round_trip: RoundTrip::default(),
             leaving: 0,
-            hurried: false,
-            untold: false,
+            transmit_reports_come_early: false,
+            transmit_reports_are_missing: false,
             awaited: Duration::ZERO,
             gone: Duration::ZERO,
             keyed: Duration::ZERO,
-            outrun: false,
+            acknowledged_before_transmission: false,
             burst: (0, 0),
             controls: VecDeque::new(),
             closing: false,
-            farewell: None,
+            close_reason_pending: None,
             indications: VecDeque::new(),
             counters: Counters::default(),
         }
@@ -183,19 +189,19 @@ impl Link {
         peer: Callsign,
         path: Vec<Callsign>,
         config: LinkConfig,
-        radio: Radio,
-        known: Option<Known>,
+        radio: RadioParameters,
+        known: Option<RememberedPeer>,
     ) -> Self {
         let rung = match (config.version, &known) {
-            (Version::Plain, _) => Rung::Plain,
-            (Version::Extended, _) => Rung::Extended,
-            (Version::Best, Some(Known { modulo: Modulo::Eight, identity })) => match identity {
-                Identity::Said(_) => Rung::Identify,
-                Identity::Unknown | Identity::Refused => Rung::Plain,
+            (Version::Plain, _) => SetupStep::Sabm,
+            (Version::Extended, _) => SetupStep::Sabme,
+            (Version::Best, Some(RememberedPeer { modulo: Modulo::Eight, identity })) => match identity {
+                XidAnswer::Parameters(_) => SetupStep::Xid,
+                XidAnswer::None | XidAnswer::Refused => SetupStep::Sabm,
             },
-            (Version::Best, _) => Rung::Extended,
+            (Version::Best, _) => SetupStep::Sabme,
         };
-        let mut link = Link::new(peer, path, config, radio, State::Opening(rung));
+        let mut link = Link::new(peer, path, config, radio, State::AwaitingConnection(rung));
         link.known = known;
         link.climb(rung);
         link
@@ -206,7 +212,7 @@ impl Link {
         peer: Callsign,
         path: Vec<Callsign>,
         config: LinkConfig,
-        radio: Radio,
+        radio: RadioParameters,
         modulo: Modulo,
         poll: bool,
         offered: Option<&Parameters>,
@@ -222,7 +228,7 @@ impl Link {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.state == State::Closed
+        self.state == State::Disconnected
     }
 
     /// Nothing remains to be sent or said.
@@ -232,12 +238,12 @@ impl Link {
 
     /// Its user knows all there is to know of it.
     pub(super) fn is_told(&self) -> bool {
-        self.indications.is_empty() && self.farewell.is_none()
+        self.indications.is_empty() && self.close_reason_pending.is_none()
     }
 
     /// The user is told of the end, whether the last answer has left or not.
     pub(super) fn tell_end(&mut self) {
-        self.indications.extend(self.farewell.take().map(PacketsIndication::Closed));
+        self.indications.extend(self.close_reason_pending.take().map(PacketsIndication::Closed));
     }
 
     pub(super) fn is_connected(&self) -> bool {
@@ -245,18 +251,18 @@ impl Link {
     }
 
     /// How far it is; none: it is over.
-    pub(super) fn phase(&self) -> Option<Phase> {
+    pub(super) fn phase(&self) -> Option<LinkPhase> {
         match self.state {
-            State::Opening(_) | State::Settling(_) => Some(Phase::Calling),
-            State::Connected => Some(Phase::Connected),
-            State::Releasing => Some(Phase::Ending),
-            State::Closed => self.farewell.map(|_| Phase::Ending),
+            State::AwaitingConnection(_) | State::AwaitingConfirmation(_) => Some(LinkPhase::Connecting),
+            State::Connected => Some(LinkPhase::Connected),
+            State::AwaitingRelease => Some(LinkPhase::Disconnecting),
+            State::Disconnected => self.close_reason_pending.map(|_| LinkPhase::Disconnecting),
         }
     }
 
     /// Tries without an answer.
     pub(super) fn tries(&self) -> u8 {
-        self.tries
+        self.retry_count
     }
 
     /// The user may send.
@@ -266,7 +272,7 @@ impl Link {
 
     /// It stands, and the peer may not know it yet: nothing that it has said shows that it does.
     fn is_fresh(&self) -> bool {
-        self.is_connected() && !self.met
+        self.is_connected() && !self.peer_was_heard
     }
 
     /// It has called, and nobody knows what became of it: an answer may still come.
@@ -293,25 +299,25 @@ impl Link {
             && self.agreed == defaults(&self.config, self.agreed.modulo)
     }
 
-    pub(super) fn climb(&mut self, rung: Rung) {
-        self.state = State::Opening(rung);
-        self.tries = 0;
+    pub(super) fn climb(&mut self, rung: SetupStep) {
+        self.state = State::AwaitingConnection(rung);
+        self.retry_count = 0;
         self.agreed =
-            defaults(&self.config, if rung == Rung::Extended { Modulo::Extended } else { Modulo::Eight });
+            defaults(&self.config, if rung == SetupStep::Sabme { Modulo::Extended } else { Modulo::Eight });
         self.call_again(rung);
     }
 
-    fn call_again(&mut self, rung: Rung) {
-        self.unanswered_calls = self.unanswered_calls.saturating_add(u8::from(rung != Rung::Identify));
+    fn call_again(&mut self, rung: SetupStep) {
+        self.unanswered_calls = self.unanswered_calls.saturating_add(u8::from(rung != SetupStep::Xid));
         match rung {
-            Rung::Extended => self.control(true, Unnumbered::SetModeExtended, true),
-            Rung::Identify => self.identify(),
-            Rung::Plain => self.control(true, Unnumbered::SetMode, true),
+            SetupStep::Sabme => self.control(true, Unnumbered::SetModeExtended, true),
+            SetupStep::Xid => self.identify(),
+            SetupStep::Sabm => self.control(true, Unnumbered::SetMode, true),
         }
     }
 
     /// The peer refuses this rung, or is silent on it.
-    fn next_rung(&mut self, rung: Rung, silent: bool) -> bool {
+    fn next_rung(&mut self, rung: SetupStep, silent: bool) -> bool {
         if !silent {
             self.unanswered_calls = 0;
         }
@@ -320,10 +326,10 @@ impl Link {
         }
         match rung {
             // Who is silent may be gone: one question less.
-            Rung::Extended if silent => self.climb(Rung::Plain),
-            Rung::Extended => self.climb(Rung::Identify),
-            Rung::Identify => self.climb(Rung::Plain),
-            Rung::Plain => return false,
+            SetupStep::Sabme if silent => self.climb(SetupStep::Sabm),
+            SetupStep::Sabme => self.climb(SetupStep::Xid),
+            SetupStep::Xid => self.climb(SetupStep::Sabm),
+            SetupStep::Sabm => return false,
         }
         true
     }
@@ -339,7 +345,7 @@ impl Link {
             self.counters.violations += 1;
             return;
         }
-        self.controls.push_back(Out::unnumbered(command, function, poll_final, information));
+        self.controls.push_back(OutgoingFrame::unnumbered(command, function, poll_final, information));
     }
 
     /// What this side can do, as XID says it.
@@ -349,17 +355,17 @@ impl Link {
 
     pub(super) fn awaits_answer(&self) -> bool {
         match self.state {
-            State::Opening(_) | State::Settling(_) | State::Releasing => true,
+            State::AwaitingConnection(_) | State::AwaitingConfirmation(_) | State::AwaitingRelease => true,
             State::Connected => self.sender.awaits_answer(),
-            State::Closed => self.farewell.is_some(),
+            State::Disconnected => self.close_reason_pending.is_some(),
         }
     }
 
     pub(super) fn close(&mut self, reason: CloseReason) {
-        if self.state == State::Closed {
+        if self.state == State::Disconnected {
             return;
         }
-        self.state = State::Closed;
+        self.state = State::Disconnected;
         self.timers.stop_all();
         self.indications.push_back(PacketsIndication::Closed(reason));
     }
@@ -367,7 +373,7 @@ impl Link {
     /// The user closes it: when all is acknowledged, or at once.
     pub(super) fn user_closes(&mut self, now: Instant, at_once: bool) {
         match self.state {
-            State::Opening(_) | State::Settling(_) => {
+            State::AwaitingConnection(_) | State::AwaitingConfirmation(_) => {
                 self.control(false, Unnumbered::DisconnectedMode, true);
                 self.close(CloseReason::Aborted);
             }
@@ -376,15 +382,15 @@ impl Link {
                 self.release();
             }
             State::Connected => self.closing = true,
-            State::Releasing if at_once => self.close(CloseReason::Aborted),
-            State::Releasing | State::Closed => {}
+            State::AwaitingRelease if at_once => self.close(CloseReason::Aborted),
+            State::AwaitingRelease | State::Disconnected => {}
         }
         self.settle(now);
     }
 
     fn release(&mut self) {
-        self.state = State::Releasing;
-        self.tries = 0;
+        self.state = State::AwaitingRelease;
+        self.retry_count = 0;
         self.drop_question();
         self.timers.stop_all();
         self.control(true, Unnumbered::Disconnect, true);
@@ -392,7 +398,7 @@ impl Link {
 
     /// Goes on to what can begin now.
     pub(super) fn settle(&mut self, now: Instant) {
-        let unwatched = self.timers.get(Timer::Answer as usize).is_none();
+        let unwatched = self.timers.get(Timer::T1 as usize).is_none();
         if unwatched && self.awaits_answer() && (self.leaving > 0 || !self.wants_air()) {
             // It leaves now; or the peer is busy, or has not said how far it is; or what would have asked it found no place
             // to wait.
@@ -407,16 +413,20 @@ impl Link {
             && self.receiver.awaits_more()
             && self.receiver.asked_again() < self.agreed.retries;
         if !asks_again {
-            self.timers.stop(Timer::Ask as usize);
-        } else if self.timers.get(Timer::Ask as usize).is_none() {
-            self.timers.set(Timer::Ask as usize, now + self.silence());
+            self.timers.stop(Timer::RejectAgain as usize);
+        } else if self.timers.get(Timer::RejectAgain as usize).is_none() {
+            self.timers.set(Timer::RejectAgain as usize, now + self.silence());
         }
     }
 
     /// A frame of this link came; when it began, frames had left up to the place `gone`, at the most, or up to `keyed`, if
     /// TXDELAY is as long as it is said to be.
     pub(super) fn hear(&mut self, now: Instant, frame: &Frame, (gone, keyed): (Duration, Duration)) {
-        (self.gone, self.keyed) = if self.outrun { (Duration::MAX, Duration::MAX) } else { (gone, keyed) };
+        (self.gone, self.keyed) = if self.acknowledged_before_transmission {
+            (Duration::MAX, Duration::MAX)
+        } else {
+            (gone, keyed)
+        };
         if !self.is_closed() {
             self.heard(now);
         }
@@ -425,7 +435,7 @@ impl Link {
                 self.hear_unnumbered(now, frame, function, poll_final);
             }
             Control::Supervisory { receive: 0, poll_final: true, .. }
-                if matches!(self.state, State::Settling(_)) && !frame.is_command() =>
+                if matches!(self.state, State::AwaitingConfirmation(_)) && !frame.is_command() =>
             {
                 self.settled(now);
             }
@@ -433,22 +443,26 @@ impl Link {
                 let asked = frame.is_command() && frame.control.poll_final();
                 match self.state {
                     // 6.3.4: who still sends is told that the link is being closed.
-                    State::Releasing if asked => self.control(false, Unnumbered::DisconnectedMode, true),
+                    State::AwaitingRelease if asked => {
+                        self.control(false, Unnumbered::DisconnectedMode, true)
+                    }
                     // Both called more than once: each answers the other's question.
-                    State::Settling(_) if asked && matches!(frame.control, Control::Supervisory { .. }) => {
+                    State::AwaitingConfirmation(_)
+                        if asked && matches!(frame.control, Control::Supervisory { .. }) =>
+                    {
                         self.receiver.owe_final();
                     }
                     _ => {}
                 }
             }
             Control::Information { send, receive, poll } => {
-                self.met = true;
+                self.peer_was_heard = true;
                 if self.hear_number(now, receive) {
                     self.hear_information(now, frame, send, poll);
                 }
             }
             Control::Supervisory { function, receive, poll_final } => {
-                self.met = true;
+                self.peer_was_heard = true;
                 self.hear_supervisory(now, frame, function, receive, poll_final);
             }
         }
@@ -460,26 +474,36 @@ impl Link {
             (Unnumbered::SetMode | Unnumbered::SetModeExtended, _) => {
                 self.hear_call(now, function, poll_final);
             }
-            (Unnumbered::Disconnect, State::Opening(_) | State::Settling(_)) => {
+            (Unnumbered::Disconnect, State::AwaitingConnection(_) | State::AwaitingConfirmation(_)) => {
                 self.control(false, Unnumbered::DisconnectedMode, poll_final);
             }
             (Unnumbered::Disconnect, _) => self.hang_up(now, poll_final),
-            (Unnumbered::Acknowledge, State::Opening(rung)) if poll_final && rung != Rung::Identify => {
+            (Unnumbered::Acknowledge, State::AwaitingConnection(rung))
+                if poll_final && rung != SetupStep::Xid =>
+            {
                 self.agreed_to_open(now, rung);
             }
             // The answer to a call before the last.
-            (Unnumbered::Acknowledge, State::Settling(_)) => {}
-            (Unnumbered::Acknowledge | Unnumbered::DisconnectedMode, State::Releasing) if poll_final => {
+            (Unnumbered::Acknowledge, State::AwaitingConfirmation(_)) => {}
+            (Unnumbered::Acknowledge | Unnumbered::DisconnectedMode, State::AwaitingRelease)
+                if poll_final =>
+            {
                 self.answered(now);
                 self.close(CloseReason::Finished);
             }
-            (Unnumbered::DisconnectedMode, State::Opening(rung) | State::Settling(rung)) if poll_final => {
+            (
+                Unnumbered::DisconnectedMode,
+                State::AwaitingConnection(rung) | State::AwaitingConfirmation(rung),
+            ) if poll_final => {
                 self.answered(now);
                 if !self.next_rung(rung, false) {
                     self.close(CloseReason::Refused);
                 }
             }
-            (Unnumbered::FrameReject, State::Opening(rung) | State::Settling(rung)) => {
+            (
+                Unnumbered::FrameReject,
+                State::AwaitingConnection(rung) | State::AwaitingConfirmation(rung),
+            ) => {
                 self.answered(now);
                 if !self.next_rung(rung, false) {
                     self.close(CloseReason::Refused);
@@ -508,12 +532,12 @@ impl Link {
             }
             (Unnumbered::Information, state) if frame.is_command() && poll_final => match state {
                 // 4.3.3.6: there is no link yet, or none any more (C4.2, C4.3, C4.6).
-                State::Opening(_) | State::Releasing => {
+                State::AwaitingConnection(_) | State::AwaitingRelease => {
                     self.control(false, Unnumbered::DisconnectedMode, true);
                 }
                 // Where it is settling, the peer has agreed to it.
-                State::Settling(_) | State::Connected => self.receiver.owe_final(),
-                State::Closed => {}
+                State::AwaitingConfirmation(_) | State::Connected => self.receiver.owe_final(),
+                State::Disconnected => {}
             },
             (Unnumbered::Information, _) => {}
             _ => self.counters.violations += 1,
@@ -523,12 +547,12 @@ impl Link {
     /// DISC: there is no more to say than UA.
     fn hang_up(&mut self, now: Instant, poll: bool) {
         self.controls.clear();
-        let out = Out::unnumbered(false, Unnumbered::Acknowledge, poll, Bytes::new());
-        self.controls.push_back(Out { awaits: true, ..out });
-        self.state = State::Closed;
+        let out = OutgoingFrame::unnumbered(false, Unnumbered::Acknowledge, poll, Bytes::new());
+        self.controls.push_back(OutgoingFrame { awaits: true, ..out });
+        self.state = State::Disconnected;
         self.timers.stop_all();
-        self.timers.set(Timer::Answer as usize, now + LEAVING_MAX);
-        self.farewell = Some(CloseReason::Finished);
+        self.timers.set(Timer::T1 as usize, now + LEAVING_MAX);
+        self.close_reason_pending = Some(CloseReason::Finished);
     }
 
     /// SABM or SABME on a link that is there (6.3.6.2, 6.5).
@@ -536,14 +560,14 @@ impl Link {
         let modulo = if function == Unnumbered::SetMode { Modulo::Eight } else { Modulo::Extended };
         match self.state {
             // Both call: each agrees, and waits for the other to. Who calls with less is the measure.
-            State::Opening(rung) | State::Settling(rung) => match (rung, modulo) {
-                (Rung::Extended, Modulo::Eight) => {
+            State::AwaitingConnection(rung) | State::AwaitingConfirmation(rung) => match (rung, modulo) {
+                (SetupStep::Sabme, Modulo::Eight) => {
                     self.acknowledge_call(poll);
                     self.agreed = defaults(&self.config, modulo);
                     self.answered(now);
                     self.open(now);
                 }
-                (Rung::Identify | Rung::Plain, Modulo::Extended) => {}
+                (SetupStep::Xid | SetupStep::Sabm, Modulo::Extended) => {}
                 _ => self.acknowledge_call(poll),
             },
             // The answer was lost, or comes later than the peer waits for it.
@@ -560,7 +584,7 @@ impl Link {
                 self.counters.resets += 1;
                 self.close(CloseReason::Reset);
             }
-            State::Releasing | State::Closed => {
+            State::AwaitingRelease | State::Disconnected => {
                 self.control(false, Unnumbered::DisconnectedMode, poll);
             }
         }
@@ -574,11 +598,11 @@ impl Link {
         }
     }
 
-    fn agreed_to_open(&mut self, now: Instant, rung: Rung) {
+    fn agreed_to_open(&mut self, now: Instant, rung: SetupStep) {
         self.answered(now);
         if self.unanswered_calls > 1 {
             // The peer may have begun anew with each call, and what it has sent since the first is none of this link's.
-            self.state = State::Settling(rung);
+            self.state = State::AwaitingConfirmation(rung);
             self.sender.probe();
         } else {
             self.stand(now, rung);
@@ -587,16 +611,16 @@ impl Link {
 
     /// The peer has answered a question that it heard after the last call: from here on both mean the same link.
     fn settled(&mut self, now: Instant) {
-        let State::Settling(rung) = self.state else { return };
+        let State::AwaitingConfirmation(rung) = self.state else { return };
         self.answered(now);
-        self.has_settled = true;
+        self.is_confirmed = true;
         self.sender.begin();
         self.stand(now, rung);
     }
 
-    fn stand(&mut self, now: Instant, rung: Rung) {
-        self.met = core::mem::take(&mut self.unanswered_calls) > 1;
-        if rung == Rung::Extended {
+    fn stand(&mut self, now: Instant, rung: SetupStep) {
+        self.peer_was_heard = core::mem::take(&mut self.unanswered_calls) > 1;
+        if rung == SetupStep::Sabme {
             self.expect_of_the_peer(now);
         }
         self.open(now);
@@ -605,9 +629,9 @@ impl Link {
     fn expect_of_the_peer(&mut self, now: Instant) {
         let identity = self.known.as_ref().map(|known| known.identity.clone()).unwrap_or_default();
         match identity {
-            Identity::Refused => return,
-            Identity::Unknown => self.agreed = unsaid(&self.config),
-            Identity::Said(theirs) => self.agree(&theirs),
+            XidAnswer::Refused => return,
+            XidAnswer::None => self.agreed = unsaid(&self.config),
+            XidAnswer::Parameters(theirs) => self.agree(&theirs),
         }
         self.plan_question(now);
     }
@@ -615,8 +639,8 @@ impl Link {
     fn open(&mut self, now: Instant) {
         self.state = State::Connected;
         let identity = self.known.take().map(|known| known.identity).unwrap_or_default();
-        self.known = Some(Known { modulo: self.agreed.modulo, identity });
-        self.timers.set(Timer::Idle as usize, now + self.config.idle_probe);
+        self.known = Some(RememberedPeer { modulo: self.agreed.modulo, identity });
+        self.timers.set(Timer::T3 as usize, now + self.config.idle_probe);
         self.connected();
     }
 
@@ -630,26 +654,26 @@ impl Link {
 
     /// The time has come; `leaves_by`: see [`Link::waited`].
     pub(super) fn handle_timeout(&mut self, now: Instant, busy: bool, leaves_by: Option<Instant>) {
-        if self.timers.expire(Timer::Acknowledge as usize, now) {
+        if self.timers.expire(Timer::T2 as usize, now) {
             self.receiver.peer_waits();
         }
         // What has been gathered is sent.
-        if self.timers.expire(Timer::Gather as usize, now) {
+        if self.timers.expire(Timer::CollectRejects as usize, now) {
             self.hear_doubtful(now);
         }
-        if self.timers.expire(Timer::Ask as usize, now) && !busy {
+        if self.timers.expire(Timer::RejectAgain as usize, now) && !busy {
             self.receiver.ask_again();
         }
-        if self.timers.expire(Timer::Idle as usize, now)
+        if self.timers.expire(Timer::T3 as usize, now)
             && self.state == State::Connected
             && !self.awaits_answer()
         {
             self.sender.probe();
         }
-        if self.timers.expire(Timer::Identify as usize, now) {
+        if self.timers.expire(Timer::Tm201 as usize, now) {
             self.question_times_out(now, busy, leaves_by);
         }
-        if self.timers.expire(Timer::Answer as usize, now) {
+        if self.timers.expire(Timer::T1 as usize, now) {
             self.waited(now, busy, leaves_by);
         }
         self.settle(now);
@@ -657,9 +681,9 @@ impl Link {
 
     /// No answer has come in time.
     pub(super) fn unanswered(&mut self) {
-        let silent = self.tries > self.agreed.retries;
+        let silent = self.retry_count > self.agreed.retries;
         match self.state {
-            State::Opening(rung) if self.tries >= CALLS_A_RUNG => {
+            State::AwaitingConnection(rung) if self.retry_count >= CALLS_A_RUNG => {
                 if !self.next_rung(rung, true) {
                     match silent {
                         true => self.close(CloseReason::TimedOut),
@@ -667,17 +691,19 @@ impl Link {
                     }
                 }
             }
-            State::Opening(_) | State::Settling(_) if silent => self.close(CloseReason::TimedOut),
-            State::Opening(rung) => self.call_again(rung),
-            State::Settling(_) => self.sender.probe(),
-            State::Releasing if silent => self.close(CloseReason::TimedOut),
-            State::Releasing => self.control(true, Unnumbered::Disconnect, true),
+            State::AwaitingConnection(_) | State::AwaitingConfirmation(_) if silent => {
+                self.close(CloseReason::TimedOut)
+            }
+            State::AwaitingConnection(rung) => self.call_again(rung),
+            State::AwaitingConfirmation(_) => self.sender.probe(),
+            State::AwaitingRelease if silent => self.close(CloseReason::TimedOut),
+            State::AwaitingRelease => self.control(true, Unnumbered::Disconnect, true),
             State::Connected if silent => {
                 self.control(false, Unnumbered::DisconnectedMode, false);
                 self.close(CloseReason::TimedOut);
             }
             State::Connected => self.sender.probe(),
-            State::Closed => self.tell_end(),
+            State::Disconnected => self.tell_end(),
         }
     }
 
@@ -686,10 +712,10 @@ impl Link {
         if final_heard {
             self.answered(now);
         } else {
-            self.tries = 0;
+            self.retry_count = 0;
         }
         if !self.sender.awaits_answer() {
-            self.timers.stop(Timer::Answer as usize);
+            self.timers.stop(Timer::T1 as usize);
         }
     }
 
@@ -706,14 +732,14 @@ impl Link {
         !self.controls.is_empty()
             || self.question_wants_air()
             || (self.state == State::Connected && self.wants_numbered())
-            || (matches!(self.state, State::Settling(_)) && self.wants_numbered())
+            || (matches!(self.state, State::AwaitingConfirmation(_)) && self.wants_numbered())
     }
 
     /// The next frame for the air; `more` says whether the key-up has time for another behind it.
-    pub(super) fn next_frame(&mut self, more: impl Fn(u64) -> bool) -> Option<Out> {
+    pub(super) fn next_frame(&mut self, more: impl Fn(u64) -> bool) -> Option<OutgoingFrame> {
         let out = match self.controls.pop_front().or_else(|| self.question()) {
             Some(out) => out,
-            None if matches!(self.state, State::Connected | State::Settling(_)) => {
+            None if matches!(self.state, State::Connected | State::AwaitingConfirmation(_)) => {
                 self.next_numbered(more)?
             }
             None => return None,
@@ -721,7 +747,7 @@ impl Link {
         if out.awaits {
             // Nobody answers before it has left: T1 begins then, and `settle` sees to it that it does begin.
             self.leaving += 1;
-            self.timers.stop(Timer::Answer as usize);
+            self.timers.stop(Timer::T1 as usize);
         }
         Some(out)
     }

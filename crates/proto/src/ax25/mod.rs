@@ -26,7 +26,7 @@
 //! A caller whose SABME is answered sends XID behind its first data, in the same key-up and instead of P on the last of them;
 //! its user hears at once that the link stands (6.3.2 negotiates first, which costs a turn of the channel). Until the answer the
 //! link works by the peer's last XID, or by the defaults of version 2.2: 32 frames on their way, 256 octets in each, no segments.
-//! The answer tells the user how long packets may be ([`Takes`](crate::service::PacketsIndication::Takes)).
+//! The answer tells the user how long packets may be ([`Takes`](crate::service::PacketsIndication::Sizes)).
 //!
 //! What is missing is asked for at once: a controller keeps REJ and SREJ until the channel is free. A frame that the peer has
 //! passed over in what it sends again is lost again, and asked for again; so is everything that was asked for, after a
@@ -42,36 +42,38 @@
 //! with [`Reset`](crate::service::CloseReason::Reset) instead of beginning anew as 6.5 has it: its user has to know.
 
 mod address;
-mod agreed;
-mod budget;
+mod air_time_budget;
 mod config;
 mod frame;
 pub mod hdlc;
-mod holds;
-mod identify;
 mod internet;
-mod leaving;
 mod link;
+mod link_slots;
 mod links_only;
 mod monitor;
-mod places;
+mod negotiated;
+mod occupancy;
 mod receive;
 pub(crate) mod segment;
 mod station;
 mod timing;
 mod transmit;
+mod transmitted;
 mod xid;
+mod xid_exchange;
 
 #[cfg(test)]
 mod tests;
 
-pub use address::{ADDRESS_BYTES, Address, Callsign, CallsignError, DIGIPEATERS_MAX, Digipeater, Role};
-pub use budget::AirTime;
-pub use config::{Config, Counters, LinkConfig, Peer, Radio, Version};
+pub use address::{
+    ADDRESS_BYTES, Address, Callsign, CallsignError, CommandResponse, DIGIPEATERS_MAX, Digipeater,
+};
+pub use air_time_budget::AirTime;
+pub use config::{Config, Counters, LinkConfig, PeerStation, RadioParameters, Version};
 pub use frame::{Control, Frame, Modulo, Supervisory, Unnumbered, pid};
-pub use holds::Holds;
-pub use internet::{Carriage, InterfaceTo, Internet};
+pub use internet::{IpInterfaceConfig, IpInterfaces, IpMode};
 pub use links_only::LinksOnly;
-pub use monitor::{Heard, Watcher, Windows};
-pub use station::{Drops, Phase, Standing, Station};
-pub use xid::{Options, Parameters, Recovery};
+pub use monitor::{ChannelMonitor, MonitoredFrame, Windows};
+pub use occupancy::Occupancy;
+pub use station::{Drops, LinkPhase, LinkStatus, Station};
+pub use xid::{OptionalFunctions, Parameters, Recovery};

@@ -14,7 +14,7 @@ const WAYS_MAX: usize = 1024;
 
 /// A frame that was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct MonitoredFrame {
     /// The frame.
     pub frame: Frame,
     /// How far the numbers of its link count, as far as it is known.
@@ -31,7 +31,7 @@ pub type Windows = BTreeMap<u32, u64>;
 
 /// One direction of a link.
 #[derive(Debug, Default)]
-struct Way {
+struct LinkDirection {
     modulo: Option<Modulo>,
     /// What the peer waits for (its last N(R)).
     awaited: Option<u8>,
@@ -45,28 +45,28 @@ struct Way {
 
 /// Hears all frames of a channel.
 #[derive(Debug, Default)]
-pub struct Watcher {
-    ways: BTreeMap<(Callsign, Callsign), Way>,
+pub struct ChannelMonitor {
+    ways: BTreeMap<(Callsign, Callsign), LinkDirection>,
     windows: BTreeMap<Callsign, Windows>,
 }
 
-impl Watcher {
+impl ChannelMonitor {
     /// Nothing heard yet.
     pub fn new() -> Self {
-        Watcher::default()
+        ChannelMonitor::default()
     }
 
     /// A frame without flags and check sequence, as a TNC gives it.
     ///
     /// # Errors
     /// It is none.
-    pub fn hear(&mut self, mut bytes: Bytes) -> Result<Heard, DecodeError> {
+    pub fn hear(&mut self, mut bytes: Bytes) -> Result<MonitoredFrame, DecodeError> {
         let address = Address::decode(&mut bytes)?;
         let there = (address.source, address.destination);
         let known = self.ways.get(&there).and_then(|way| way.modulo);
         let modulo = known.unwrap_or_else(|| Modulo::of_unknown(&bytes));
         let frame = Frame::decode_behind(address, bytes, modulo)?;
-        let mut heard = Heard { frame, modulo, burst: None, outstanding: None };
+        let mut heard = MonitoredFrame { frame, modulo, burst: None, outstanding: None };
         // Digipeaters say everything once more.
         if heard.frame.address.path.iter().any(|hop| hop.repeated) {
             return Ok(heard);
@@ -80,7 +80,7 @@ impl Watcher {
     }
 
     /// What one side says ends the other's burst, and says how far it has come.
-    fn peer_speaks(&mut self, heard: &Heard) {
+    fn peer_speaks(&mut self, heard: &MonitoredFrame) {
         let (source, destination) = (heard.frame.address.source, heard.frame.address.destination);
         let back = (destination, source);
         self.end_burst(back);
@@ -97,7 +97,7 @@ impl Watcher {
         for key in [(source, destination), back] {
             if opens {
                 self.end_burst(key);
-                *self.way(key) = Way { modulo: known, awaited: Some(0), ..Way::default() };
+                *self.way(key) = LinkDirection { modulo: known, awaited: Some(0), ..LinkDirection::default() };
             } else if known.is_some() {
                 self.way(key).modulo = known;
             }
@@ -113,7 +113,7 @@ impl Watcher {
         }
     }
 
-    fn information(&mut self, there: (Callsign, Callsign), heard: &mut Heard, send: u8) {
+    fn information(&mut self, there: (Callsign, Callsign), heard: &mut MonitoredFrame, send: u8) {
         let modulo = heard.modulo;
         let repeats =
             |last: u8| modulo.distance(last, send) == 0 || modulo.distance(last, send) > modulo.count() / 2;
@@ -137,7 +137,7 @@ impl Watcher {
         heard.outstanding = way.awaited.map(|awaited| u32::from(modulo.distance(awaited, send)) + 1);
     }
 
-    fn way(&mut self, key: (Callsign, Callsign)) -> &mut Way {
+    fn way(&mut self, key: (Callsign, Callsign)) -> &mut LinkDirection {
         if self.ways.len() >= WAYS_MAX && !self.ways.contains_key(&key) {
             let first = self.ways.keys().next().copied();
             first.into_iter().for_each(|first| {

@@ -3,7 +3,7 @@
 use super::config::LinkConfig;
 use super::frame::Frame;
 use super::link::{Link, Timer};
-use super::segment::{Assembler, Broken};
+use super::segment::{InvalidSegment, Reassembler};
 use super::xid::Recovery;
 use crate::service::PacketsIndication;
 use crate::time::{Duration, Instant};
@@ -26,16 +26,16 @@ pub(super) fn information_bytes_heard_max(config: &LinkConfig) -> u32 {
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     /// V(R).
-    expected: u64,
+    receive_state: u64,
     /// What came before what it follows.
-    early: BTreeMap<u64, (u8, Bytes)>,
+    out_of_order: BTreeMap<u64, (u8, Bytes)>,
     /// What was asked for by SREJ and has not come, and in which order: the peer sends it in this order.
-    asked: BTreeMap<u64, u64>,
-    asked_so_far: u64,
+    rejects_outstanding: BTreeMap<u64, u64>,
+    rejects_sent: u64,
     /// REJ is to be sent.
-    reject: bool,
+    reject_due: bool,
     /// REJ was sent, and what it asks for has not come.
-    rejected: bool,
+    reject_outstanding: bool,
     /// Its place in all that was handed down.
     reject_place: Duration,
     /// How far ahead the last frame was that came instead of the next one.
@@ -43,48 +43,48 @@ pub(super) struct Receiver {
     /// Times that the peer was asked again after it had been silent, since it last got further.
     asked_again: u8,
     /// An answer with F is owed.
-    final_owed: bool,
+    final_due: bool,
     /// An acknowledgement is to go as soon as it can.
     now: bool,
     /// I frames since this side last said how far it is, but for those that came too early.
     pending: u32,
     /// Something was lost since then.
-    disturbed: bool,
+    loss_since_acknowledgement: bool,
     /// The run of I frames after which the peer has waited: its window, or what it had to send.
     run: u32,
     /// Of the last I frame in order, bytes.
     length: usize,
-    assembler: Assembler,
+    assembler: Reassembler,
     unreleased: u64,
     /// The peer was told to wait.
-    told_busy: bool,
+    own_receiver_busy: bool,
 }
 
 impl Receiver {
-    pub(super) fn expected(&self) -> u64 {
-        self.expected
+    pub(super) fn receive_state(&self) -> u64 {
+        self.receive_state
     }
 
     /// Bytes of information fields that came early, and of a packet that is not whole.
     pub(super) fn held_bytes(&self) -> u64 {
-        let early = self.early.values().map(|(_, information)| information.len());
-        (early.sum::<usize>() + self.assembler.held_bytes()) as u64
+        let out_of_order = self.out_of_order.values().map(|(_, information)| information.len());
+        (out_of_order.sum::<usize>() + self.assembler.held_bytes()) as u64
     }
 
     pub(super) fn owe_final(&mut self) {
-        self.final_owed = true;
+        self.final_due = true;
     }
 
     pub(super) fn owes_final(&self) -> bool {
-        self.final_owed
+        self.final_due
     }
 
     pub(super) fn owes_reject(&self) -> bool {
-        self.reject
+        self.reject_due
     }
 
     pub(super) fn owes_now(&self) -> bool {
-        self.now || self.final_owed
+        self.now || self.final_due
     }
 
     pub(super) fn acknowledge_now(&mut self) {
@@ -93,7 +93,7 @@ impl Receiver {
 
     /// The peer has sent what it sends at a time, and waits.
     pub(super) fn peer_waits(&mut self) {
-        if self.pending > 0 && !self.disturbed {
+        if self.pending > 0 && !self.loss_since_acknowledgement {
             self.run = self.pending;
         }
         self.acknowledge_now();
@@ -101,14 +101,14 @@ impl Receiver {
 
     /// Something is missing that the peer was asked for.
     pub(super) fn awaits_more(&self) -> bool {
-        self.rejected || !self.asked.is_empty()
+        self.reject_outstanding || !self.rejects_outstanding.is_empty()
     }
 
     /// The peer is silent: it has not heard what it was asked for, or was not heard.
     pub(super) fn ask_again(&mut self) {
         self.asked_again = self.asked_again.saturating_add(1);
-        self.reject |= core::mem::take(&mut self.rejected);
-        self.asked.clear();
+        self.reject_due |= core::mem::take(&mut self.reject_outstanding);
+        self.rejects_outstanding.clear();
         self.now = true;
     }
 
@@ -119,45 +119,48 @@ impl Receiver {
     /// The numbers of all frames on their way say how far this side is.
     pub(super) fn acknowledged(&mut self) {
         // What is missing has to be asked for by a frame of its own.
-        if self.early.is_empty() && !self.reject {
-            self.answered(self.told_busy);
+        if self.out_of_order.is_empty() && !self.reject_due {
+            self.answered(self.own_receiver_busy);
         }
     }
 
     /// An answer goes.
-    pub(super) fn answered(&mut self, told_busy: bool) {
-        self.rejected |= self.reject;
-        self.told_busy = told_busy;
-        (self.pending, self.now, self.final_owed, self.reject) = (0, false, false, false);
-        self.disturbed = !self.early.is_empty() || self.rejected;
+    pub(super) fn answered(&mut self, own_receiver_busy: bool) {
+        self.reject_outstanding |= self.reject_due;
+        self.own_receiver_busy = own_receiver_busy;
+        (self.pending, self.now, self.final_due, self.reject_due) = (0, false, false, false);
+        self.loss_since_acknowledgement = !self.out_of_order.is_empty() || self.reject_outstanding;
     }
 
     /// What is missing and has not been asked for; at the end of what the peer sends, all of it. Without SREJ for several
     /// the first alone, and the others follow when it has come.
     pub(super) fn missing(&mut self, all: bool, recovery: Recovery) -> Vec<u64> {
         if all {
-            self.asked.clear();
+            self.rejects_outstanding.clear();
         }
-        let Some(last) = self.early.last_key_value().map(|(number, _)| *number) else { return Vec::new() };
-        let holes = (self.expected..last).filter(|number| !self.early.contains_key(number));
+        let Some(last) = self.out_of_order.last_key_value().map(|(number, _)| *number) else {
+            return Vec::new();
+        };
+        let holes = (self.receive_state..last).filter(|number| !self.out_of_order.contains_key(number));
         let most = if recovery == Recovery::MultiSelectiveReject { MISSING_MAX } else { 1 };
-        let missing: Vec<u64> = holes.filter(|number| !self.asked.contains_key(number)).take(most).collect();
-        self.asked.extend(missing.iter().copied().zip(self.asked_so_far..));
-        self.asked_so_far += missing.len() as u64;
+        let missing: Vec<u64> =
+            holes.filter(|number| !self.rejects_outstanding.contains_key(number)).take(most).collect();
+        self.rejects_outstanding.extend(missing.iter().copied().zip(self.rejects_sent..));
+        self.rejects_sent += missing.len() as u64;
         missing
     }
 
     /// What has not been asked for yet is asked for next, each by a frame of its own.
     pub(super) fn ask_for_more(&mut self) {
-        let last = self.early.last_key_value().map_or(self.expected, |(number, _)| *number);
-        let mut holes = (self.expected..last).filter(|number| !self.early.contains_key(number));
-        self.now |= holes.any(|number| !self.asked.contains_key(&number));
+        let last = self.out_of_order.last_key_value().map_or(self.receive_state, |(number, _)| *number);
+        let mut holes = (self.receive_state..last).filter(|number| !self.out_of_order.contains_key(number));
+        self.now |= holes.any(|number| !self.rejects_outstanding.contains_key(&number));
     }
 
     /// This one has come. What was asked for before it has been lost again, or was never heard of.
     fn has_come(&mut self, number: u64) {
-        if let Some(order) = self.asked.remove(&number) {
-            self.asked.retain(|_, other| *other > order);
+        if let Some(order) = self.rejects_outstanding.remove(&number) {
+            self.rejects_outstanding.retain(|_, other| *other > order);
         }
     }
 
@@ -171,7 +174,7 @@ impl Receiver {
     /// reasons of its own: a second REJ would be in the same key-up as the first, and be done twice (4.3.2.3, 4.4.3).
     fn wants_reject(&mut self, ahead: u8, keyed: Duration) -> bool {
         let back = ahead <= core::mem::replace(&mut self.ahead, ahead);
-        !self.rejected || (back && self.reject_place <= keyed)
+        !self.reject_outstanding || (back && self.reject_place <= keyed)
     }
 
     /// The user has dealt with packets.
@@ -187,7 +190,7 @@ impl Link {
 
     pub(super) fn user_releases(&mut self, packets: u64) {
         self.receiver.release(packets);
-        if self.receiver.told_busy && !self.own_busy() {
+        if self.receiver.own_receiver_busy && !self.own_busy() {
             self.receiver.now = true;
         }
     }
@@ -201,7 +204,7 @@ impl Link {
         if frame.information.len() > information_bytes_heard_max(&self.config) as usize {
             return self.broken();
         }
-        self.receiver.final_owed |= poll;
+        self.receiver.final_due |= poll;
         if self.own_busy() {
             self.receiver.now = true;
             return;
@@ -214,36 +217,38 @@ impl Link {
                 let shorter = frame.information.len() < self.receiver.length;
                 self.receiver.length = frame.information.len();
                 self.receiver.pending += 1;
-                let filled = !self.receiver.early.is_empty();
+                let filled = !self.receiver.out_of_order.is_empty();
                 self.deliver(frame.pid, frame.information.clone());
-                while let Some((pid, information)) = self.receiver.early.remove(&self.receiver.expected) {
+                while let Some((pid, information)) =
+                    self.receiver.out_of_order.remove(&self.receiver.receive_state)
+                {
                     self.deliver(pid, information);
                 }
                 self.receiver.ask_for_more();
-                self.receiver.now |= filled && self.receiver.early.is_empty();
+                self.receiver.now |= filled && self.receiver.out_of_order.is_empty();
                 self.plan_acknowledgement(now, shorter);
             }
             (_, Recovery::Reject) => {
                 self.counters.out_of_order += 1;
-                self.receiver.disturbed = true;
+                self.receiver.loss_since_acknowledgement = true;
                 // 6.4.4.1: one at a time, until the peer has done what it asks for.
-                self.receiver.reject |= self.receiver.wants_reject(steps, self.keyed);
-                self.receiver.now |= self.receiver.reject;
+                self.receiver.reject_due |= self.receiver.wants_reject(steps, self.keyed);
+                self.receiver.now |= self.receiver.reject_due;
             }
             (steps, _) if steps < window => {
                 self.counters.out_of_order += 1;
-                let number = self.receiver.expected + u64::from(steps);
+                let number = self.receiver.receive_state + u64::from(steps);
                 let field = (frame.pid, frame.information.clone());
-                if self.receiver.early.insert(number, field).is_some() {
+                if self.receiver.out_of_order.insert(number, field).is_some() {
                     self.counters.duplicates += 1;
                 }
-                self.receiver.disturbed = true;
+                self.receiver.loss_since_acknowledgement = true;
                 self.receiver.has_come(number);
                 self.receiver.ask_for_more();
             }
             _ => {
                 self.counters.duplicates += 1;
-                self.receiver.disturbed = true;
+                self.receiver.loss_since_acknowledgement = true;
                 self.receiver.pending += 1;
                 self.plan_acknowledgement(now, false);
             }
@@ -260,18 +265,18 @@ impl Link {
         let run_over = self.receiver.run > 1 && self.receiver.pending >= self.receiver.run;
         self.receiver.now |= delay == Duration::ZERO || self.receiver.pending >= enough || run_over;
         if self.receiver.owes_now() {
-            self.timers.stop(Timer::Acknowledge as usize);
+            self.timers.stop(Timer::T2 as usize);
         } else {
             let delay = if shorter { delay.min(ANSWER_WAIT) } else { delay };
-            self.timers.set(Timer::Acknowledge as usize, now + delay);
+            self.timers.set(Timer::T2 as usize, now + delay);
         }
     }
 
     fn deliver(&mut self, pid: u8, information: Bytes) {
         self.counters.information_received += 1;
-        self.receiver.has_come(self.receiver.expected);
-        self.receiver.expected += 1;
-        (self.receiver.reject, self.receiver.rejected) = (false, false);
+        self.receiver.has_come(self.receiver.receive_state);
+        self.receiver.receive_state += 1;
+        (self.receiver.reject_due, self.receiver.reject_outstanding) = (false, false);
         (self.receiver.ahead, self.receiver.asked_again) = (0, 0);
         match self.receiver.assembler.hear(pid, information) {
             Ok(None) => {}
@@ -281,7 +286,7 @@ impl Link {
             }
             // Somebody else's protocol: nobody here takes it.
             Ok(Some(_)) => self.counters.violations += 1,
-            Err(Broken) => self.broken(),
+            Err(InvalidSegment) => self.broken(),
         }
     }
 }

@@ -41,12 +41,12 @@ pub(crate) fn cut(protocol: u8, packet: Bytes, information_bytes_max: u32) -> Ve
 
 /// Puts segments together.
 #[derive(Debug, Default)]
-pub(crate) struct Assembler {
+pub(crate) struct Reassembler {
     /// Protocol identifier and what has come, and how many segments are still to come.
     open: Option<(BytesMut, u8)>,
 }
 
-impl Assembler {
+impl Reassembler {
     /// Bytes of a packet that is not whole: at most those of 128 segments.
     pub(crate) fn held_bytes(&self) -> usize {
         self.open.as_ref().map_or(0, |(bytes, _)| bytes.len())
@@ -60,23 +60,23 @@ impl Assembler {
         &mut self,
         protocol: u8,
         mut information: Bytes,
-    ) -> Result<Option<(u8, Bytes)>, Broken> {
+    ) -> Result<Option<(u8, Bytes)>, InvalidSegment> {
         if protocol != pid::SEGMENT {
             return match self.open.take() {
                 None => Ok(Some((protocol, information))),
-                Some(_) => Err(Broken),
+                Some(_) => Err(InvalidSegment),
             };
         }
         if information.is_empty() {
             self.open = None;
-            return Err(Broken);
+            return Err(InvalidSegment);
         }
         let header = information.get_u8();
         let (first, left) = (header & FIRST != 0, header & !FIRST);
         let mut bytes = match self.open.take() {
             None if first => BytesMut::new(),
             Some((bytes, expected)) if !first && left + 1 == expected => bytes,
-            _ => return Err(Broken),
+            _ => return Err(InvalidSegment),
         };
         bytes.put_slice(&information);
         if left > 0 {
@@ -84,7 +84,7 @@ impl Assembler {
             return Ok(None);
         }
         if bytes.is_empty() {
-            return Err(Broken);
+            return Err(InvalidSegment);
         }
         let protocol = bytes.get_u8();
         Ok(Some((protocol, bytes.freeze())))
@@ -93,4 +93,4 @@ impl Assembler {
 
 /// Segments that do not belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Broken;
+pub(crate) struct InvalidSegment;

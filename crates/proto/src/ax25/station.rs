@@ -1,14 +1,14 @@
 //! A station: all links of one callsign on one channel, and frames of no link.
 
-use super::address::{Address, Callsign, Role};
-use super::agreed::{Known, offer};
-use super::budget::{AirTime, Budget};
-use super::config::{Config, Counters, LinkConfig, Peer};
+use super::address::{Address, Callsign, CommandResponse};
+use super::air_time_budget::{AirTime, AirTimeBudget};
+use super::config::{Config, Counters, LinkConfig, PeerStation};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
-use super::holds::Holds;
-use super::leaving::Leaving;
-use super::link::{Link, Out};
+use super::link::{Link, OutgoingFrame};
+use super::negotiated::{RememberedPeer, offer};
+use super::occupancy::Occupancy;
 use super::timing::LEAVING_MAX;
+use super::transmitted::TransmittedBound;
 use super::xid::Parameters;
 use crate::engine::{Engine, Indication, Request};
 use crate::joint::earlier;
@@ -56,20 +56,20 @@ pub struct Drops {
 
 /// How far a link is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum LinkPhase {
     /// It calls its peer.
-    Calling,
+    Connecting,
     /// It stands.
     Connected,
     /// It is being ended.
-    Ending,
+    Disconnecting,
 }
 
 /// How a link stands, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct LinkStatus {
     /// How far it is.
-    pub phase: Phase,
+    pub phase: LinkPhase,
     /// Times in a row that no answer came, and after how many it is given up.
     pub tries: (u8, u8),
     /// I frames on their way, and the most that there may be.
@@ -81,9 +81,9 @@ pub struct Standing {
 }
 
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct LinkSlot {
     pub(super) link: Link,
-    told_room: u64,
+    announced_room: u64,
     /// Frames and bytes sent since something awaited an answer.
     burst: (u64, u64),
     pub(super) deadline: Option<Instant>,
@@ -100,36 +100,36 @@ pub struct Station {
     busy: bool,
     /// What this key-up has sent.
     spent: Duration,
-    budget: Budget,
-    pub(super) places: BTreeMap<LinkId, Place>,
+    budget: AirTimeBudget,
+    pub(super) places: BTreeMap<LinkId, LinkSlot>,
     pub(super) by_peer: BTreeMap<Callsign, LinkId>,
     /// Links about which something may have changed.
-    touched: BTreeSet<LinkId>,
+    changed_links: BTreeSet<LinkId>,
     /// Links that have something for the air, in turn.
-    pub(super) airing: VecDeque<LinkId>,
+    pub(super) links_with_frames: VecDeque<LinkId>,
     pub(super) deadlines: BTreeSet<(Instant, LinkId)>,
     next_incoming: u32,
-    pub(super) known: BTreeMap<Callsign, Known>,
+    pub(super) known: BTreeMap<Callsign, RememberedPeer>,
     /// Peers that may still answer a call of a link that is over.
-    pub(super) called_in_vain: BTreeSet<Callsign>,
+    pub(super) late_answers_expected: BTreeSet<Callsign>,
     /// Peers that have answered a question on a link that this station called since it began.
-    pub(super) settled: BTreeSet<Callsign>,
+    pub(super) confirmed_peers: BTreeSet<Callsign>,
     /// What callers said that they can do, before they called.
-    offered: BTreeMap<Callsign, Parameters>,
+    offered_parameters: BTreeMap<Callsign, Parameters>,
     /// Answers of no link and repeated frames.
     waiting: VecDeque<(Bytes, Shares)>,
     unconnected: VecDeque<(LinkId, Bytes)>,
     /// Bytes of frames of no link that rose and are not released, by place.
-    open_places: BTreeMap<LinkId, u64>,
-    told_datagrams: BTreeMap<LinkId, u64>,
+    unreleased_datagram_bytes: BTreeMap<LinkId, u64>,
+    announced_datagram_room: BTreeMap<LinkId, u64>,
     closed: VecDeque<(LinkId, CloseReason)>,
     datagrams: VecDeque<(LinkId, DatagramsIndication)>,
     next_token: u64,
     /// Frames that await an answer and were not said to have left: of which link, and their place in all that was handed down.
     pub(super) tokens: BTreeMap<u64, (LinkId, Duration)>,
-    leaving: Leaving,
+    leaving: TransmittedBound,
     /// The provider was heard to say that frames have left which cannot have.
-    hasty: bool,
+    transmit_reports_come_early: bool,
     pub(super) past: Counters,
     pub(super) drops: Drops,
 }
@@ -139,7 +139,7 @@ type Above = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 impl Station {
     /// A station that joins its channel when it is first polled.
     pub fn new(config: Config) -> Self {
-        let budget = Budget::new(config.air_time_max, config.air_time_window);
+        let budget = AirTimeBudget::new(config.air_time_max, config.air_time_window);
         Station {
             config,
             budget,
@@ -150,24 +150,24 @@ impl Station {
             spent: Duration::ZERO,
             places: BTreeMap::new(),
             by_peer: BTreeMap::new(),
-            touched: BTreeSet::new(),
-            airing: VecDeque::new(),
+            changed_links: BTreeSet::new(),
+            links_with_frames: VecDeque::new(),
             deadlines: BTreeSet::new(),
             next_incoming: LinkId::FIRST_INCOMING,
             known: BTreeMap::new(),
-            called_in_vain: BTreeSet::new(),
-            settled: BTreeSet::new(),
-            offered: BTreeMap::new(),
+            late_answers_expected: BTreeSet::new(),
+            confirmed_peers: BTreeSet::new(),
+            offered_parameters: BTreeMap::new(),
             waiting: VecDeque::new(),
             unconnected: VecDeque::new(),
-            open_places: BTreeMap::new(),
-            told_datagrams: BTreeMap::new(),
+            unreleased_datagram_bytes: BTreeMap::new(),
+            announced_datagram_room: BTreeMap::new(),
             closed: VecDeque::new(),
             datagrams: VecDeque::new(),
             next_token: 0,
             tokens: BTreeMap::new(),
-            leaving: Leaving::default(),
-            hasty: false,
+            leaving: TransmittedBound::default(),
+            transmit_reports_come_early: false,
             past: Counters::default(),
             drops: Drops::default(),
         }
@@ -191,13 +191,16 @@ impl Station {
     }
 
     /// What it holds now.
-    pub fn holds(&self) -> Holds {
-        Holds {
+    pub fn holds(&self) -> Occupancy {
+        Occupancy {
             links: self.places.len(),
             waiting_frames: self.waiting.len() + self.unconnected.len(),
             information_bytes: self.places.values().map(|place| place.link.held_bytes()).sum(),
             leaving_frames: self.tokens.len(),
-            known: self.known.len() + self.called_in_vain.len() + self.settled.len() + self.offered.len(),
+            known: self.known.len()
+                + self.late_answers_expected.len()
+                + self.confirmed_peers.len()
+                + self.offered_parameters.len(),
         }
     }
 
@@ -208,9 +211,9 @@ impl Station {
     }
 
     /// How a link stands; none: there is none.
-    pub fn standing(&self, id: LinkId) -> Option<Standing> {
+    pub fn standing(&self, id: LinkId) -> Option<LinkStatus> {
         let place = self.places.get(&id)?;
-        Some(Standing {
+        Some(LinkStatus {
             phase: place.link.phase()?,
             tries: (place.link.tries(), place.link.agreed.retries),
             frames: (place.link.sender.outstanding(), place.link.agreed.window),
@@ -240,7 +243,7 @@ impl Station {
     }
 
     /// The peer that is called by this id from now on; none: nobody is. A link that stands is left alone.
-    pub fn set_peer(&mut self, id: LinkId, peer: Option<Peer>) {
+    pub fn set_peer(&mut self, id: LinkId, peer: Option<PeerStation>) {
         match peer {
             Some(peer) => drop(self.config.peers.insert(id, peer)),
             None => drop(self.config.peers.remove(&id)),
@@ -248,7 +251,7 @@ impl Station {
     }
 
     /// Where frames of no link go by this id from now on; none: nowhere, and what waits to go there is dropped.
-    pub fn set_unconnected(&mut self, id: LinkId, place: Option<Peer>) {
+    pub fn set_unconnected(&mut self, id: LinkId, place: Option<PeerStation>) {
         if let Some(place) = place {
             self.config.unconnected.insert(id, place);
         } else {
@@ -258,8 +261,8 @@ impl Station {
     }
 
     fn leave_place(&mut self, id: LinkId) {
-        self.open_places.remove(&id);
-        self.told_datagrams.remove(&id);
+        self.unreleased_datagram_bytes.remove(&id);
+        self.announced_datagram_room.remove(&id);
         self.unconnected.retain(|(other, _)| *other != id);
     }
 
@@ -279,8 +282,8 @@ impl Station {
         match request {
             PacketsRequest::Connect => {}
             PacketsRequest::Packet(packet) => {
-                assert!(place.told_room > 0, "a packet for {id:?} without room");
-                place.told_room -= 1;
+                assert!(place.announced_room > 0, "a packet for {id:?} without room");
+                place.announced_room -= 1;
                 place.link.send_packet(packet);
             }
             PacketsRequest::Release(packets) => place.link.user_releases(packets),
@@ -292,7 +295,7 @@ impl Station {
     }
 
     fn connect(&mut self, now: Instant, id: LinkId) {
-        let Some(Peer { station, path, link }) = self.config.peers.get(&id).cloned() else {
+        let Some(PeerStation { station, path, link }) = self.config.peers.get(&id).cloned() else {
             return self.closed.push_back((id, CloseReason::Unreachable));
         };
         let taken = self.by_peer.get(&station).is_some_and(|other| {
@@ -307,8 +310,8 @@ impl Station {
         let known = self.known.get(&station).cloned();
         let mut link = Link::call(station, path, link, self.config.radio.clone(), known);
         let is_young = self.joined.is_none_or(|began| now.saturating_since(began) < FORMER_RUN_MAX);
-        let unsettled = self.config.restarts && is_young && !self.settled.contains(&station);
-        if self.called_in_vain.remove(&station) || unsettled {
+        let unsettled = self.config.restarts && is_young && !self.confirmed_peers.contains(&station);
+        if self.late_answers_expected.remove(&station) || unsettled {
             link.suspect();
         }
         self.place(now, id, link);
@@ -316,14 +319,14 @@ impl Station {
 
     fn place(&mut self, _now: Instant, id: LinkId, link: Link) {
         self.by_peer.insert(link.peer, id);
-        self.places.insert(id, Place { link, told_room: 0, burst: (0, 0), deadline: None });
+        self.places.insert(id, LinkSlot { link, announced_room: 0, burst: (0, 0), deadline: None });
         self.touch(id);
     }
 
     /// Something may have changed: its deadline, its wish for the air, what it has to say.
     pub(super) fn touch(&mut self, id: LinkId) {
         let Some(place) = self.places.get_mut(&id) else { return };
-        self.touched.insert(id);
+        self.changed_links.insert(id);
         let deadline = place.link.deadline();
         if deadline != place.deadline {
             if let Some(old) = place.deadline {
@@ -334,8 +337,8 @@ impl Station {
             }
             place.deadline = deadline;
         }
-        if place.link.wants_air() && !self.airing.contains(&id) {
-            self.airing.push_back(id);
+        if place.link.wants_air() && !self.links_with_frames.contains(&id) {
+            self.links_with_frames.push_back(id);
         }
     }
 
@@ -456,9 +459,9 @@ impl Station {
             // Who calls anew waits for no answer to what was before.
             before.link.fall_silent();
         }
-        let offered = self.offered.remove(&peer);
+        let offered_parameters = self.offered_parameters.remove(&peer);
         let radio = self.config.radio.clone();
-        let link = Link::answer(peer, path, config, radio, modulo, poll, offered.as_ref());
+        let link = Link::answer(peer, path, config, radio, modulo, poll, offered_parameters.as_ref());
         // Ids are not given twice, as long as four thousand million calls are not.
         self.next_incoming = self.next_incoming.checked_add(1).unwrap_or(LinkId::FIRST_INCOMING);
         self.place(now, id, link);
@@ -477,16 +480,16 @@ impl Station {
         let ours = offer(callers, &self.config.radio, modulo);
         let mut information = BytesMut::new();
         ours.agree(&theirs).with_own_limits(&ours).encode(&mut information);
-        if self.offered.len() >= WAITING_MAX {
-            self.offered.pop_first();
+        if self.offered_parameters.len() >= WAITING_MAX {
+            self.offered_parameters.pop_first();
         }
-        self.offered.insert(frame.address.source, theirs);
+        self.offered_parameters.insert(frame.address.source, theirs);
         self.answer(frame, Unnumbered::ExchangeIdentification, poll, information.freeze());
     }
 
     fn answer(&mut self, to: &Frame, function: Unnumbered, final_bit: bool, information: Bytes) {
         let (own, peer) = (self.config.station, to.address.source);
-        let address = Address::new(own, peer, Role::Response, &to.address.way_back());
+        let address = Address::new(own, peer, CommandResponse::Response, &to.address.way_back());
         let control = Control::Unnumbered { function, poll_final: final_bit };
         let bytes = Frame { information, ..Frame::bare(address, control) }.to_bytes(Modulo::Eight);
         let shares = Shares { control: bytes.len() as u32, ..Shares::default() };
@@ -498,7 +501,7 @@ impl Station {
         let from = places().find(|(_, at)| ours && at.station == frame.address.source);
         let group = places().find(|(_, at)| at.station == frame.address.destination);
         let id = from.or(group).map(|(id, _)| *id);
-        match id.and_then(|id| Some((id, self.open_places.get_mut(&id)?))) {
+        match id.and_then(|id| Some((id, self.unreleased_datagram_bytes.get_mut(&id)?))) {
             Some((_, unreleased)) if *unreleased >= UNRELEASED_BYTES_MAX => self.drops.overflow += 1,
             Some((id, unreleased)) => {
                 *unreleased += frame.information.len() as u64;
@@ -515,14 +518,14 @@ impl Station {
         };
         match request {
             DatagramsRequest::Join => {
-                self.open_places.insert(id, 0);
+                self.unreleased_datagram_bytes.insert(id, 0);
                 let bytes_max = u64::from(peer.link.information_bytes_max);
                 self.datagrams.push_back((id, DatagramsIndication::Joined { bytes_max }));
-                self.told_datagrams.insert(id, 0);
+                self.announced_datagram_room.insert(id, 0);
             }
             DatagramsRequest::Leave => self.leave_place(id),
             DatagramsRequest::Datagram(bytes) => {
-                if let Some(told) = self.told_datagrams.get_mut(&id) {
+                if let Some(told) = self.announced_datagram_room.get_mut(&id) {
                     assert!(*told > 0, "a datagram for {id:?} without room");
                     *told -= 1;
                     self.unconnected.push_back((id, bytes));
@@ -531,7 +534,7 @@ impl Station {
                 }
             }
             DatagramsRequest::Release(bytes) => {
-                if let Some(unreleased) = self.open_places.get_mut(&id) {
+                if let Some(unreleased) = self.unreleased_datagram_bytes.get_mut(&id) {
                     *unreleased = unreleased.saturating_sub(bytes);
                 }
             }
@@ -540,7 +543,7 @@ impl Station {
 
     fn left(&mut self, now: Instant, (id, handed): (LinkId, Duration)) {
         let early = handed > self.leaving.gone(now);
-        self.hasty |= early;
+        self.transmit_reports_come_early |= early;
         let leaves_by = self.leaving.leaves_by(&self.config.radio, handed).filter(|_| early);
         let at = leaves_by.unwrap_or(now);
         if let Some(place) = self.places.get_mut(&id) {
@@ -550,12 +553,12 @@ impl Station {
     }
 
     fn wants_air(&self) -> bool {
-        !self.waiting.is_empty() || !self.unconnected.is_empty() || !self.airing.is_empty()
+        !self.waiting.is_empty() || !self.unconnected.is_empty() || !self.links_with_frames.is_empty()
     }
 
     /// What the next frame takes at the most, with the key-up that it begins.
     fn next_time(&self) -> Duration {
-        let link = self.airing.front().and_then(|id| self.places.get(id)).map(|place| &place.link);
+        let link = self.links_with_frames.front().and_then(|id| self.places.get(id)).map(|place| &place.link);
         let unconnected = || self.unconnected.front().map_or(0, |(_, information)| information.len() as u64);
         let bytes = match (self.waiting.front(), link) {
             (Some((bytes, _)), _) => bytes.len() as u64,
@@ -566,8 +569,8 @@ impl Station {
         key + self.config.radio.air_time(1, bytes)
     }
 
-    fn frame(&self, out: &Out, peer: Callsign, path: &[Callsign], modulo: Modulo) -> Bytes {
-        let role = if out.command { Role::Command } else { Role::Response };
+    fn frame(&self, out: &OutgoingFrame, peer: Callsign, path: &[Callsign], modulo: Modulo) -> Bytes {
+        let role = if out.command { CommandResponse::Command } else { CommandResponse::Response };
         let address = Address::new(self.config.station, peer, role, path);
         let (control, pid, information) = (out.control, out.pid, out.information.clone());
         Frame { address, control, pid, information }.to_bytes(modulo)
@@ -579,11 +582,11 @@ impl Station {
             self.leaving.hand(now, &self.config.radio, bytes.len());
             return Some((bytes, shares, None));
         }
-        while let Some(id) = self.airing.front().copied() {
+        while let Some(id) = self.links_with_frames.front().copied() {
             if let Some(frame) = self.next_of(now, id) {
                 return Some(frame);
             }
-            self.airing.pop_front();
+            self.links_with_frames.pop_front();
         }
         let (id, information) = self.unconnected.pop_front()?;
         let peer = self.config.unconnected.get(&id)?;
@@ -591,7 +594,7 @@ impl Station {
         let payload = information.len() as u32;
         let shares = Shares { payload, ..Shares::default() };
         let pid = peer.link.protocol;
-        let out = Out { command: true, control, pid, information, shares, awaits: false };
+        let out = OutgoingFrame { command: true, control, pid, information, shares, awaits: false };
         let bytes = self.frame(&out, peer.station, &peer.path, Modulo::Eight);
         self.leaving.hand(now, &self.config.radio, bytes.len());
         Some((bytes, shares, None))
@@ -627,7 +630,7 @@ impl Station {
         place.link.settle(now);
         self.touch(id);
         if !goes_on {
-            self.airing.retain(|other| *other != id);
+            self.links_with_frames.retain(|other| *other != id);
         }
         if self.tokens.len() > LEAVING_FRAMES_MAX
             && let Some((_, frame)) = self.tokens.pop_first()
@@ -676,7 +679,7 @@ impl Engine for Station {
                     for place in self.places.values_mut().filter(|place| place.link.is_closed()) {
                         place.link.fall_silent();
                     }
-                    self.touched.extend(self.places.keys());
+                    self.changed_links.extend(self.places.keys());
                 }
             }
         }
@@ -688,7 +691,7 @@ impl Engine for Station {
             self.deadlines.remove(&(at, id));
             if let Some(place) = self.places.get_mut(&id) {
                 place.deadline = None;
-                let believed = !(self.hasty || place.link.untold);
+                let believed = !(self.transmit_reports_come_early || place.link.transmit_reports_are_missing);
                 let leaves_by = || self.leaving.leaves_by(&self.config.radio, place.link.awaited);
                 let leaves_by = if believed { None } else { leaves_by() };
                 place.link.handle_timeout(now, self.busy, leaves_by);
@@ -705,12 +708,12 @@ impl Engine for Station {
             return Some(Port::Second((id, indication)));
         }
         let room = (UNCONNECTED_MAX - self.unconnected.len().min(UNCONNECTED_MAX)) as u64;
-        let told = self.told_datagrams.iter_mut().find(|(_, told)| **told != room);
+        let told = self.announced_datagram_room.iter_mut().find(|(_, told)| **told != room);
         if let Some((id, told)) = told {
             *told = room;
             return Some(Port::Second((*id, DatagramsIndication::Room(room))));
         }
-        while let Some(id) = self.touched.first().copied() {
+        while let Some(id) = self.changed_links.first().copied() {
             if let Some(place) = self.places.get_mut(&id) {
                 if let Some(indication) = place.link.indications.pop_front() {
                     return Some(Port::First((id, indication)));
@@ -719,15 +722,15 @@ impl Engine for Station {
                     true => place.link.sender.room(place.link.agreed.window),
                     false => 0,
                 };
-                if room != place.told_room && !place.link.is_closed() {
-                    place.told_room = room;
+                if room != place.announced_room && !place.link.is_closed() {
+                    place.announced_room = room;
                     return Some(Port::First((id, PacketsIndication::Room(room))));
                 }
                 if place.link.is_over() {
                     self.forget(id);
                 }
             }
-            self.touched.remove(&id);
+            self.changed_links.remove(&id);
         }
         None
     }
@@ -756,8 +759,8 @@ impl Engine for Station {
             self.spent = Duration::ZERO;
             self.seized = false;
             // Who is served first takes turns.
-            if let Some(id) = self.airing.pop_front() {
-                self.airing.push_back(id);
+            if let Some(id) = self.links_with_frames.pop_front() {
+                self.links_with_frames.push_back(id);
             }
         }
         Some(FramesRequest::Frame { bytes, token, last, shares })

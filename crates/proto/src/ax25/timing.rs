@@ -23,9 +23,9 @@ pub(super) struct RoundTrip {
     /// The shortest time that an answer took which came after the question had been repeated: it answers any of them.
     late: Option<Duration>,
     /// Answers in a row that came so, and acknowledged everything.
-    late_in_a_row: u8,
+    late_answers_in_a_row: u8,
     /// What late answers took: they are waited for, and less so with each answer that is not late.
-    patience: Option<Duration>,
+    late_answer_allowance: Option<Duration>,
 }
 
 impl RoundTrip {
@@ -43,9 +43,9 @@ impl RoundTrip {
         if let Some(first) = first_left_at {
             let took = now.saturating_since(first);
             self.late = Some(self.late.map_or(took, |before| before.min(took)));
-            self.late_in_a_row = if whole { self.late_in_a_row + 1 } else { 0 };
+            self.late_answers_in_a_row = if whole { self.late_answers_in_a_row + 1 } else { 0 };
             // Presumed while nothing of the kind is: those that are lost would teach a longer wait each time.
-            if self.late_in_a_row >= LATE_IN_A_ROW && self.patience.is_none() {
+            if self.late_answers_in_a_row >= LATE_IN_A_ROW && self.late_answer_allowance.is_none() {
                 self.was_late();
             }
         } else if let Some(left) = left_at {
@@ -56,17 +56,20 @@ impl RoundTrip {
                     ((mean * 7 + sample) / 8, (deviation * 3 + sample.abs_diff(mean)) / 4)
                 }
             });
-            (self.late, self.late_in_a_row) = (None, 0);
+            (self.late, self.late_answers_in_a_row) = (None, 0);
             let smoothed = self.smoothed_most();
-            self.patience = self.patience.map(|late| (late * 7 + sample) / 8).filter(|late| *late > smoothed);
+            self.late_answer_allowance = self
+                .late_answer_allowance
+                .map(|late| (late * 7 + sample) / 8)
+                .filter(|late| *late > smoothed);
         }
     }
 
     /// There was an answer too many: none was lost, and each question but the first was asked too early.
     pub(super) fn was_late(&mut self) {
-        self.late_in_a_row = 0;
+        self.late_answers_in_a_row = 0;
         let Some(late) = self.late.take() else { return };
-        self.patience = self.patience.max(Some(late + late / 4));
+        self.late_answer_allowance = self.late_answer_allowance.max(Some(late + late / 4));
     }
 
     fn smoothed_most(&self) -> Duration {
@@ -74,7 +77,7 @@ impl RoundTrip {
     }
 
     fn most(&self) -> Duration {
-        self.smoothed_most().max(self.patience.unwrap_or_default())
+        self.smoothed_most().max(self.late_answer_allowance.unwrap_or_default())
     }
 }
 
@@ -91,7 +94,7 @@ impl Link {
         let back = (answer + self.radio.access()) * (hops + 1);
         let delay = if self.sender.is_polling() { Duration::ZERO } else { self.longest_frame() };
         let needed = there + back + delay + self.radio.turnaround;
-        (needed.max(self.round_trip.most()) * (2 + u32::from(self.tries)) / 2).min(ANSWER_MAX)
+        (needed.max(self.round_trip.most()) * (2 + u32::from(self.retry_count)) / 2).min(ANSWER_MAX)
     }
 
     /// How long the peer may be silent that has been asked for more: two ways to the channel and its frame, and one more
@@ -112,8 +115,8 @@ impl Link {
 
     /// What awaited an answer has left, as is said now; `at` is when it did in all probability.
     pub(super) fn left(&mut self, now: Instant, at: Instant) {
-        self.untold = false;
-        self.hurried |= at > now;
+        self.transmit_reports_are_missing = false;
+        self.transmit_reports_come_early |= at > now;
         self.leaving = self.leaving.saturating_sub(1);
         // The answer to DISC may still wait for the channel while what was handed over before it leaves.
         if self.leaving == 0 && self.is_closed() && !self.wants_air() {
@@ -121,7 +124,7 @@ impl Link {
         }
         // The answer may have come before the word that the question has left: then nothing is measured.
         self.round_trip.left_at = self.awaits_answer().then_some(at);
-        self.extensions = 0;
+        self.t1_extensions = 0;
         if self.leaving == 0 {
             self.watch_question(now, true);
             if self.awaits_answer() {
@@ -132,9 +135,9 @@ impl Link {
 
     /// T1 begins: now, or when what waits for an answer should have left by, where nobody has said yet that it has.
     pub(super) fn wait(&mut self, now: Instant) {
-        let told = self.leaving == 0 || self.untold;
+        let told = self.leaving == 0 || self.transmit_reports_are_missing;
         let leaving = if told { Duration::ZERO } else { LEAVING_MAX };
-        self.timers.set(Timer::Answer as usize, now + leaving + self.answer_time());
+        self.timers.set(Timer::T1 as usize, now + leaving + self.answer_time());
     }
 
     /// T1 has run out; `leaves_by`, where nobody can be believed to say it, is when the question has left in most cases.
@@ -143,10 +146,10 @@ impl Link {
         let due = leaves_by.map(|at| at + self.answer_time()).filter(|due| *due > now);
         match due {
             _ if busy => self.heard(now),
-            Some(due) => self.timers.set(Timer::Answer as usize, due),
+            Some(due) => self.timers.set(Timer::T1 as usize, due),
             None => {
                 self.expect_no_word();
-                self.tries += 1;
+                self.retry_count += 1;
                 self.round_trip.repeated();
                 self.counters.timeouts += 1;
                 self.unanswered();
@@ -156,25 +159,25 @@ impl Link {
 
     /// Whoever should have said that it has left never will.
     pub(super) fn expect_no_word(&mut self) {
-        self.untold |= core::mem::take(&mut self.leaving) > 0;
+        self.transmit_reports_are_missing |= core::mem::take(&mut self.leaving) > 0;
     }
 
     /// What was asked is answered.
     pub(super) fn answered(&mut self, now: Instant) {
         self.round_trip.answered(now, self.sender.outstanding() == 0);
-        self.tries = 0;
-        self.timers.stop(Timer::Answer as usize);
+        self.retry_count = 0;
+        self.timers.stop(Timer::T1 as usize);
     }
 
     /// Something of the link's was heard: who sends is not silent, and whoever waits for it waits on.
     pub(super) fn heard(&mut self, now: Instant) {
-        self.timers.set(Timer::Idle as usize, now + self.config.idle_probe);
-        if self.timers.get(Timer::Answer as usize).is_some() && self.extensions < EXTENSIONS_MAX {
-            self.extensions += 1;
+        self.timers.set(Timer::T3 as usize, now + self.config.idle_probe);
+        if self.timers.get(Timer::T1 as usize).is_some() && self.t1_extensions < EXTENSIONS_MAX {
+            self.t1_extensions += 1;
             self.wait(now);
         }
         // Silence begins anew.
-        self.timers.stop(Timer::Ask as usize);
+        self.timers.stop(Timer::RejectAgain as usize);
     }
 }
 

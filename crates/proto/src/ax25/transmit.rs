@@ -1,7 +1,7 @@
 //! The sending side of a link: the window, what is sent again, and who is asked for an answer (6.4.1, 6.4.6 to 6.4.11).
 
 use super::frame::{Control, Frame, Supervisory, pid};
-use super::link::{Link, Out, State, Timer};
+use super::link::{Link, OutgoingFrame, State, Timer};
 use super::segment;
 use super::xid::Recovery;
 use crate::service::{PacketsIndication, Shares};
@@ -14,7 +14,7 @@ const XID_BYTES: u64 = 40;
 
 /// An information field that has not been sent.
 #[derive(Debug)]
-struct Unsent {
+struct QueuedInformation {
     pid: u8,
     information: Bytes,
     /// The packet ends with it.
@@ -23,7 +23,7 @@ struct Unsent {
 
 /// An I frame that is not acknowledged.
 #[derive(Debug)]
-struct Sent {
+struct SentFrame {
     pid: u8,
     information: Bytes,
     ends: bool,
@@ -39,7 +39,7 @@ struct Sent {
 
 /// An answer that was asked for with P.
 #[derive(Clone, Copy, Debug)]
-struct Poll {
+struct OutstandingPoll {
     /// V(S) when it was asked.
     next: u64,
     /// The last I frame that had been sent.
@@ -53,17 +53,17 @@ struct Poll {
 /// See the [module](self). Numbers count from the beginning of the link and are cut to the modulo on the air.
 #[derive(Debug, Default)]
 pub(super) struct Sender {
-    queue: VecDeque<Unsent>,
-    sent: VecDeque<Sent>,
+    queue: VecDeque<QueuedInformation>,
+    sent: VecDeque<SentFrame>,
     /// V(A).
     acknowledged: u64,
     serial: u64,
     peer_busy: bool,
-    poll: Option<Poll>,
+    poll: Option<OutstandingPoll>,
     /// V(S) when the last question was asked that was not answered in time: its answer may still come.
-    given_up: Option<u64>,
+    unanswered_poll_state: Option<u64>,
     /// What seems to answer the question, and may as well be the answer to that one: function, N(R) and information.
-    doubtful: Option<(Supervisory, u8, Bytes)>,
+    ambiguous_answer: Option<(Supervisory, u8, Bytes)>,
     /// The peer is to be asked how it stands.
     probing: bool,
     /// The last question was answered without F, which may still come.
@@ -110,13 +110,13 @@ impl Sender {
     pub(super) fn probe(&mut self) {
         self.probing = true;
         if let Some(poll) = self.poll.take() {
-            self.given_up = Some(poll.next);
+            self.unanswered_poll_state = Some(poll.next);
         }
     }
 
     /// Nothing is asked any more.
     pub(super) fn begin(&mut self) {
-        (self.probing, self.poll, self.given_up) = (false, None, None);
+        (self.probing, self.poll, self.unanswered_poll_state) = (false, None, None);
     }
 
     /// The frame that was made last is handed down, and gets its place.
@@ -156,7 +156,8 @@ impl Link {
         let pieces = segment::cut(self.config.protocol, packet, bytes_max);
         let last = pieces.len() - 1;
         let unsent = pieces.into_iter().enumerate();
-        let unsent = unsent.map(|(at, (pid, information))| Unsent { pid, information, ends: at == last });
+        let unsent =
+            unsent.map(|(at, (pid, information))| QueuedInformation { pid, information, ends: at == last });
         self.sender.queue.extend(unsent);
     }
 
@@ -171,7 +172,7 @@ impl Link {
 
     /// I frames may go now. On a half-duplex channel who asked for an answer leaves the channel to it.
     pub(super) fn may_inform(&self) -> bool {
-        let gathers = self.timers.get(Timer::Gather as usize).is_some();
+        let gathers = self.timers.get(Timer::CollectRejects as usize).is_some();
         let waits = (self.sender.poll.is_some() || gathers) && !self.radio.full_duplex;
         !waits && !self.question_has_the_channel() && !self.sender.probing && self.has_information()
     }
@@ -182,7 +183,7 @@ impl Link {
         self.sender.has_information(self.agreed.window, segments)
     }
 
-    pub(super) fn next_numbered(&mut self, more: impl Fn(u64) -> bool) -> Option<Out> {
+    pub(super) fn next_numbered(&mut self, more: impl Fn(u64) -> bool) -> Option<OutgoingFrame> {
         if self.receiver.owes_final() {
             return Some(self.acknowledgement());
         }
@@ -201,18 +202,18 @@ impl Link {
     }
 
     pub(super) fn expected_on_air(&self) -> u8 {
-        self.on_air(self.receiver.expected())
+        self.on_air(self.receiver.receive_state())
     }
 
     /// RR or RNR with P.
-    fn enquiry(&mut self) -> Out {
+    fn enquiry(&mut self) -> OutgoingFrame {
         let (next, serial) = (self.sender.next(), self.sender.serial);
-        self.sender.poll = Some(Poll { next, serial, place: Duration::MAX, enquiry: true });
+        self.sender.poll = Some(OutstandingPoll { next, serial, place: Duration::MAX, enquiry: true });
         self.counters.acknowledgements_sent += 1;
         self.receiver.acknowledged();
         let function = if self.own_busy() { Supervisory::ReceiveNotReady } else { Supervisory::ReceiveReady };
         let control = Control::Supervisory { function, receive: self.expected_on_air(), poll_final: true };
-        Out {
+        OutgoingFrame {
             command: true,
             control,
             pid: 0,
@@ -223,14 +224,14 @@ impl Link {
     }
 
     /// The next I frame: what was lost first. The last one for now asks for its acknowledgement.
-    fn information(&mut self, more: impl Fn(u64) -> bool) -> Out {
+    fn information(&mut self, more: impl Fn(u64) -> bool) -> OutgoingFrame {
         self.sender.serial += 1;
         let serial = self.sender.serial;
         let again = self.sender.sent.iter().position(|sent| sent.again);
         let at = again.unwrap_or_else(|| {
-            let Unsent { pid, information, ends } =
+            let QueuedInformation { pid, information, ends } =
                 self.sender.queue.pop_front().expect("may_inform found one");
-            self.sender.sent.push_back(Sent {
+            self.sender.sent.push_back(SentFrame {
                 pid,
                 information,
                 ends,
@@ -274,12 +275,19 @@ impl Link {
         let poll = asks && !behind;
         if poll {
             let next = self.sender.next();
-            self.sender.poll = Some(Poll { next, serial, place: Duration::MAX, enquiry: false });
+            self.sender.poll = Some(OutstandingPoll { next, serial, place: Duration::MAX, enquiry: false });
         }
         self.receiver.acknowledged();
         let control =
             Control::Information { send: self.on_air(number), receive: self.expected_on_air(), poll };
-        Out { command: true, control, pid, information, shares, awaits: last && !behind && !question }
+        OutgoingFrame {
+            command: true,
+            control,
+            pid,
+            information,
+            shares,
+            awaits: last && !behind && !question,
+        }
     }
 
     fn is_selective(&self) -> bool {
@@ -317,7 +325,7 @@ impl Link {
     /// would be asked for F until the link is given up.
     fn answered_by_number(&mut self, now: Instant, number: u64) {
         let gone = self.gone;
-        let covered = |poll: &mut Poll| poll.next == number && poll.place <= gone;
+        let covered = |poll: &mut OutstandingPoll| poll.next == number && poll.place <= gone;
         if self.state == State::Connected && self.sender.poll.take_if(covered).is_some() {
             self.sender.answered_without_final = true;
             self.progressed(now, true);
@@ -329,7 +337,8 @@ impl Link {
         if count == 0 {
             return;
         }
-        self.outrun |= self.sender.sent.range(..count).any(|sent| sent.place > self.gone && !sent.repeated);
+        self.acknowledged_before_transmission |=
+            self.sender.sent.range(..count).any(|sent| sent.place > self.gone && !sent.repeated);
         let packets = self.sender.sent.drain(..count).filter(|sent| sent.ends).count();
         self.sender.acknowledged = number;
         if packets > 0 {
@@ -365,8 +374,8 @@ impl Link {
         }
         let answer = !frame.is_command() && poll_final;
         if answer && self.is_doubtful(function, number) {
-            self.sender.doubtful = Some((function, receive, frame.information.clone()));
-            self.timers.set(Timer::Gather as usize, now + self.gather_time());
+            self.sender.ambiguous_answer = Some((function, receive, frame.information.clone()));
+            self.timers.set(Timer::CollectRejects as usize, now + self.gather_time());
             return;
         }
         let polled = if answer { self.answered_poll(number) } else { None };
@@ -379,25 +388,27 @@ impl Link {
     /// Where answers come late, it may be the answer to a question that was given up: the peer answers them in order, and
     /// what is behind it would be the answer to the last one. What acknowledges more than had been sent then is not.
     fn is_doubtful(&mut self, function: Supervisory, number: u64) -> bool {
-        if self.sender.doubtful.take().is_some() {
+        if self.sender.ambiguous_answer.take().is_some() {
             self.counters.late_answers += 1;
             self.round_trip.was_late();
         }
-        let Some(given_up) = self.sender.given_up else { return false };
+        let Some(unanswered_poll_state) = self.sender.unanswered_poll_state else { return false };
         // Who has all of it asks for nothing.
         let asks = matches!(function, Supervisory::Reject | Supervisory::SelectiveReject);
-        if number > given_up || (number == given_up && asks) {
-            self.sender.given_up = None;
+        if number > unanswered_poll_state || (number == unanswered_poll_state && asks) {
+            self.sender.unanswered_poll_state = None;
         }
-        let all = |poll: &Poll| poll.next == number || poll.place > self.gone;
-        let late = self.hurried || self.untold || self.counters.late_answers > 0;
-        late && self.sender.given_up.is_some() && !self.sender.poll.as_ref().is_none_or(all)
+        let all = |poll: &OutstandingPoll| poll.next == number || poll.place > self.gone;
+        let late = self.transmit_reports_come_early
+            || self.transmit_reports_are_missing
+            || self.counters.late_answers > 0;
+        late && self.sender.unanswered_poll_state.is_some() && !self.sender.poll.as_ref().is_none_or(all)
     }
 
     /// No other answer has come behind it: it is the answer.
     pub(super) fn hear_doubtful(&mut self, now: Instant) {
-        let Some((function, receive, information)) = self.sender.doubtful.take() else { return };
-        self.sender.given_up = None;
+        let Some((function, receive, information)) = self.sender.ambiguous_answer.take() else { return };
+        self.sender.unanswered_poll_state = None;
         if let Some(number) = self.number(receive) {
             let polled = self.sender.poll.take();
             self.do_as_asked(now, function, number, &information, polled);
@@ -411,7 +422,7 @@ impl Link {
         function: Supervisory,
         number: u64,
         information: &Bytes,
-        polled: Option<Poll>,
+        polled: Option<OutstandingPoll>,
     ) {
         if matches!(function, Supervisory::Reject | Supervisory::SelectiveReject) {
             self.counters.rejects_received += 1;
@@ -419,12 +430,14 @@ impl Link {
         match function {
             Supervisory::SelectiveReject => {
                 self.send_again_selected(number, information, polled);
-                self.timers.set(Timer::Gather as usize, now + self.gather_time());
+                self.timers.set(Timer::CollectRejects as usize, now + self.gather_time());
             }
             Supervisory::Reject => self.send_again_from(number, polled),
             Supervisory::ReceiveReady => match polled {
                 // P on a frame in order: what else is missing this does not say.
-                Some(Poll { enquiry: false, .. }) if self.is_selective() => self.enquire_after_the_rest(),
+                Some(OutstandingPoll { enquiry: false, .. }) if self.is_selective() => {
+                    self.enquire_after_the_rest()
+                }
                 // All that had been sent when the peer was asked has come, or never will by itself.
                 Some(_) => self.send_again_from(number, polled),
                 None => {}
@@ -438,7 +451,7 @@ impl Link {
 
     /// The question that an answer with F is for. One that began before the question can have left is the late answer to
     /// an earlier one: what was sent since, it says nothing of.
-    fn answered_poll(&mut self, number: u64) -> Option<Poll> {
+    fn answered_poll(&mut self, number: u64) -> Option<OutstandingPoll> {
         let gone = self.gone;
         let polled = self.sender.poll.take_if(|poll| poll.place <= gone || poll.next == number);
         let came_late = polled.is_none() && !core::mem::take(&mut self.sender.answered_without_final);
@@ -464,7 +477,7 @@ impl Link {
     }
 
     /// From this number on, as far as it was sent before the peer was asked.
-    fn send_again_from(&mut self, number: u64, polled: Option<Poll>) {
+    fn send_again_from(&mut self, number: u64, polled: Option<OutstandingPoll>) {
         let from = (number - self.sender.acknowledged) as usize;
         let (next, serial) = polled.map_or((u64::MAX, u64::MAX), |poll| (poll.next, poll.serial));
         let (numbers, gone) = (number.., self.gone);
@@ -474,7 +487,7 @@ impl Link {
     }
 
     /// Those that the peer names. What was sent again since it was asked is on its way.
-    fn send_again_selected(&mut self, first: u64, others: &[u8], polled: Option<Poll>) {
+    fn send_again_selected(&mut self, first: u64, others: &[u8], polled: Option<OutstandingPoll>) {
         let serial = polled.map_or(u64::MAX, |poll| poll.serial);
         let shift = if self.agreed.modulo.count() == 8 { 5 } else { 1 };
         let others: Vec<u64> = others.iter().filter_map(|octet| self.number(octet >> shift)).collect();
@@ -487,7 +500,7 @@ impl Link {
     }
 
     /// REJ and SREJ for what is missing, RNR, or RR: whatever answers best.
-    fn acknowledgement(&mut self) -> Out {
+    fn acknowledgement(&mut self) -> OutgoingFrame {
         let poll_final = self.receiver.owes_final();
         let missing = match self.agreed.recovery {
             Recovery::Reject => Vec::new(),
@@ -517,6 +530,6 @@ impl Link {
         }
         let control = Control::Supervisory { function, receive, poll_final };
         let shares = Shares { acknowledgement: 15, ..Shares::default() };
-        Out { command: false, control, pid: 0, information, shares, awaits: false }
+        OutgoingFrame { command: false, control, pid: 0, information, shares, awaits: false }
     }
 }

@@ -47,7 +47,7 @@ pub enum Recovery {
 
 /// The functions of parameter 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct OptionalFunctions {
     /// How lost frames are asked for.
     pub recovery: Recovery,
     /// How far sequence numbers count.
@@ -62,7 +62,7 @@ pub struct Parameters {
     /// Both directions at once.
     pub full_duplex: Option<bool>,
     /// The functions.
-    pub options: Option<Options>,
+    pub options: Option<OptionalFunctions>,
     /// The longest information field that the station takes (N1), bytes.
     pub information_bytes_max: Option<u32>,
     /// How many frames it takes unacknowledged (k).
@@ -165,7 +165,7 @@ impl Parameters {
     #[must_use]
     pub fn agree(&self, other: &Parameters) -> Parameters {
         let options = match (self.options, other.options) {
-            (Some(ours), Some(theirs)) => Some(Options {
+            (Some(ours), Some(theirs)) => Some(OptionalFunctions {
                 recovery: ours.recovery.min(theirs.recovery),
                 modulo: ours.modulo.min(theirs.modulo),
                 segmenter: ours.segmenter && theirs.segmenter,
@@ -219,7 +219,7 @@ fn number(value: &[u8]) -> Result<u32, DecodeError> {
     Ok(value.iter().fold(0, |number, octet| number << 8 | u32::from(*octet)))
 }
 
-fn options(flags: u32) -> Result<Options, DecodeError> {
+fn options(flags: u32) -> Result<OptionalFunctions, DecodeError> {
     let has = |flag| flags & flag != 0;
     // Stations that offer a choice set both bits; either alone is the rule.
     let recovery = match (has(OPTION_SELECTIVE_REJECT), has(OPTION_REJECT)) {
@@ -229,10 +229,10 @@ fn options(flags: u32) -> Result<Options, DecodeError> {
         (false, false) => return Err(DecodeError::invalid("neither REJ nor SREJ", "AX.25 4.3.3.7")),
     };
     let modulo = if has(OPTION_MODULO_128) { Modulo::Extended } else { Modulo::Eight };
-    Ok(Options { recovery, modulo, segmenter: has(OPTION_SEGMENTER) })
+    Ok(OptionalFunctions { recovery, modulo, segmenter: has(OPTION_SEGMENTER) })
 }
 
-fn option_flags(options: &Options) -> u32 {
+fn option_flags(options: &OptionalFunctions) -> u32 {
     let recovery = match options.recovery {
         Recovery::Reject => OPTION_REJECT,
         Recovery::SelectiveReject => OPTION_SELECTIVE_REJECT,

@@ -42,17 +42,17 @@ enum Role {
 
 /// The link below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Link {
-    None,
-    Calling,
+enum LinkPhase {
+    Closed,
+    Connecting,
     Open,
     /// It is being closed: nothing more is said or heard.
-    Ending,
+    Closing,
 }
 
 /// What is under way over the link at the moment.
 #[derive(Debug, Default)]
-struct Span {
+struct CurrentLink {
     room: u64,
     bytes_best: usize,
     bytes_max: usize,
@@ -69,12 +69,12 @@ struct Span {
     handed: VecDeque<bool>,
     acknowledged: u64,
     /// How many of the unacknowledged numbered packets have gone over this link.
-    gone: usize,
+    sent_on_link: usize,
 }
 
 /// What outlives a link.
 #[derive(Debug, Default)]
-struct Course {
+struct SessionState {
     /// Our number for the session; zero: there is none.
     tag: u32,
     peer_tag: Option<u32>,
@@ -98,9 +98,9 @@ pub struct Session {
     rng: Rng,
     wanted: bool,
     closing: bool,
-    link: Link,
-    span: Span,
-    course: Course,
+    link: LinkPhase,
+    current: CurrentLink,
+    state: SessionState,
     /// What is to be said to the link before all else.
     orders: VecDeque<PacketsRequest>,
     /// The answer to a whole bundle is worth a frame at once.
@@ -135,9 +135,9 @@ impl Session {
             rng,
             wanted: false,
             closing: false,
-            link: Link::None,
-            span: Span::default(),
-            course: Course::default(),
+            link: LinkPhase::Closed,
+            current: CurrentLink::default(),
+            state: SessionState::default(),
             orders: VecDeque::new(),
             answers_now: false,
             gathered: false,
@@ -159,39 +159,39 @@ impl Session {
 
     /// It is up, and waits for a link to go on over.
     pub fn is_detached(&self) -> bool {
-        self.course.up && matches!(self.link, Link::None | Link::Calling)
+        self.state.up && matches!(self.link, LinkPhase::Closed | LinkPhase::Connecting)
     }
 
     /// Of the bundles that are open: bytes that have gone out, and bytes in all; none: nothing is open.
     pub fn under_way(&self) -> Option<(u64, u64)> {
-        self.course.outgoing.under_way()
+        self.state.outgoing.under_way()
     }
 
     /// Packets that have gone out and are not acknowledged, each of one frame.
     pub fn unacknowledged(&self) -> usize {
-        self.course.unacknowledged.len()
+        self.state.unacknowledged.len()
     }
 
     /// What fits in a frame of its link, bytes; zero: it has none.
     pub fn frame_bytes(&self) -> usize {
-        self.span.bytes_best
+        self.current.bytes_best
     }
 
     /// The peer's tag, once it is known.
     pub fn peer_tag(&self) -> Option<u32> {
-        self.course.peer_tag
+        self.state.peer_tag
     }
 
     /// Nothing was said on its link yet.
     pub(super) fn is_fresh(&self) -> bool {
-        self.link == Link::Open && !self.span.greeted && self.course.tag == 0
+        self.link == LinkPhase::Open && !self.current.greeted && self.state.tag == 0
     }
 
     /// Goes on over the link that another session has got, whose peer turns out to be this one's.
     pub(super) fn take_link(&mut self, now: Instant, other: &Session) {
-        let bytes = (other.span.bytes_max as u32, other.span.bytes_best as u32);
+        let bytes = (other.current.bytes_max as u32, other.current.bytes_best as u32);
         self.connected(now, bytes.0, bytes.1);
-        self.span.room = other.span.room;
+        self.current.room = other.current.room;
     }
 
     /// The peer has begun anew: what was under way is over.
@@ -207,7 +207,7 @@ impl Session {
 
     fn call(&mut self) {
         self.timers.stop(Timer::Retry as usize);
-        self.link = Link::Calling;
+        self.link = LinkPhase::Connecting;
         self.orders.push_back(PacketsRequest::Connect);
     }
 
@@ -219,29 +219,29 @@ impl Session {
     }
 
     fn connected(&mut self, now: Instant, bytes_max: u32, bytes_best: u32) {
-        if matches!(self.link, Link::Open | Link::Ending) {
+        if matches!(self.link, LinkPhase::Open | LinkPhase::Closing) {
             return;
         }
-        self.link = Link::Open;
+        self.link = LinkPhase::Open;
         self.timers.stop(Timer::Resume as usize);
         let (bytes_max, bytes_best) = (bytes_max as usize, bytes_best as usize);
-        let resumes = self.course.tag != 0;
-        self.span = Span { resumes, bytes_best, bytes_max, waits: true, ..Span::default() };
+        let resumes = self.state.tag != 0;
+        self.current = CurrentLink { resumes, bytes_best, bytes_max, waits: true, ..CurrentLink::default() };
         let hello = self.hello().len();
-        let longest = self.course.unacknowledged.iter().map(Bytes::len).max().unwrap_or(0);
+        let longest = self.state.unacknowledged.iter().map(Bytes::len).max().unwrap_or(0);
         if hello + BEHIND_HELLO > bytes_best || longest > bytes_max {
             return self.give_up(now, DownReason::Contact);
         }
         if self.role == Role::Passive {
             return self.set(Timer::Contact, now + self.config.contact_timeout);
         }
-        (self.span.hello_due, self.span.hello_now) = (true, true);
+        (self.current.hello_due, self.current.hello_now) = (true, true);
         if !resumes {
-            self.course.tag = self.draw_tag();
+            self.state.tag = self.draw_tag();
         }
         if !resumes && self.config.peer_node_id.is_some() {
             // Who is called is known, and the first bundle need not wait for a word.
-            self.span.waits = false;
+            self.current.waits = false;
             self.begin(self.config.peer_node_id.clone());
         } else {
             self.set(Timer::Contact, now + self.config.contact_timeout);
@@ -250,11 +250,11 @@ impl Session {
 
     /// The peer has said how long packets may be. Those that were packed before stay as they are.
     fn takes(&mut self, now: Instant, bytes_max: u32, bytes_best: u32) {
-        if self.link != Link::Open {
+        if self.link != LinkPhase::Open {
             return;
         }
-        (self.span.bytes_max, self.span.bytes_best) = (bytes_max as usize, bytes_best as usize);
-        if self.hello().len() + BEHIND_HELLO > self.span.bytes_best {
+        (self.current.bytes_max, self.current.bytes_best) = (bytes_max as usize, bytes_best as usize);
+        if self.hello().len() + BEHIND_HELLO > self.current.bytes_best {
             self.give_up(now, DownReason::Contact);
         }
     }
@@ -264,7 +264,7 @@ impl Session {
     }
 
     fn begin(&mut self, peer: Option<String>) {
-        self.course.up = true;
+        self.state.up = true;
         self.told = 0;
         self.counters.sessions += 1;
         let transfer_bytes_max = u64::MAX;
@@ -272,18 +272,18 @@ impl Session {
     }
 
     fn closed(&mut self, now: Instant, reason: CloseReason) {
-        let ending = self.link == Link::Ending;
-        self.link = Link::None;
+        let ending = self.link == LinkPhase::Closing;
+        self.link = LinkPhase::Closed;
         self.orders.clear();
-        self.span = Span::default();
-        self.course.incoming.unlink();
+        self.current = CurrentLink::default();
+        self.state.incoming.unlink();
         self.timers.stop(Timer::Contact as usize);
         self.timers.stop(Timer::Linger as usize);
         if ending {
             return self.ended(now);
         }
         let in_order = reason == CloseReason::Finished;
-        let resumes = self.course.up && !in_order && !self.closing && self.is_under_way();
+        let resumes = self.state.up && !in_order && !self.closing && self.is_under_way();
         let reason = if in_order { DownReason::PeerClosed } else { DownReason::Stream(reason) };
         if !resumes {
             return self.fail(now, reason, true);
@@ -306,70 +306,70 @@ impl Session {
     fn give_up(&mut self, now: Instant, reason: DownReason) {
         self.ends = (reason, true);
         match self.link {
-            Link::Open | Link::Calling => {
-                self.link = Link::Ending;
+            LinkPhase::Open | LinkPhase::Connecting => {
+                self.link = LinkPhase::Closing;
                 self.orders.clear();
                 self.orders.push_back(PacketsRequest::Abort);
             }
-            Link::Ending => {}
-            Link::None => self.ended(now),
+            LinkPhase::Closing => {}
+            LinkPhase::Closed => self.ended(now),
         }
     }
 
     /// The session is over: everything that is open ends, and the user is told.
     fn fail(&mut self, now: Instant, reason: DownReason, retry: bool) {
-        let keeps = self.course.peer_keeps && self.config.reactive_fragmentation;
-        let mut course = core::mem::take(&mut self.course);
-        self.up.extend(course.outgoing.fail_all(keeps));
-        self.up.extend(course.incoming.lose_all());
+        let keeps = self.state.peer_keeps && self.config.reactive_fragmentation;
+        let mut state = core::mem::take(&mut self.state);
+        self.up.extend(state.outgoing.fail_all(keeps));
+        self.up.extend(state.incoming.lose_all());
         self.timers.stop_all();
         (self.answers_now, self.gathered, self.closing) = (false, false, false);
         self.wanted &= retry && self.role == Role::Active;
-        if course.up || self.role == Role::Active {
+        if state.up || self.role == Role::Active {
             self.up.push_back(BundlesIndication::Down { reason, retry: self.wanted });
         }
-        if self.wanted && self.link == Link::None {
+        if self.wanted && self.link == LinkPhase::Closed {
             self.call_later(now);
         }
-        self.over = self.role == Role::Passive && self.link == Link::None;
+        self.over = self.role == Role::Passive && self.link == LinkPhase::Closed;
     }
 
     /// Something would be lost, or come twice, if the session ended now.
     fn is_under_way(&self) -> bool {
-        let course = &self.course;
-        !course.outgoing.is_empty() || course.incoming.is_under_way() || !course.unacknowledged.is_empty()
+        let state = &self.state;
+        !state.outgoing.is_empty() || state.incoming.is_under_way() || !state.unacknowledged.is_empty()
     }
 
     // -- Hearing --------------------------------------------------------------------------------------------------
 
     fn hear(&mut self, now: Instant, mut bytes: Bytes) {
-        if self.link != Link::Open {
+        if self.link != LinkPhase::Open {
             return;
         }
-        let packet = self.course.incoming.begin_packet();
+        let packet = self.state.incoming.begin_packet();
         let heard = Packet::decode(&mut bytes).map_err(|_| Violation);
         let outcome = heard.and_then(|heard| self.hear_packet(now, heard, packet));
-        if outcome.is_err() || self.course.incoming.answers.len() > ANSWERS_MAX {
+        if outcome.is_err() || self.state.incoming.answers.len() > ANSWERS_MAX {
             self.counters.violations += 1;
             self.give_up(now, DownReason::ProtocolError);
-        } else if self.link == Link::Open {
-            self.course.incoming.part_done(packet);
+        } else if self.link == LinkPhase::Open {
+            self.state.incoming.part_done(packet);
         }
     }
 
     fn hear_packet(&mut self, now: Instant, heard: Packet, packet: u64) -> Result<(), Violation> {
         match heard.hello {
-            Some(hello) if !self.span.greeted => {
-                self.span.greeted = true;
+            Some(hello) if !self.current.greeted => {
+                self.current.greeted = true;
                 self.hear_hello(now, &hello)?;
             }
-            None if self.span.greeted => {}
+            None if self.current.greeted => {}
             _ => return Err(Violation),
         }
-        if heard.messages.is_empty() || self.link != Link::Open {
+        if heard.messages.is_empty() || self.link != LinkPhase::Open {
             return Ok(());
         }
-        self.course.received += 1;
+        self.state.received += 1;
         self.counters.packets_received += 1;
         for message in heard.messages {
             self.hear_message(message, packet)?;
@@ -386,23 +386,23 @@ impl Session {
             return Ok(());
         }
         self.failures = 0;
-        let had_begun = self.course.up;
+        let had_begun = self.state.up;
         let goes_on = self.goes_on(hello);
         if !goes_on {
             // The peer is not the one that it was: it has lost what was said, and so has this side.
             self.give_up(now, DownReason::PeerClosed);
             return Ok(());
         }
-        self.course.peer_tag = Some(hello.tag);
-        self.course.peer_keeps = hello.keeps_prefix;
-        self.span.waits = false;
+        self.state.peer_tag = Some(hello.tag);
+        self.state.peer_keeps = hello.keeps_prefix;
+        self.current.waits = false;
         if self.role == Role::Passive {
-            (self.span.hello_due, self.span.hello_now) = (true, hello.asks);
-            if self.course.tag == 0 {
-                self.course.tag = self.draw_tag();
+            (self.current.hello_due, self.current.hello_now) = (true, hello.asks);
+            if self.state.tag == 0 {
+                self.state.tag = self.draw_tag();
             }
         }
-        self.counters.resumed += u64::from(self.span.resumes);
+        self.counters.resumed += u64::from(self.current.resumes);
         if !had_begun {
             self.begin(Some(hello.node_id.clone()).filter(|name| !name.is_empty()));
         }
@@ -411,48 +411,46 @@ impl Session {
 
     /// The peer speaks of the same session as this side, and has what this side no longer has.
     fn goes_on(&mut self, hello: &Hello) -> bool {
-        let own_tag = self.course.tag;
-        match (self.course.peer_tag, hello.resume) {
-            _ if !self.span.resumes => true,
+        let own_tag = self.state.tag;
+        match (self.state.peer_tag, hello.resume) {
+            _ if !self.current.resumes => true,
             (Some(tag), Some((own, received))) => {
                 // Who never heard a word of ours has nothing of it.
                 tag == hello.tag && (own == own_tag || (own, received) == (0, 0)) && self.trim(received)
             }
             (None, Some((own, received))) => own == own_tag && self.trim(received),
             // It never heard of this session, or has forgotten it: then what was sent may have come.
-            (None, None) => self.course.acknowledged == 0 && self.course.unacknowledged.is_empty(),
+            (None, None) => self.state.acknowledged == 0 && self.state.unacknowledged.is_empty(),
             (Some(_), None) => false,
         }
     }
 
     /// The peer has so many numbered packets. False if that cannot be.
     fn trim(&mut self, received: u64) -> bool {
-        let course = &mut self.course;
-        let Some(more) = received.checked_sub(course.acknowledged) else { return false };
-        if more > course.unacknowledged.len() as u64 {
+        let state = &mut self.state;
+        let Some(more) = received.checked_sub(state.acknowledged) else { return false };
+        if more > state.unacknowledged.len() as u64 {
             return false;
         }
-        course.unacknowledged.drain(..more as usize);
-        course.acknowledged = received;
+        state.unacknowledged.drain(..more as usize);
+        state.acknowledged = received;
         true
     }
 
     fn hear_message(&mut self, message: Message, packet: u64) -> Result<(), Violation> {
-        let course = &mut self.course;
-        let keeps = course.peer_keeps && self.config.reactive_fragmentation;
+        let state = &mut self.state;
+        let keeps = state.peer_keeps && self.config.reactive_fragmentation;
         let said = match message {
-            Message::Whole { number } => course.outgoing.acknowledged(number, None, keeps)?,
-            Message::Progress { number, up_to } => {
-                course.outgoing.acknowledged(number, Some(up_to), keeps)?
-            }
-            Message::Refuse { number, reason } => course.outgoing.refused(number, reason, keeps)?,
-            Message::Cancel { number } => course.incoming.cancelled(number)?,
+            Message::Whole { number } => state.outgoing.acknowledged(number, None, keeps)?,
+            Message::Progress { number, up_to } => state.outgoing.acknowledged(number, Some(up_to), keeps)?,
+            Message::Refuse { number, reason } => state.outgoing.refused(number, reason, keeps)?,
+            Message::Cancel { number } => state.incoming.cancelled(number)?,
             Message::Data { begins, number, data } => {
                 self.counters.payload_received += data.len() as u64;
                 let fresh = TransferId(self.next_transfer);
                 self.next_transfer += u64::from(begins.is_some());
                 let (up, place) = (&mut self.up, (packet, fresh));
-                let refused = course.incoming.data(begins, number, data, place, &self.config, up)?;
+                let refused = state.incoming.data(begins, number, data, place, &self.config, up)?;
                 self.counters.refused += u64::from(refused);
                 None
             }
@@ -462,16 +460,17 @@ impl Session {
     }
 
     fn acknowledged(&mut self, all: u64) {
-        if self.link != Link::Open {
+        if self.link != LinkPhase::Open {
             return;
         }
-        let fresh = all.saturating_sub(self.span.acknowledged);
-        self.span.acknowledged = all;
+        let fresh = all.saturating_sub(self.current.acknowledged);
+        self.current.acknowledged = all;
         for _ in 0..fresh {
-            if self.span.handed.pop_front() == Some(true) && self.course.unacknowledged.pop_front().is_some()
+            if self.current.handed.pop_front() == Some(true)
+                && self.state.unacknowledged.pop_front().is_some()
             {
-                self.course.acknowledged += 1;
-                self.span.gone -= 1;
+                self.state.acknowledged += 1;
+                self.current.sent_on_link -= 1;
             }
         }
     }
@@ -479,12 +478,12 @@ impl Session {
     // -- Speaking -------------------------------------------------------------------------------------------------
 
     fn hello(&self) -> Bytes {
-        let resume = (self.course.peer_tag.unwrap_or(0), self.course.received);
+        let resume = (self.state.peer_tag.unwrap_or(0), self.state.received);
         let hello = Hello {
-            asks: self.role == Role::Active && self.span.waits,
+            asks: self.role == Role::Active && self.current.waits,
             keeps_prefix: self.config.reactive_fragmentation,
-            tag: self.course.tag,
-            resume: self.span.resumes.then_some(resume),
+            tag: self.state.tag,
+            resume: self.current.resumes.then_some(resume),
             node_id: self.config.node_id.clone(),
         };
         let mut out = BytesMut::new();
@@ -494,22 +493,22 @@ impl Session {
 
     /// The next packet, if there is one worth sending.
     fn next_packet(&mut self, now: Instant) -> Option<Bytes> {
-        if self.link != Link::Open || self.span.room == 0 || (self.course.tag == 0) {
+        if self.link != LinkPhase::Open || self.current.room == 0 || (self.state.tag == 0) {
             return None;
         }
-        let repeats = self.span.gone < self.course.unacknowledged.len();
+        let repeats = self.current.sent_on_link < self.state.unacknowledged.len();
         let mut out = BytesMut::new();
-        if self.span.hello_due {
+        if self.current.hello_due {
             out.extend_from_slice(&self.hello());
-            if self.span.waits || repeats {
+            if self.current.waits || repeats {
                 return Some(self.greets(out));
             }
         }
-        if self.span.waits {
+        if self.current.waits {
             return None;
         }
         if repeats {
-            let packet = self.course.unacknowledged[self.span.gone].clone();
+            let packet = self.state.unacknowledged[self.current.sent_on_link].clone();
             self.counters.packets_repeated += 1;
             return Some(self.numbered(packet.clone(), packet));
         }
@@ -518,10 +517,10 @@ impl Session {
         if out.len() > before {
             self.counters.packets_sent += 1;
             let packet = out.freeze();
-            self.span.hello_due = false;
+            self.current.hello_due = false;
             return Some(self.numbered(packet.slice(before..), packet));
         }
-        if !(self.span.hello_due && self.span.hello_now) {
+        if !(self.current.hello_due && self.current.hello_now) {
             return None;
         }
         // Who is called answers at once when it is asked; who calls gives its first bundle a moment to come along.
@@ -539,26 +538,26 @@ impl Session {
     }
 
     fn greets(&mut self, hello: BytesMut) -> Bytes {
-        self.span.hello_due = false;
-        self.span.handed.push_back(false);
-        self.span.room -= 1;
+        self.current.hello_due = false;
+        self.current.handed.push_back(false);
+        self.current.room -= 1;
         hello.freeze()
     }
 
     fn numbered(&mut self, content: Bytes, packet: Bytes) -> Bytes {
-        if self.span.gone == self.course.unacknowledged.len() {
-            self.course.unacknowledged.push_back(content);
+        if self.current.sent_on_link == self.state.unacknowledged.len() {
+            self.state.unacknowledged.push_back(content);
         }
-        self.span.gone += 1;
-        self.span.handed.push_back(true);
-        self.span.room -= 1;
+        self.current.sent_on_link += 1;
+        self.current.handed.push_back(true);
+        self.current.room -= 1;
         packet
     }
 
     /// Answers first, then bundles; nothing where what there is does not fill a frame and more is to come.
     fn pack(&mut self, now: Instant, out: &mut BytesMut) {
-        let most = self.span.bytes_best;
-        let answers = &mut self.course.incoming.answers;
+        let most = self.current.bytes_best;
+        let answers = &mut self.state.incoming.answers;
         let speaks = !answers.is_empty();
         while let Some(answer) = answers.front() {
             let mut said = BytesMut::new();
@@ -569,7 +568,7 @@ impl Session {
             out.extend_from_slice(&said);
             answers.pop_front();
         }
-        let outgoing = &mut self.course.outgoing;
+        let outgoing = &mut self.state.outgoing;
         let full = out.len() as u64 + outgoing.queued() >= most as u64;
         if !outgoing.has_pieces() {
             return;
@@ -584,12 +583,12 @@ impl Session {
 
     /// The room to tell: the packets that the link takes, less what waits to be packed.
     fn room(&self) -> u64 {
-        if !self.course.up || self.closing || self.link != Link::Open || self.span.waits {
+        if !self.state.up || self.closing || self.link != LinkPhase::Open || self.current.waits {
             return 0;
         }
-        let repeats = (self.course.unacknowledged.len() - self.span.gone) as u64;
-        let packets = self.span.room.saturating_sub(repeats);
-        (packets * self.span.bytes_best as u64).saturating_sub(self.course.outgoing.queued())
+        let repeats = (self.state.unacknowledged.len() - self.current.sent_on_link) as u64;
+        let packets = self.current.room.saturating_sub(repeats);
+        (packets * self.current.bytes_best as u64).saturating_sub(self.state.outgoing.queued())
     }
 
     // -- Ending ---------------------------------------------------------------------------------------------------
@@ -598,25 +597,25 @@ impl Session {
         let wanted = core::mem::replace(&mut self.wanted, false);
         self.ends = (DownReason::Closed, false);
         match self.link {
-            Link::Open if self.course.up => {
+            LinkPhase::Open if self.state.up => {
                 self.closing = true;
                 self.set(Timer::Linger, now + self.config.close_timeout);
             }
-            Link::Open | Link::Calling => {
+            LinkPhase::Open | LinkPhase::Connecting => {
                 self.give_up(now, DownReason::Closed);
                 self.ends = (DownReason::Closed, false);
             }
-            Link::Ending => {}
-            Link::None if wanted || self.course.up => self.fail(now, DownReason::Closed, false),
-            Link::None => {}
+            LinkPhase::Closing => {}
+            LinkPhase::Closed if wanted || self.state.up => self.fail(now, DownReason::Closed, false),
+            LinkPhase::Closed => {}
         }
     }
 
     /// All that was to be waited for at the end has ended.
     fn may_close(&self) -> bool {
-        let course = &self.course;
-        let quiet = !course.outgoing.owes() && !course.incoming.owes() && course.unacknowledged.is_empty();
-        self.closing && self.link == Link::Open && quiet
+        let state = &self.state;
+        let quiet = !state.outgoing.owes() && !state.incoming.owes() && state.unacknowledged.is_empty();
+        self.closing && self.link == LinkPhase::Open && quiet
     }
 }
 
@@ -629,14 +628,14 @@ impl Engine for Session {
             BundlesRequest::Connect => {
                 if self.role == Role::Active && !self.wanted {
                     (self.wanted, self.ends.1, self.failures) = (true, true, 0);
-                    if self.link == Link::None {
+                    if self.link == LinkPhase::Closed {
                         self.call();
                     }
                 }
             }
             BundlesRequest::Open { transfer, length, .. } => {
-                let failed = match self.course.up {
-                    true => self.course.outgoing.open(transfer, length, self.config.open_max),
+                let failed = match self.state.up {
+                    true => self.state.outgoing.open(transfer, length, self.config.open_max),
                     false => {
                         let reason = TransferFailure::LinkDown;
                         Some(BundlesIndication::Failed { transfer, reason, acked: 0 })
@@ -646,19 +645,19 @@ impl Engine for Session {
             }
             BundlesRequest::Piece { transfer, data, last } => {
                 self.told = self.told.saturating_sub(data.len() as u64);
-                self.course.outgoing.piece(transfer, data, last);
+                self.state.outgoing.piece(transfer, data, last);
             }
             BundlesRequest::Cancel { transfer } => {
-                let keeps = self.course.peer_keeps && self.config.reactive_fragmentation;
-                let (number, said) = self.course.outgoing.cancel(transfer, keeps);
-                self.course.incoming.answers.extend(number.map(|number| Message::Cancel { number }));
+                let keeps = self.state.peer_keeps && self.config.reactive_fragmentation;
+                let (number, said) = self.state.outgoing.cancel(transfer, keeps);
+                self.state.incoming.answers.extend(number.map(|number| Message::Cancel { number }));
                 self.up.extend(said);
             }
             BundlesRequest::Accept { transfer, up_to } => {
-                self.answers_now |= self.course.incoming.accept(transfer, up_to, self.config.progress_bytes);
+                self.answers_now |= self.state.incoming.accept(transfer, up_to, self.config.progress_bytes);
             }
             BundlesRequest::Refuse { transfer, reason } => {
-                self.counters.refused += u64::from(self.course.incoming.refuse(transfer, reason));
+                self.counters.refused += u64::from(self.state.incoming.refuse(transfer, reason));
             }
             BundlesRequest::Close => self.close(now),
         }
@@ -669,8 +668,8 @@ impl Engine for Session {
             PacketsIndication::Connected { bytes_max, bytes_best, .. } => {
                 self.connected(now, bytes_max, bytes_best)
             }
-            PacketsIndication::Takes { bytes_max, bytes_best } => self.takes(now, bytes_max, bytes_best),
-            PacketsIndication::Room(room) => self.span.room = room,
+            PacketsIndication::Sizes { bytes_max, bytes_best } => self.takes(now, bytes_max, bytes_best),
+            PacketsIndication::Room(room) => self.current.room = room,
             PacketsIndication::Packet(packet) => self.hear(now, packet),
             PacketsIndication::Acknowledged(all) => self.acknowledged(all),
             PacketsIndication::Closed(reason) => self.closed(now, reason),
@@ -681,17 +680,17 @@ impl Engine for Session {
         let mut due = |timer: Timer| self.timers.expire(timer as usize, now);
         let (contact, gather, retry) = (due(Timer::Contact), due(Timer::Gather), due(Timer::Retry));
         let (resume, linger) = (due(Timer::Resume), due(Timer::Linger));
-        self.gathered |= gather && (self.span.hello_due || self.course.outgoing.has_pieces());
+        self.gathered |= gather && (self.current.hello_due || self.state.outgoing.has_pieces());
         if contact {
             self.give_up(now, DownReason::Contact);
         }
         if resume && self.is_detached() {
             match self.link {
-                Link::Calling => self.give_up(now, DownReason::Stream(CloseReason::TimedOut)),
+                LinkPhase::Connecting => self.give_up(now, DownReason::Stream(CloseReason::TimedOut)),
                 _ => self.fail(now, DownReason::Stream(CloseReason::TimedOut), true),
             }
         }
-        if retry && self.link == Link::None && self.wanted {
+        if retry && self.link == LinkPhase::Closed && self.wanted {
             self.call();
         }
         if linger {
@@ -716,10 +715,10 @@ impl Engine for Session {
         if let Some(order) = self.orders.pop_front() {
             return Some(order);
         }
-        if self.link != Link::Open {
+        if self.link != LinkPhase::Open {
             return None;
         }
-        let release = core::mem::take(&mut self.course.incoming.release);
+        let release = core::mem::take(&mut self.state.incoming.release);
         if release > 0 {
             return Some(PacketsRequest::Release(release));
         }
@@ -730,7 +729,7 @@ impl Engine for Session {
             return Some(PacketsRequest::Acknowledge);
         }
         if self.may_close() {
-            self.link = Link::Ending;
+            self.link = LinkPhase::Closing;
             return Some(PacketsRequest::Close);
         }
         None

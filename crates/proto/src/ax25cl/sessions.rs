@@ -11,7 +11,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug)]
-struct Place {
+struct SessionSlot {
     session: Session,
     /// The link that it has now.
     link: Option<LinkId>,
@@ -29,7 +29,7 @@ pub struct Sessions {
     configure: Configure,
     rng: Rng,
     made: u64,
-    places: BTreeMap<LinkId, Place>,
+    places: BTreeMap<LinkId, SessionSlot>,
     /// Whose a link is that a peer opened.
     owners: BTreeMap<LinkId, LinkId>,
     indicating: BTreeSet<LinkId>,
@@ -108,7 +108,7 @@ impl Sessions {
             Some(_) => Session::passive(config, rng),
         };
         let caller = caller.unwrap_or_default();
-        self.places.insert(id, Place { session, link: Some(id), caller, deadline: None });
+        self.places.insert(id, SessionSlot { session, link: Some(id), caller, deadline: None });
         self.owners.insert(id, id);
         true
     }
@@ -133,7 +133,7 @@ impl Sessions {
         let Some(place) = self.places.get(&link).filter(|place| place.session.is_fresh()) else { return };
         let Ok(Packet { hello: Some(hello), .. }) = Packet::decode(&mut packet.clone()) else { return };
         let caller = place.caller.clone();
-        let before = |(id, other): &(&LinkId, &Place)| {
+        let before = |(id, other): &(&LinkId, &SessionSlot)| {
             **id != link && id.is_incoming() && other.caller == caller && other.session.is_detached()
         };
         let Some(owner) = self.places.iter().find(before).map(|(id, _)| *id) else { return };

@@ -4,7 +4,8 @@ use super::wire::{Hello, Message, Packet};
 use super::{Config, Session, Sessions};
 use crate::engine::{Engine, drain};
 use crate::laws::{
-    BundleUsers, Crash, Ground, Idle, Manners, PacketLinks, PacketWeather, Plan, Replay, Trace, World, sweep,
+    BundleUserBehaviour, BundleUsers, Crash, Environment, IdleBudget, LawRun, PacketLinks, PacketWeather,
+    Replay, RunDigest, RunPlan, sweep,
 };
 use crate::rng::Rng;
 use crate::service::{
@@ -12,7 +13,7 @@ use crate::service::{
     RefuseReason, TransferId,
 };
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -64,14 +65,14 @@ fn config(name: &str, peer: Option<&str>) -> Config {
 
 /// A session, and what it said last.
 struct Scene {
-    session: Lawful<Session>,
+    session: Checked<Session>,
     up: Vec<BundlesIndication>,
     down: Vec<PacketsRequest>,
 }
 
 impl Scene {
     fn new(session: Session) -> Self {
-        Scene { session: Lawful::new("session", session), up: vec![], down: vec![] }
+        Scene { session: Checked::new("session", session), up: vec![], down: vec![] }
     }
 
     fn settle(&mut self) {
@@ -230,7 +231,7 @@ fn bytes_beyond_a_bundle_end_the_link_and_lose_the_bundle() {
 /// Two nodes over packet links, whose users accept everything at once.
 struct Pair {
     now: Instant,
-    nodes: [Lawful<Sessions>; 2],
+    nodes: [Checked<Sessions>; 2],
     links: PacketLinks,
     room: [u64; 2],
     waiting: [VecDeque<(TransferId, Bytes)>; 2],
@@ -243,15 +244,15 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(weather: PacketWeather) -> Self {
+    fn new(conditions: PacketWeather) -> Self {
         let node = |name: &'static str, peer: Option<&'static str>| {
             let configure = Box::new(move |_| Some(config(name, peer)));
-            Lawful::new(name, Sessions::new(configure, Rng::new(3).fork(name)))
+            Checked::new(name, Sessions::new(configure, Rng::new(3).fork(name)))
         };
         let mut pair = Pair {
             now: Instant::ZERO,
             nodes: [node("ipn:1.0", Some("ipn:2.0")), node("ipn:2.0", None)],
-            links: PacketLinks::new(Rng::new(4), weather, vec![]),
+            links: PacketLinks::new(Rng::new(4), conditions, vec![]),
             room: [0; 2],
             waiting: Default::default(),
             risen: BTreeMap::new(),
@@ -396,7 +397,7 @@ fn a_link_that_stays_away_ends_the_session() {
     let mut pair = Pair::new(PacketWeather::fair());
     pair.send(1, content(7182));
     pair.run(2 * SECOND);
-    pair.links.weather.refuse = 1.0;
+    pair.links.conditions.refuse = 1.0;
     pair.links.cut(pair.now);
     pair.run(890 * SECOND);
     assert!(!pair.told.iter().any(|(_, said)| matches!(said, BundlesIndication::Down { .. })));
@@ -408,11 +409,11 @@ fn a_link_that_stays_away_ends_the_session() {
     assert!(pair.nodes[1].engine.counters(CALLED).is_none(), "what is over is forgotten");
 }
 
-fn world(replay: &Replay) -> Trace {
+fn world(replay: &Replay) -> RunDigest {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
-    let calm_at = Instant::from_millis(1 + draw.below(60_000));
-    let manners = Manners::draw(&mut draw);
+    let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
+    let manners = BundleUserBehaviour::draw(&mut draw);
     let known = draw.chance(0.5);
     let mut config = |number: u8| Config {
         node_id: format!("ipn:{number}.0"),
@@ -426,23 +427,23 @@ fn world(replay: &Replay) -> Trace {
         ..Config::default()
     };
     let configs = [0, 1].map(&mut config);
-    let crashes = Crash::draw(&mut draw, 2, calm_at);
+    let crashes = Crash::draw(&mut draw, 2, faults_end_at);
     let window = 3_600 * SECOND;
-    let plan = Plan {
-        calm_at,
+    let plan = RunPlan {
+        faults_end_at,
         crashes: crashes.clone(),
         patience: window,
-        lateness: Plan::draw_lateness(&mut draw),
-        idle: Idle { after: 1_000 * SECOND, window, wake_ups: 0, carried: 0 },
+        lateness: RunPlan::draw_lateness(&mut draw),
+        idle: IdleBudget { after: 1_000 * SECOND, window, wake_ups: 0, carried: 0 },
     };
     let ground = PacketLinks::new(rng.fork("ground"), PacketWeather::draw(&mut draw), crashes);
-    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, CALL)], calm_at);
+    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, CALL)], faults_end_at);
     let factory = |number: usize, boot, _| {
         let config = configs[number].clone();
         let rng = rng.fork(&format!("node {number} boot {boot}"));
         Sessions::new(Box::new(move |_| Some(config.clone())), rng)
     };
-    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
 }
 
 #[test]

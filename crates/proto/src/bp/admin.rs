@@ -31,15 +31,15 @@ pub enum AdminRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusReport {
     /// The reporting node received it.
-    pub received: Status,
+    pub received: StatusItem,
     /// The reporting node forwarded it.
-    pub forwarded: Status,
+    pub forwarded: StatusItem,
     /// The reporting node delivered it.
-    pub delivered: Status,
+    pub delivered: StatusItem,
     /// The reporting node deleted it.
-    pub deleted: Status,
+    pub deleted: StatusItem,
     /// Status items that RFC 9171 does not define, in their order.
-    pub further: Vec<Status>,
+    pub further: Vec<StatusItem>,
     /// Why.
     pub reason: ReasonCode,
     /// The bundle's source.
@@ -52,7 +52,7 @@ pub struct StatusReport {
 
 /// One assertion of a status report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Status {
+pub enum StatusItem {
     /// It is not said.
     #[default]
     NotAsserted,
@@ -62,10 +62,10 @@ pub enum Status {
     AssertedAt(DtnTime),
 }
 
-impl Status {
+impl StatusItem {
     /// True if it is so.
     pub const fn is_asserted(self) -> bool {
-        !matches!(self, Status::NotAsserted)
+        !matches!(self, StatusItem::NotAsserted)
     }
 }
 
@@ -211,11 +211,11 @@ impl StatusReport {
             return Err(DecodeError::Limit { what: "the number of status items" });
         }
         Ok(StatusReport {
-            received: Status::decode(input)?,
-            forwarded: Status::decode(input)?,
-            delivered: Status::decode(input)?,
-            deleted: Status::decode(input)?,
-            further: (4..count).map(|_| Status::decode(input)).collect::<Result<_, _>>()?,
+            received: StatusItem::decode(input)?,
+            forwarded: StatusItem::decode(input)?,
+            delivered: StatusItem::decode(input)?,
+            deleted: StatusItem::decode(input)?,
+            further: (4..count).map(|_| StatusItem::decode(input)).collect::<Result<_, _>>()?,
             reason: ReasonCode::from_number(cbor::unsigned(input, "a reason code", REPORT)?),
             source: Eid::decode(input)?,
             timestamp: CreationTimestamp::decode(input)?,
@@ -245,29 +245,29 @@ fn decode_fragment(input: &mut Bytes) -> Result<(u64, u64), DecodeError> {
     Ok((offset, length))
 }
 
-impl Status {
+impl StatusItem {
     fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         const WHAT: &str = "a status item";
         let items = cbor::array(input, WHAT, REPORT)?;
         match (cbor::boolean(input, WHAT, REPORT)?, items) {
-            (false, Some(1)) => Ok(Status::NotAsserted),
-            (true, Some(1)) => Ok(Status::Asserted),
-            (true, Some(2)) => DtnTime::decode(input).map(Status::AssertedAt),
+            (false, Some(1)) => Ok(StatusItem::NotAsserted),
+            (true, Some(1)) => Ok(StatusItem::Asserted),
+            (true, Some(2)) => DtnTime::decode(input).map(StatusItem::AssertedAt),
             _ => Err(DecodeError::invalid(WHAT, REPORT)),
         }
     }
 
     fn encode(self, out: &mut BytesMut) {
         match self {
-            Status::NotAsserted => {
+            StatusItem::NotAsserted => {
                 cbor::put_array(1, out);
                 cbor::put_boolean(false, out);
             }
-            Status::Asserted => {
+            StatusItem::Asserted => {
                 cbor::put_array(1, out);
                 cbor::put_boolean(true, out);
             }
-            Status::AssertedAt(time) => {
+            StatusItem::AssertedAt(time) => {
                 cbor::put_array(2, out);
                 cbor::put_boolean(true, out);
                 time.encode(out);

@@ -5,7 +5,7 @@ use super::block::{
 };
 use super::eid::Eid;
 use super::time::CreationTimestamp;
-use super::wire::{PayloadCrc, Policy};
+use super::wire::{DecodePolicy, PayloadCrc};
 use crate::codec::{DecodeError, cbor};
 use crate::service::Priority;
 use bytes::{Buf, Bytes, BytesMut};
@@ -240,11 +240,11 @@ impl Bundle {
 
     /// Takes a bundle from the front, by the strict policy. The payload shares the input's memory.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        Self::decode_with(input, &Policy::default())
+        Self::decode_with(input, &DecodePolicy::default())
     }
 
     /// Takes a bundle from the front by a policy.
-    pub fn decode_with(input: &mut Bytes, policy: &Policy) -> Result<Self, DecodeError> {
+    pub fn decode_with(input: &mut Bytes, policy: &DecodePolicy) -> Result<Self, DecodeError> {
         let (head, start) = super::wire::decode_head(input, policy)?;
         let length = usize::try_from(head.payload.length).unwrap_or(usize::MAX);
         let end = start.checked_add(length).filter(|&end| end <= input.len());
@@ -262,7 +262,7 @@ impl Bundle {
     }
 
     /// Reads bytes that have to be one bundle and nothing else.
-    pub fn from_bytes(bytes: &Bytes, policy: &Policy) -> Result<Self, DecodeError> {
+    pub fn from_bytes(bytes: &Bytes, policy: &DecodePolicy) -> Result<Self, DecodeError> {
         let mut input = bytes.clone();
         let bundle = Self::decode_with(&mut input, policy)?;
         if input.is_empty() {

@@ -1,6 +1,6 @@
 //! Random bundles and administrative records that break no rule: for property tests, fuzzing and benchmarks.
 
-use super::admin::{AdminRecord, ReasonCode, Status, StatusReport};
+use super::admin::{AdminRecord, ReasonCode, StatusItem, StatusReport};
 use super::block::{Block, BlockFlags, BlockType, BundleFlags, Content, CrcType, Fragment, HopCount};
 use super::block::{PrimaryBlock, QualityOfService};
 use super::bundle::{Bundle, Head};
@@ -202,11 +202,11 @@ impl Generator {
         })
     }
 
-    fn status(&mut self) -> Status {
+    fn status(&mut self) -> StatusItem {
         match self.rng.below(3) {
-            0 => Status::NotAsserted,
-            1 => Status::Asserted,
-            _ => Status::AssertedAt(DtnTime(self.number())),
+            0 => StatusItem::NotAsserted,
+            1 => StatusItem::Asserted,
+            _ => StatusItem::AssertedAt(DtnTime(self.number())),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | [`block`] | flags, the primary block, canonical blocks and what they contain | RFC 9171 4.2.3, 4.2.4, 4.3, 4.4 |
 //! | [`bundle`] | a bundle's head, a whole bundle, fragments | RFC 9171 4.1, 5.8 |
 //! | [`wire`] | bytes: the head, the payload in a stream, the tail | RFC 9171 4 |
-//! | [`manners`] | what single peers get wrong, and what is done about it | |
+//! | [`quirks`] | what single peers get wrong, and what is done about it | |
 //! | [`admin`] | administrative records, status reports | RFC 9171 6, RFC 9713 |
 //! | [`v6`] | the Bundle Protocol, version 6 | RFC 5050 |
 //! | [`agent`] | the bundle agent: store, forward, deliver | RFC 9171 5 |
@@ -22,7 +22,7 @@
 //! Decoding copies nothing: names and block data are slices of the input.
 //!
 //! # What is refused
-//! Everything that RFC 9171 forbids is refused with the field and the clause; [`wire::Policy`] has the few rules that
+//! Everything that RFC 9171 forbids is refused with the field and the clause; [`wire::DecodePolicy`] has the few rules that
 //! peers in the field are known to break. Not implemented, on purpose:
 //! - Indefinite-length items inside blocks. RFC 9171 4.1 allows them, nobody sends them, and a primary block has to
 //!   stay the same byte for byte: they are refused as a limit. The payload has to be of definite length anyway (4.3.2).
@@ -52,21 +52,21 @@ pub mod block;
 pub mod bundle;
 pub mod eid;
 pub mod generate;
-pub mod manners;
+pub mod quirks;
 pub mod time;
 pub mod v6;
 pub mod wire;
 
-pub use admin::{AdminRecord, ReasonCode, Status, StatusReport};
+pub use admin::{AdminRecord, ReasonCode, StatusItem, StatusReport};
 pub use block::{
     Block, BlockFlags, BlockType, BundleFlags, Content, CrcType, Fragment, HopCount, PrimaryBlock,
     QualityOfService,
 };
 pub use bundle::{Bundle, BundleId, Head, PayloadHeader};
 pub use eid::{DtnName, Eid, IpnNumbers};
-pub use manners::{Accept, Emit, Peer};
+pub use quirks::{Accept, Emit, PeerRules};
 pub use time::{CreationTimestamp, DtnTime};
-pub use wire::{PayloadCrc, Policy, decode_head, examine_head};
+pub use wire::{DecodePolicy, PayloadCrc, decode_head, examine_head};
 
 #[cfg(test)]
 mod tests;

@@ -31,7 +31,7 @@ fn sample() -> Bundle {
 fn a_bundle_survives_the_wire() {
     let bundle = sample();
     let bytes = bundle.to_bytes();
-    assert_eq!(Bundle::from_bytes(&bytes, &Policy::STRICT), Ok(bundle));
+    assert_eq!(Bundle::from_bytes(&bytes, &DecodePolicy::STRICT), Ok(bundle));
 }
 
 #[test]
@@ -69,14 +69,14 @@ const RFC_9173: &str = include_str!("../../../../vectors/bp/rfc9173.txt");
 fn examples_of_rfc_9173() {
     const NO_AGE: &str = "a bundle with neither creation time nor age";
     const NO_CRC: &str = "a primary block without a CRC";
-    let lenient = Policy { accept_primary_without_crc: true, ..Policy::STRICT };
+    let lenient = DecodePolicy { accept_primary_without_crc: true, ..DecodePolicy::STRICT };
     let said = |bytes: &Bytes, policy| match Bundle::from_bytes(bytes, policy) {
         Ok(_) => "accepted",
         Err(DecodeError::Invalid { what, .. }) => what,
         Err(error) => panic!("{error}"),
     };
     let table: Vec<_> = vectors(RFC_9173)
-        .map(|(name, bytes)| (name, said(&bytes, &Policy::STRICT), said(&bytes, &lenient)))
+        .map(|(name, bytes)| (name, said(&bytes, &DecodePolicy::STRICT), said(&bytes, &lenient)))
         .collect();
     let expected = [
         ("1.original", NO_AGE, NO_AGE),
@@ -93,7 +93,7 @@ fn examples_of_rfc_9173() {
 fn the_examples_of_rfc_9173_are_encoded_as_they_are_printed() {
     for (name, bytes) in vectors(RFC_9173) {
         let mut rest = bytes.clone();
-        let head = wire::read_head(&bytes, &mut rest, &Policy::STRICT, &mut None).expect(name);
+        let head = wire::read_head(&bytes, &mut rest, &DecodePolicy::STRICT, &mut None).expect(name);
         let payload = rest.split_to(head.payload.length as usize);
         assert_eq!(Bundle { head, payload }.to_bytes(), bytes, "{name}");
     }
@@ -104,12 +104,12 @@ fn what_is_encoded_is_decoded_and_encoded_again_to_the_same_bytes() {
     for mut generator in seeds(3000) {
         let bundle = generator.bundle();
         let bytes = bundle.to_bytes();
-        let again =
-            Bundle::from_bytes(&bytes, &Policy::STRICT).unwrap_or_else(|error| panic!("{error}: {bundle:?}"));
+        let again = Bundle::from_bytes(&bytes, &DecodePolicy::STRICT)
+            .unwrap_or_else(|error| panic!("{error}: {bundle:?}"));
         assert_eq!(again, bundle);
         assert_eq!(again.to_bytes(), bytes);
-        assert_eq!(bundle.head.check(&Policy::STRICT), Ok(()));
-        let (head, length) = decode_head(&bytes, &Policy::STRICT).expect("the bundle was accepted");
+        assert_eq!(bundle.head.check(&DecodePolicy::STRICT), Ok(()));
+        let (head, length) = decode_head(&bytes, &DecodePolicy::STRICT).expect("the bundle was accepted");
         assert_eq!(bytes.len(), length + bundle.payload.len() + head.tail_bytes());
     }
 }
@@ -134,7 +134,10 @@ fn every_flipped_bit_is_noticed() {
         for bit in 0..8 * bytes.len() {
             let mut damaged = bytes.to_vec();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(Bundle::from_bytes(&damaged.into(), &Policy::STORED).is_err(), "{bytes:x}, bit {bit}");
+            assert!(
+                Bundle::from_bytes(&damaged.into(), &DecodePolicy::STORED).is_err(),
+                "{bytes:x}, bit {bit}"
+            );
         }
     }
 }
@@ -148,7 +151,7 @@ fn random_damage_is_an_error_or_a_bundle_but_never_a_panic() {
             bytes[at] = generator.rng.next_u64() as u8;
         }
         let bytes = Bytes::from(bytes);
-        if let Ok(bundle) = Bundle::from_bytes(&bytes, &Policy::STORED) {
+        if let Ok(bundle) = Bundle::from_bytes(&bytes, &DecodePolicy::STORED) {
             assert_eq!(bundle.to_bytes(), bytes);
         }
     }
@@ -178,13 +181,13 @@ impl Parts {
 
 #[test]
 fn the_plain_bundle_of_the_refusals_is_accepted() {
-    let bundle = Bundle::from_bytes(&PLAIN.bytes(), &Policy::STORED).expect("a bundle");
+    let bundle = Bundle::from_bytes(&PLAIN.bytes(), &DecodePolicy::STORED).expect("a bundle");
     assert_eq!(bundle.payload, "abc");
     assert_eq!(bundle.head.primary.destination, Eid::ipn(1, 2));
 }
 
 fn refused(bytes: &Bytes) -> String {
-    match Bundle::from_bytes(bytes, &Policy { accept_primary_without_crc: true, ..Policy::STRICT }) {
+    match Bundle::from_bytes(bytes, &DecodePolicy { accept_primary_without_crc: true, ..DecodePolicy::STRICT }) {
         Ok(bundle) => panic!("accepted: {bundle:?}"),
         Err(error) => error.to_string(),
     }
@@ -448,7 +451,7 @@ fn blocks_ask_for_no_reports_where_nobody_may() {
 
 #[test]
 fn what_looks_odd_and_is_legal() {
-    let strict_but_crc = Policy { accept_primary_without_crc: true, ..Policy::STRICT };
+    let strict_but_crc = DecodePolicy { accept_primary_without_crc: true, ..DecodePolicy::STRICT };
     let accepted = |parts: Parts| {
         let bytes = parts.bytes();
         let bundle = Bundle::from_bytes(&bytes, &strict_but_crc).expect("it is legal");
@@ -510,7 +513,7 @@ fn the_block_of_copies_is_these_bytes() {
     let primary = "88 07 00 00 8202820201 8202820101 8202820101 821b000000ba43b7400001 1a0036ee80";
     let whole = hex(&format!("9f {primary} {block} 85 01 01 00 00 426869 ff"));
     assert_eq!(bundle.to_bytes(), whole);
-    let read = Bundle::from_bytes(&whole, &Policy::STORED).expect("a bundle");
+    let read = Bundle::from_bytes(&whole, &DecodePolicy::STORED).expect("a bundle");
     assert_eq!((read.head.copies(), &read), (Some(4), &bundle));
 }
 
@@ -532,7 +535,7 @@ fn copies_are_counted_in_ions_block() {
 fn encrypted_blocks_are_not_parsed() {
     let extensions = "85 0c 02 01 00 458103010000 85 07 03 00 00 43aabbcc";
     let bytes = Parts { extensions, ..PLAIN }.bytes();
-    let bundle = Bundle::from_bytes(&bytes, &Policy::STORED).expect("the age is encrypted");
+    let bundle = Bundle::from_bytes(&bytes, &DecodePolicy::STORED).expect("the age is encrypted");
     assert_eq!(bundle.head.age_ms(), None);
     assert!(bundle.head.is_encrypted(3) && !bundle.head.is_encrypted(1));
     let other_target = "85 0c 02 01 00 458101010000 85 07 03 00 00 43aabbcc";
@@ -545,20 +548,20 @@ fn limits_are_kept() {
     let said = |bytes: &Bytes, policy| Bundle::from_bytes(bytes, policy).map(|_| ());
     let bundle = sample();
     let bytes = bundle.to_bytes();
-    let few = Policy { extension_blocks_max: 1, ..Policy::STRICT };
+    let few = DecodePolicy { extension_blocks_max: 1, ..DecodePolicy::STRICT };
     assert_eq!(said(&bytes, &few), Err(DecodeError::Limit { what: "the number of a bundle's blocks" }));
     let head = bundle.head.to_bytes().len() as u32;
-    let exact = Policy { head_bytes_max: head, ..Policy::STRICT };
+    let exact = DecodePolicy { head_bytes_max: head, ..DecodePolicy::STRICT };
     assert_eq!(said(&bytes, &exact), Ok(()));
-    let short = Policy { head_bytes_max: head - 1, ..Policy::STRICT };
+    let short = DecodePolicy { head_bytes_max: head - 1, ..DecodePolicy::STRICT };
     let limit = Err(DecodeError::Limit { what: "a bundle's head" });
     assert_eq!(said(&bytes, &short), limit);
     // A head that never ends is not waited for.
     let endless = hex(&format!("9f {} 85 18c8 02 00 00 5affffffff", PLAIN.primary));
     let mut bytes = endless.to_vec();
-    bytes.resize(Policy::STRICT.head_bytes_max as usize, 0);
-    assert_eq!(said(&endless, &Policy::STRICT), Err(DecodeError::Incomplete));
-    assert_eq!(said(&bytes.into(), &Policy::STRICT), limit);
+    bytes.resize(DecodePolicy::STRICT.head_bytes_max as usize, 0);
+    assert_eq!(said(&endless, &DecodePolicy::STRICT), Err(DecodeError::Incomplete));
+    assert_eq!(said(&bytes.into(), &DecodePolicy::STRICT), limit);
 }
 
 #[test]
@@ -588,7 +591,8 @@ fn fragments_of_fragments_carry_what_they_must() {
     let mut whole = BytesMut::new();
     for (head, range) in [(first, 0..4), (second.fragment(0, 3), 4..7), (third, 7..11)] {
         let fragment = Bundle { head, payload: bundle.payload.slice(range) };
-        let decoded = Bundle::from_bytes(&fragment.to_bytes(), &Policy::STRICT).expect("a legal fragment");
+        let decoded =
+            Bundle::from_bytes(&fragment.to_bytes(), &DecodePolicy::STRICT).expect("a legal fragment");
         whole.extend_from_slice(&decoded.payload);
         assert_eq!(decoded, fragment);
     }
@@ -607,7 +611,7 @@ fn contents_are_set_replaced_and_removed() {
     head.remove(BlockType::HopCount);
     assert_eq!((head.hop_count(), head.free_number()), (None, 2));
     head.set(&Content::BundleAge(12));
-    assert_eq!((head.age_ms(), head.check(&Policy::STRICT)), (Some(12), Ok(())));
+    assert_eq!((head.age_ms(), head.check(&DecodePolicy::STRICT)), (Some(12), Ok(())));
 }
 
 mod admin_records {
@@ -617,10 +621,10 @@ mod admin_records {
     #[test]
     fn a_status_report_byte_for_byte() {
         let report = AdminRecord::StatusReport(StatusReport {
-            received: Status::AssertedAt(DtnTime(700)),
-            forwarded: Status::NotAsserted,
-            delivered: Status::Asserted,
-            deleted: Status::NotAsserted,
+            received: StatusItem::AssertedAt(DtnTime(700)),
+            forwarded: StatusItem::NotAsserted,
+            delivered: StatusItem::Asserted,
+            deleted: StatusItem::NotAsserted,
             further: Vec::new(),
             reason: ReasonCode::NoTimelyContact,
             source: Eid::ipn(2, 1),

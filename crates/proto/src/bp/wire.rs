@@ -23,7 +23,7 @@ const STRUCTURE: &str = "RFC 9171 4.1";
 /// What of the doubtful is accepted, and how much at the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Policy {
+pub struct DecodePolicy {
     /// Accept a primary block that neither has a CRC nor is protected by a block integrity block. RFC 9171 4.3.1
     /// forbids it; several implementations send it. Default false.
     pub accept_primary_without_crc: bool,
@@ -41,9 +41,9 @@ pub struct Policy {
     pub head_bytes_max: u32,
 }
 
-impl Policy {
+impl DecodePolicy {
     /// What RFC 9171 says.
-    pub const STRICT: Policy = Policy {
+    pub const STRICT: DecodePolicy = DecodePolicy {
         accept_primary_without_crc: false,
         accept_no_time_no_age: false,
         accept_fragment_blocks_numbered_zero: false,
@@ -52,31 +52,31 @@ impl Policy {
         head_bytes_max: 65_536,
     };
     /// For what this node has checked before and stored.
-    pub const STORED: Policy = Policy {
+    pub const STORED: DecodePolicy = DecodePolicy {
         accept_primary_without_crc: true,
         accept_no_time_no_age: true,
         accept_fragment_blocks_numbered_zero: true,
         accept_local_node: true,
-        ..Policy::STRICT
+        ..DecodePolicy::STRICT
     };
 }
 
-impl Default for Policy {
+impl Default for DecodePolicy {
     fn default() -> Self {
-        Policy::STRICT
+        DecodePolicy::STRICT
     }
 }
 
 /// Reads everything up to the payload's first byte, from the front of `input`, and checks all that can be checked
 /// without the payload. Returns the head and how many bytes it takes.
 ///
-/// `Incomplete` asks for more bytes; it is not said once [`Policy::head_bytes_max`] bytes are there.
-pub fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), DecodeError> {
+/// `Incomplete` asks for more bytes; it is not said once [`DecodePolicy::head_bytes_max`] bytes are there.
+pub fn decode_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize), DecodeError> {
     examine_head(input, policy).map_err(|breach| breach.error)
 }
 
 /// The same as [`decode_head`]; what is wrong is told with the block that it is in.
-pub fn examine_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Breach> {
+pub fn examine_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize), Breach> {
     const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's head" };
     let most = policy.head_bytes_max as usize;
     let mut rest = input.clone();
@@ -99,7 +99,7 @@ pub fn examine_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Bre
 pub(super) fn read_head(
     whole: &[u8],
     input: &mut Bytes,
-    policy: &Policy,
+    policy: &DecodePolicy,
     place: &mut Option<BlockPlace>,
 ) -> Result<Head, DecodeError> {
     if cbor::array(input, "a bundle", STRUCTURE)?.is_some() {
@@ -472,12 +472,12 @@ pub(super) fn take_tail(
 
 impl Head {
     /// Checks every rule between the fields. [`decode_head`] does so; whoever builds a head may.
-    pub fn check(&self, policy: &Policy) -> Result<(), DecodeError> {
+    pub fn check(&self, policy: &DecodePolicy) -> Result<(), DecodeError> {
         self.examine(policy).map_err(|breach| breach.error)
     }
 
     /// The same as [`check`](Self::check); what is wrong is told with the block that it is in.
-    pub fn examine(&self, policy: &Policy) -> Result<(), Breach> {
+    pub fn examine(&self, policy: &DecodePolicy) -> Result<(), Breach> {
         let in_primary = |error| Breach::new(error, BlockPlace::PRIMARY);
         self.check_numbers()?;
         self.check_flags().map_err(in_primary)?;
@@ -562,7 +562,7 @@ impl Head {
         }
     }
 
-    fn check_endpoints(&self, policy: &Policy) -> Result<(), DecodeError> {
+    fn check_endpoints(&self, policy: &DecodePolicy) -> Result<(), DecodeError> {
         let PrimaryBlock { source, destination, .. } = &self.primary;
         if !source.is_null() && !source.is_singleton() {
             return Err(DecodeError::invalid("a source that is not a node", PRIMARY));
@@ -615,7 +615,7 @@ impl Head {
         Ok(())
     }
 
-    fn check_age(&self, policy: &Policy) -> Result<(), DecodeError> {
+    fn check_age(&self, policy: &DecodePolicy) -> Result<(), DecodeError> {
         let no_time = !policy.accept_no_time_no_age && !self.primary.timestamp.time.is_known();
         if no_time && self.block(BlockType::BundleAge).is_none() {
             return Err(DecodeError::invalid(

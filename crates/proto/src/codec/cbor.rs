@@ -45,11 +45,11 @@ const MAJORS: [Major; 8] = [
 ];
 
 /// An item's head: its major type and its argument; `None` where the length is indefinite.
-pub type Head = (Major, Option<u64>);
+pub type ItemHead = (Major, Option<u64>);
 
 /// Reads the head at the front without taking it: the head and its length in bytes. Refuses what is not in
 /// shortest form. The head of a float is not read: its argument has no shortest form.
-pub fn peek_head(input: &[u8]) -> Result<(Head, usize), DecodeError> {
+pub fn peek_head(input: &[u8]) -> Result<(ItemHead, usize), DecodeError> {
     let &first = input.first().ok_or(DecodeError::Incomplete)?;
     let major = MAJORS[usize::from(first >> 5)];
     let short = first & 0x1f;
@@ -81,7 +81,7 @@ impl Input for &[u8] {}
 
 /// Takes a head.
 #[inline]
-pub fn head(input: &mut impl Input) -> Result<Head, DecodeError> {
+pub fn head(input: &mut impl Input) -> Result<ItemHead, DecodeError> {
     // Most heads are one byte long.
     if let Some(&first) = input.first()
         && first & 0x1f < 24

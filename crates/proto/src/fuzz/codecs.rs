@@ -5,11 +5,13 @@ use crate::ax25::Modulo;
 use crate::ax25cl::wire as ax25cl;
 use crate::bp::generate::Generator;
 use crate::bp::v6;
-use crate::bp::{AdminRecord, BlockType, Bundle, Content, CrcType, Eid, PayloadCrc, Policy, decode_head};
+use crate::bp::{
+    AdminRecord, BlockType, Bundle, Content, CrcType, DecodePolicy, Eid, PayloadCrc, decode_head,
+};
 use crate::codec::crc::crc32c;
 use crate::codec::{DecodeError, cbor, sdnv};
 use crate::rng::Rng;
-use crate::tcp::wire::{Flags, Ipv4Header, OPTION_BYTES_MAX, Options, Packet, Segment, internet_checksum};
+use crate::tcp::wire::{Flags, Ipv4Header, OPTION_BYTES_MAX, Packet, Segment, TcpOptions, internet_checksum};
 use crate::tcpcl::v3::wire as v3;
 use crate::tcpcl::v4::wire as v4;
 use crate::uicl::wire as uicl;
@@ -298,7 +300,7 @@ fn check_bundle(bytes: &Bytes) -> bool {
         Ok(bundle)
     };
     // A bundle whose blocks are numbered anew is encoded otherwise, and that is in order.
-    if let Ok(bundle) = Bundle::decode_with(&mut bytes.clone(), &Policy::STORED) {
+    if let Ok(bundle) = Bundle::decode_with(&mut bytes.clone(), &DecodePolicy::STORED) {
         exercise(&bundle);
         assert_eq!(Bundle::from_bytes(&bundle.to_bytes(), &AS_IT_IS), Ok(bundle));
     }
@@ -306,13 +308,13 @@ fn check_bundle(bytes: &Bytes) -> bool {
 }
 
 /// Everything that is accepted and stays as it came.
-const AS_IT_IS: Policy = Policy { accept_fragment_blocks_numbered_zero: false, ..Policy::STORED };
+const AS_IT_IS: DecodePolicy = DecodePolicy { accept_fragment_blocks_numbered_zero: false, ..DecodePolicy::STORED };
 
 /// What an agent asks of a bundle that was accepted.
 fn exercise(bundle: &Bundle) {
     let head = &bundle.head;
     let _ = (head.id(), head.previous_node(), head.age_ms(), head.hop_count(), head.priority());
-    assert_eq!(head.check(&Policy::STORED), Ok(()));
+    assert_eq!(head.check(&DecodePolicy::STORED), Ok(()));
     let free = head.free_number();
     assert!(free > 1 && head.blocks.iter().all(|block| block.number != free));
     let length = head.payload.length;
@@ -320,9 +322,9 @@ fn exercise(bundle: &Bundle) {
         for (offset, length) in [(0, length / 2), (length / 2, length - length / 2)] {
             let head = head.fragment(offset, length);
             let payload = bundle.payload.slice(offset as usize..(offset + length) as usize);
-            if head.check(&Policy::STORED).is_ok() {
+            if head.check(&DecodePolicy::STORED).is_ok() {
                 let fragment = Bundle { head, payload };
-                assert_eq!(Bundle::from_bytes(&fragment.to_bytes(), &Policy::STORED), Ok(fragment));
+                assert_eq!(Bundle::from_bytes(&fragment.to_bytes(), &DecodePolicy::STORED), Ok(fragment));
             }
         }
     }
@@ -331,16 +333,16 @@ fn exercise(bundle: &Bundle) {
 /// Head, payload in two pieces, tail: says the same as all at once. The first byte says where the pieces meet.
 fn check_bundle_in_pieces(bytes: &Bytes) -> bool {
     let (Some(&cut), rest) = (bytes.first(), bytes.slice(bytes.len().min(1)..)) else { return false };
-    let whole = Bundle::decode_with(&mut rest.clone(), &Policy::STORED);
+    let whole = Bundle::decode_with(&mut rest.clone(), &DecodePolicy::STORED);
     let pieces = decode_in_pieces(&rest, usize::from(cut));
     assert_eq!(pieces, whole);
     pieces.is_ok()
 }
 
 fn decode_in_pieces(bytes: &Bytes, cut: usize) -> Result<Bundle, DecodeError> {
-    let (head, length) = decode_head(bytes, &Policy::STORED)?;
+    let (head, length) = decode_head(bytes, &DecodePolicy::STORED)?;
     // A prefix says either the same or that it is not complete.
-    let prefix = decode_head(&bytes.slice(..cut.min(length)), &Policy::STORED);
+    let prefix = decode_head(&bytes.slice(..cut.min(length)), &DecodePolicy::STORED);
     assert!(prefix == Err(DecodeError::Incomplete) || prefix == Ok((head.clone(), length)));
     let mut rest = bytes.slice(length..);
     let payload_length = usize::try_from(head.payload.length).unwrap_or(usize::MAX);
@@ -370,7 +372,7 @@ fn check_bundle6_in_pieces(bytes: &Bytes) -> bool {
 }
 
 fn decode6_in_pieces(bytes: &Bytes, cut: usize) -> Result<v6::Bundle, DecodeError> {
-    let policy = Policy::default();
+    let policy = DecodePolicy::default();
     let (mut head, length) = v6::decode_head(bytes, &policy)?;
     let prefix = v6::decode_head(&bytes.slice(..cut.min(length)), &policy);
     assert!(prefix == Err(DecodeError::Incomplete) || prefix == Ok((head.clone(), length)));
@@ -495,7 +497,7 @@ fn check_packet(bytes: &Bytes) -> bool {
 }
 
 fn segment(rng: &mut Rng) -> Segment {
-    let mut options = Options::default();
+    let mut options = TcpOptions::default();
     if rng.chance(0.3) {
         options.maximum_segment_bytes = Some(rng.next_u32() as u16);
         options.window_scale = Some(rng.next_u32() as u8);
@@ -516,7 +518,7 @@ fn segment(rng: &mut Rng) -> Segment {
         flags: Flags::from_byte(rng.next_u32() as u8),
         window: rng.next_u32() as u16,
         urgent: rng.next_u32() as u16,
-        options: if options.length() > OPTION_BYTES_MAX { Options::default() } else { options },
+        options: if options.length() > OPTION_BYTES_MAX { TcpOptions::default() } else { options },
         payload: payload.into(),
     }
 }

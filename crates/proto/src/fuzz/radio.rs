@@ -15,13 +15,13 @@ fn some_bytes(rng: &mut Rng) -> Bytes {
 fn kiss_frame(rng: &mut Rng) -> kiss::Frame {
     let octet = rng.next_u32() as u8;
     let body = match rng.below(8) {
-        0 => kiss::Body::TxDelay(octet),
-        1 => kiss::Body::Persistence(octet),
-        2 => kiss::Body::SetHardware(some_bytes(rng)),
-        3 => kiss::Body::Poll,
-        4 => kiss::Body::DataAcknowledged { token: rng.next_u32() as u16, bytes: some_bytes(rng) },
-        5 => kiss::Body::Unknown { command: 9, bytes: some_bytes(rng) },
-        _ => kiss::Body::Data(some_bytes(rng)),
+        0 => kiss::Command::TxDelay(octet),
+        1 => kiss::Command::Persistence(octet),
+        2 => kiss::Command::SetHardware(some_bytes(rng)),
+        3 => kiss::Command::Poll,
+        4 => kiss::Command::DataAcknowledged { token: rng.next_u32() as u16, bytes: some_bytes(rng) },
+        5 => kiss::Command::Unknown { command: 9, bytes: some_bytes(rng) },
+        _ => kiss::Command::Data(some_bytes(rng)),
     };
     kiss::Frame { port: rng.below(8) as u8, body }
 }
@@ -157,7 +157,11 @@ fn control(rng: &mut Rng, modulo: Modulo) -> Control {
 
 /// A frame with digipeaters or without, with information where one may have some.
 pub(crate) fn ax25_frame(rng: &mut Rng, modulo: Modulo) -> ax25::Frame {
-    let roles = [ax25::Role::Command, ax25::Role::Response, ax25::Role::Unsaid(rng.chance(0.5))];
+    let roles = [
+        ax25::CommandResponse::Command,
+        ax25::CommandResponse::Response,
+        ax25::CommandResponse::Unspecified(rng.chance(0.5)),
+    ];
     let path: Vec<ax25::Callsign> = (0..rng.below(9) * rng.below(2)).map(|_| callsign(rng)).collect();
     let mut address = ax25::Address::new(callsign(rng), callsign(rng), roles[rng.below(3) as usize], &path);
     let repeated = rng.below(9) as usize;
@@ -212,7 +216,7 @@ pub(super) fn check_identification(bytes: &Bytes) -> bool {
 fn identification(rng: &mut Rng) -> ax25::Parameters {
     let recoveries =
         [ax25::Recovery::Reject, ax25::Recovery::SelectiveReject, ax25::Recovery::MultiSelectiveReject];
-    let options = ax25::Options {
+    let options = ax25::OptionalFunctions {
         recovery: recoveries[rng.below(3) as usize],
         modulo: if rng.chance(0.5) { Modulo::Eight } else { Modulo::Extended },
         segmenter: rng.chance(0.5),
@@ -285,7 +289,7 @@ pub(super) fn check_segments(bytes: &Bytes) -> bool {
     let mut input = bytes.clone();
     let Some((&choice, _)) = bytes.split_first() else { return false };
     input.advance(1);
-    let (mut assembler, mut assembled, mut heard) = (segment::Assembler::default(), false, 0);
+    let (mut assembler, mut assembled, mut heard) = (segment::Reassembler::default(), false, 0);
     while input.len() >= 2 {
         let (length, protocol) = (usize::from(input.get_u8()), input.get_u8());
         let information = input.split_to(length.min(input.len()));
@@ -307,7 +311,7 @@ fn cut_and_assembled(protocol: u8, packet: Bytes, information_bytes_max: u32) ->
     let fields = segment::cut(protocol, packet.clone(), information_bytes_max);
     assert!(fields.iter().all(|(_, field)| field.len() <= information_bytes_max as usize));
     let several = fields.len() > 1;
-    let mut assembler = segment::Assembler::default();
+    let mut assembler = segment::Reassembler::default();
     let came = fields.into_iter().filter_map(|(protocol, field)| {
         assembler.hear(protocol, field).expect("its own segments belong together")
     });

@@ -266,7 +266,7 @@ mod beside {
 
 #[test]
 fn through_changes_nothing() {
-    let mut through = Through::<Words>::new();
+    let mut through = PassThrough::<Words>::new();
     through.handle_request(at(1), "down".to_owned());
     through.handle_indication(at(1), "up".to_owned());
     assert!(!through.finished());

@@ -63,16 +63,16 @@ fn a_content_without_end_is_dropped_up_to_the_next() {
 #[test]
 fn commands_are_those_of_the_tables() {
     let line = |port, body| on_the_line(&Frame { port, body }, Checksum::None);
-    assert_eq!(line(0, Body::TxDelay(50)), [0xc0, 0x01, 50, 0xc0]);
-    assert_eq!(line(1, Body::Persistence(63)), [0xc0, 0x12, 63, 0xc0]);
-    assert_eq!(line(0, Body::SlotTime(10)), [0xc0, 0x03, 10, 0xc0]);
-    assert_eq!(line(0, Body::TxTail(2)), [0xc0, 0x04, 2, 0xc0]);
-    assert_eq!(line(0, Body::FullDuplex(1)), [0xc0, 0x05, 1, 0xc0]);
-    assert_eq!(line(0, Body::SetHardware(Bytes::from_static(b"TXBUF:")))[..3], [0xc0, 0x06, b'T']);
-    assert_eq!(line(0, Body::Return), [0xc0, 0xff, 0xc0]);
-    assert_eq!(line(3, Body::Poll), [0xc0, 0x3e, 0xc0]);
+    assert_eq!(line(0, Command::TxDelay(50)), [0xc0, 0x01, 50, 0xc0]);
+    assert_eq!(line(1, Command::Persistence(63)), [0xc0, 0x12, 63, 0xc0]);
+    assert_eq!(line(0, Command::SlotTime(10)), [0xc0, 0x03, 10, 0xc0]);
+    assert_eq!(line(0, Command::TxTail(2)), [0xc0, 0x04, 2, 0xc0]);
+    assert_eq!(line(0, Command::FullDuplex(1)), [0xc0, 0x05, 1, 0xc0]);
+    assert_eq!(line(0, Command::SetHardware(Bytes::from_static(b"TXBUF:")))[..3], [0xc0, 0x06, b'T']);
+    assert_eq!(line(0, Command::Return), [0xc0, 0xff, 0xc0]);
+    assert_eq!(line(3, Command::Poll), [0xc0, 0x3e, 0xc0]);
     assert_eq!(
-        line(2, Body::Unknown { command: 9, bytes: Bytes::from_static(b"x") }),
+        line(2, Command::Unknown { command: 9, bytes: Bytes::from_static(b"x") }),
         [0xc0, 0x29, b'x', 0xc0]
     );
 }
@@ -80,10 +80,12 @@ fn commands_are_those_of_the_tables() {
 /// Multi-Drop, Acknowledgment Mode: its own example, for the TNC with address 5.
 #[test]
 fn acknowledgement_mode_is_as_in_the_example() {
-    let sent =
-        Frame { port: 5, body: Body::DataAcknowledged { token: 0xaabb, bytes: Bytes::from_static(b"data") } };
+    let sent = Frame {
+        port: 5,
+        body: Command::DataAcknowledged { token: 0xaabb, bytes: Bytes::from_static(b"data") },
+    };
     assert_eq!(on_the_line(&sent, Checksum::None), [0xc0, 0x5c, 0xaa, 0xbb, b'd', b'a', b't', b'a', 0xc0]);
-    let back = Frame { port: 5, body: Body::DataAcknowledged { token: 0xaabb, bytes: Bytes::new() } };
+    let back = Frame { port: 5, body: Command::DataAcknowledged { token: 0xaabb, bytes: Bytes::new() } };
     assert_eq!(Frame::decode(&mut Bytes::from_static(&[0x5c, 0xaa, 0xbb])), Ok(back));
     assert_eq!(Frame::decode(&mut Bytes::from_static(&[0x5c, 0xaa])), Err(DecodeError::Incomplete));
 }
@@ -121,7 +123,7 @@ fn smack_covers_data() {
         // Without the bit that says so there is no CRC; other commands have none.
         assert!(read.is_err() || bit < 8, "bit {bit}: {read:?}");
     }
-    let delay = Frame { port: 0, body: Body::TxDelay(30) };
+    let delay = Frame { port: 0, body: Command::TxDelay(30) };
     assert_eq!(on_the_line(&delay, Checksum::Smack), [0xc0, 1, 30, 0xc0]);
     let unmarked = Bytes::from_static(b"\x10frame");
     assert_eq!(Checksum::Smack.strip(unmarked.clone()), Ok(unmarked));

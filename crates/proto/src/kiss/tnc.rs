@@ -2,8 +2,8 @@
 
 use super::config::{Acknowledgement, Config, Counters};
 use super::framing::{Deframer, enclose};
-use super::wire::{Body, Frame};
-use crate::controller::{self, Channel, Held, Line, schedule};
+use super::wire::{Command, Frame};
+use crate::controller::{self, ChannelParameters, ControllerLine, HeldFrame, schedule};
 use crate::engine::{Engine, Indication, Request};
 use crate::joint::earlier;
 use crate::service::{Frames, FramesRequest, Stream, StreamIndication};
@@ -27,62 +27,62 @@ enum Timer {
 }
 
 /// The token that the TNC gives back when a frame has left, if it was asked to.
-type Asked = Option<u16>;
+type HostToken = Option<u16>;
 
 /// What is known of the TNC's acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answers {
+enum AcknowledgementSupport {
     Unknown,
     /// The frame that nobody misses is out, and will tell.
     Probing,
-    Yes,
-    No,
+    Supported,
+    Unsupported,
 }
 
 /// A TNC in KISS mode. The [module](super) says what it does.
 #[derive(Debug)]
-pub struct Tnc {
+pub struct KissTnc {
     config: Config,
-    channel: Channel,
+    channel: ChannelParameters,
     burst_frames_max: u32,
-    line: Line,
-    answers: Answers,
+    line: ControllerLine,
+    acknowledgement_support: AcknowledgementSupport,
     /// A frame that nobody misses if the TNC swallows it.
     probe: Option<Bytes>,
     timers: Timers<4>,
     deframer: Deframer,
     /// A burst as far as it was handed down.
     gathered: BytesMut,
-    held: VecDeque<Held<Asked>>,
+    held: VecDeque<HeldFrame<HostToken>>,
     /// The TNC is known to wait for the channel: what it gets now leaves with the rest.
-    waits: bool,
+    waits_for_channel: bool,
     /// Since when it could have the channel.
-    since: Instant,
+    channel_free_since: Instant,
     next_asked: u16,
     counters: Counters,
 }
 
-impl Tnc {
+impl KissTnc {
     /// A TNC that is called when its user joins.
     pub fn new(config: Config, controller: controller::Config) -> Self {
-        let answers = match config.acknowledgement {
-            Acknowledgement::Probe => Answers::Unknown,
-            Acknowledgement::Always => Answers::Yes,
-            Acknowledgement::Never => Answers::No,
+        let acknowledgement_support = match config.acknowledgement {
+            Acknowledgement::Probe => AcknowledgementSupport::Unknown,
+            Acknowledgement::Always => AcknowledgementSupport::Supported,
+            Acknowledgement::Never => AcknowledgementSupport::Unsupported,
         };
-        Tnc {
+        KissTnc {
             config,
-            line: Line::new(&controller),
+            line: ControllerLine::new(&controller),
             channel: controller.channel,
             burst_frames_max: controller.burst_frames_max,
-            answers,
+            acknowledgement_support,
             probe: None,
             timers: Timers::new(),
             deframer: Deframer::new(),
             gathered: BytesMut::new(),
             held: VecDeque::new(),
-            waits: false,
-            since: Instant::ZERO,
+            waits_for_channel: false,
+            channel_free_since: Instant::ZERO,
             next_asked: 0,
             counters: Counters::default(),
         }
@@ -91,7 +91,7 @@ impl Tnc {
     /// With [`Acknowledgement::Probe`] this frame goes ahead of the first burst, and shows whether the TNC acknowledges. One
     /// that does not may swallow it, so nobody may miss it. Without one nothing is tried.
     pub fn probing(self, frame: Bytes) -> Self {
-        Tnc { probe: Some(frame), ..self }
+        KissTnc { probe: Some(frame), ..self }
     }
 
     /// What was counted.
@@ -101,16 +101,16 @@ impl Tnc {
     }
 
     /// Its line.
-    pub fn line(&self) -> &Line {
+    pub fn line(&self) -> &ControllerLine {
         &self.line
     }
 
     /// The TNC tells when a frame has left; none as long as that is not known.
     pub fn acknowledges(&self) -> Option<bool> {
-        match self.answers {
-            Answers::Unknown | Answers::Probing => None,
-            Answers::Yes => Some(true),
-            Answers::No => Some(false),
+        match self.acknowledgement_support {
+            AcknowledgementSupport::Unknown | AcknowledgementSupport::Probing => None,
+            AcknowledgementSupport::Supported => Some(true),
+            AcknowledgementSupport::Unsupported => Some(false),
         }
     }
 
@@ -121,7 +121,7 @@ impl Tnc {
 
     /// It has frames and others were heard meanwhile: it waits for a clear channel.
     pub fn waits(&self) -> bool {
-        self.waits && !self.held.is_empty() && !self.channel.full_duplex
+        self.waits_for_channel && !self.held.is_empty() && !self.channel.full_duplex
     }
 
     fn opened(&mut self, now: Instant) {
@@ -138,14 +138,14 @@ impl Tnc {
 
     fn send_parameters(&mut self) {
         let units = |time: Duration| u8::try_from(time.as_millis().div_ceil(10)).unwrap_or(u8::MAX);
-        let Channel { tx_delay, tx_tail, slot_time, persistence, full_duplex, .. } = self.channel;
+        let ChannelParameters { tx_delay, tx_tail, slot_time, persistence, full_duplex, .. } = self.channel;
         let port = self.config.port;
         let bodies = [
-            Body::TxDelay(units(tx_delay)),
-            Body::Persistence(persistence),
-            Body::SlotTime(units(slot_time)),
-            Body::TxTail(units(tx_tail)),
-            Body::FullDuplex(u8::from(full_duplex)),
+            Command::TxDelay(units(tx_delay)),
+            Command::Persistence(persistence),
+            Command::SlotTime(units(slot_time)),
+            Command::TxTail(units(tx_tail)),
+            Command::FullDuplex(u8::from(full_duplex)),
         ];
         let mut bytes = BytesMut::new();
         bodies.into_iter().for_each(|body| enclose(&Frame { port, body }, self.config.checksum, &mut bytes));
@@ -156,8 +156,8 @@ impl Tnc {
     fn lost(&mut self) {
         self.gathered.clear();
         self.timers.stop_all();
-        if self.answers == Answers::Probing {
-            self.answers = Answers::Unknown;
+        if self.acknowledgement_support == AcknowledgementSupport::Probing {
+            self.acknowledgement_support = AcknowledgementSupport::Unknown;
         }
     }
 
@@ -166,21 +166,23 @@ impl Tnc {
         let room = self.line.spend();
         self.counters.sent += 1;
         if self.held.is_empty() {
-            self.since = now;
+            self.channel_free_since = now;
         }
         let probe = self.probe();
         let air_time = probe + self.channel.air_time(bytes.len());
-        let asked = (self.answers == Answers::Yes && (user_token.is_some() || last)).then(|| self.token());
+        let asked = (self.acknowledgement_support == AcknowledgementSupport::Supported
+            && (user_token.is_some() || last))
+            .then(|| self.token());
         self.enclose(match asked {
-            Some(token) => Body::DataAcknowledged { token, bytes },
-            None => Body::Data(bytes),
+            Some(token) => Command::DataAcknowledged { token, bytes },
+            None => Command::Data(bytes),
         });
-        self.held.push_back(Held { user_token, air_time, leaves_at: now, more: asked });
+        self.held.push_back(HeldFrame { user_token, air_time, leaves_at: now, more: asked });
         if last || room == 0 {
             self.line.write(self.gathered.split().freeze());
-            self.line.end_turn();
-            self.waits = self.channel.full_duplex;
-            if self.since == now {
+            self.line.end_grant();
+            self.waits_for_channel = self.channel.full_duplex;
+            if self.channel_free_since == now {
                 self.timers.set(Timer::Join as usize, now + self.channel.tx_delay);
             }
             self.schedule();
@@ -189,12 +191,14 @@ impl Tnc {
 
     /// Puts the frame that nobody misses ahead of the first burst; how long it is on the air.
     fn probe(&mut self) -> Duration {
-        let Some(bytes) = self.probe.clone().filter(|_| self.answers == Answers::Unknown) else {
+        let Some(bytes) =
+            self.probe.clone().filter(|_| self.acknowledgement_support == AcknowledgementSupport::Unknown)
+        else {
             return Duration::ZERO;
         };
-        self.answers = Answers::Probing;
+        self.acknowledgement_support = AcknowledgementSupport::Probing;
         let (air_time, token) = (self.channel.air_time(bytes.len()), self.token());
-        self.enclose(Body::DataAcknowledged { token, bytes });
+        self.enclose(Command::DataAcknowledged { token, bytes });
         air_time
     }
 
@@ -204,21 +208,21 @@ impl Tnc {
         token
     }
 
-    fn enclose(&mut self, body: Body) {
+    fn enclose(&mut self, body: Command) {
         let frame = Frame { port: self.config.port, body };
         enclose(&frame, self.config.checksum, &mut self.gathered);
     }
 
-    /// When the frames leave that the TNC has, if it gets the channel from `since` on as it does on the average.
+    /// When the frames leave that the TNC has, if it gets the channel from `channel_free_since` on as it does on the average.
     fn schedule(&mut self) {
-        schedule(&mut self.held, self.since + self.channel.key_up());
+        schedule(&mut self.held, self.channel_free_since + self.channel.key_up());
         self.set_timer();
     }
 
     fn set_timer(&mut self) {
         match self.held.front() {
             None => self.timers.stop(Timer::Leave as usize),
-            Some(Held { more: asked, leaves_at, .. }) => {
+            Some(HeldFrame { more: asked, leaves_at, .. }) => {
                 let patience = if asked.is_some() { PATIENCE } else { Duration::ZERO };
                 self.timers.set(Timer::Leave as usize, *leaves_at + patience);
             }
@@ -241,7 +245,9 @@ impl Tnc {
 
     /// Frames have left, as far as is known: the first of all was behind the one that shows whether the TNC acknowledges.
     fn has_left(&mut self, now: Instant) {
-        if self.answers == Answers::Probing && self.timers.get(Timer::Probe as usize).is_none() {
+        if self.acknowledgement_support == AcknowledgementSupport::Probing
+            && self.timers.get(Timer::Probe as usize).is_none()
+        {
             self.timers.set(Timer::Probe as usize, now + PATIENCE);
         }
         self.set_timer();
@@ -249,7 +255,7 @@ impl Tnc {
 
     /// The TNC tells that a frame has left; those before it have, too.
     fn acknowledged(&mut self, token: u16) {
-        self.answers = Answers::Yes;
+        self.acknowledgement_support = AcknowledgementSupport::Supported;
         self.timers.stop(Timer::Probe as usize);
         // One that was given up already is known by nobody any more.
         let Some(at) = self.held.iter().position(|held| held.more == Some(token)) else { return };
@@ -277,7 +283,7 @@ impl Tnc {
             return;
         }
         match frame.body {
-            Body::Data(bytes) => {
+            Command::Data(bytes) => {
                 self.counters.received += 1;
                 self.channel_was_taken(now, bytes.len());
                 self.line.rise(bytes);
@@ -286,8 +292,8 @@ impl Tnc {
                     self.timers.set(Timer::Poll as usize, now);
                 }
             }
-            Body::DataAcknowledged { token, bytes } if bytes.is_empty() => self.acknowledged(token),
-            Body::Poll => {}
+            Command::DataAcknowledged { token, bytes } if bytes.is_empty() => self.acknowledged(token),
+            Command::Poll => {}
             _ => self.counters.foreign += 1,
         }
     }
@@ -299,15 +305,15 @@ impl Tnc {
         }
         let ours = self.held.iter().map(|held| held.air_time).sum::<Duration>() + self.channel.tx_delay;
         let theirs = self.channel.air_time(bytes) + self.channel.tx_delay;
-        if now.saturating_since(self.since) >= ours + theirs {
+        if now.saturating_since(self.channel_free_since) >= ours + theirs {
             // There was time for both: it has left before, and this may be the answer.
             while self.held.front().is_some_and(|held| held.more.is_none()) {
                 self.held.pop_front().into_iter().for_each(|held| self.line.left(&held));
             }
             self.has_left(now);
         } else {
-            self.waits = true;
-            self.since = now;
+            self.waits_for_channel = true;
+            self.channel_free_since = now;
             self.schedule();
         }
     }
@@ -321,8 +327,8 @@ impl Tnc {
     fn room(&self) -> u32 {
         let held = u32::try_from(self.held.len()).unwrap_or(u32::MAX);
         match (self.line.is_open(), self.gathered.is_empty()) {
-            (true, false) => self.line.told_room(),
-            (true, true) if held == 0 || self.waits || self.joins() => {
+            (true, false) => self.line.announced_room(),
+            (true, true) if held == 0 || self.waits_for_channel || self.joins() => {
                 self.burst_frames_max.saturating_sub(held)
             }
             _ => 0,
@@ -330,7 +336,7 @@ impl Tnc {
     }
 }
 
-impl Engine for Tnc {
+impl Engine for KissTnc {
     type Above = Frames;
     type Below = Stream;
 
@@ -372,7 +378,7 @@ impl Engine for Tnc {
         {
             self.timers.set(Timer::Poll as usize, now + interval);
             let mut poll = BytesMut::new();
-            let frame = Frame { port: self.config.port, body: Body::Poll };
+            let frame = Frame { port: self.config.port, body: Command::Poll };
             enclose(&frame, self.config.checksum, &mut poll);
             // A line that takes nothing gets no more polls.
             if self.line.is_clear() {
@@ -382,7 +388,7 @@ impl Engine for Tnc {
         self.timers.expire(Timer::Join as usize, now);
         if self.timers.expire(Timer::Probe as usize, now) {
             self.counters.unacknowledged += 1;
-            self.answers = Answers::No;
+            self.acknowledgement_support = AcknowledgementSupport::Unsupported;
         }
         self.line.handle_timeout(now, self.room());
         self.line.offer(now, self.room());

@@ -21,7 +21,7 @@ const RETURN_OCTET: u8 = 0xff;
 
 /// What a host tells a TNC, or a TNC its host. Times are in units of 10 ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum Command {
     /// A frame for the channel, or from it.
     Data(Bytes),
     /// TXDELAY: from keying to the first frame, 10 ms.
@@ -59,16 +59,16 @@ pub enum Body {
 /// One frame between host and TNC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The TNC's port, or the address of the TNC on its line, 0 to 15. 0 with [`Body::Return`], which names none.
+    /// The TNC's port, or the address of the TNC on its line, 0 to 15. 0 with [`Command::Return`], which names none.
     pub port: u8,
     /// What it says.
-    pub body: Body,
+    pub body: Command,
 }
 
 impl Frame {
     /// A frame for the channel.
     pub fn data(port: u8, bytes: Bytes) -> Self {
-        Frame { port, body: Body::Data(bytes) }
+        Frame { port, body: Command::Data(bytes) }
     }
 
     /// Takes all of the input, which is what lies between two FENDs, unescaped.
@@ -89,25 +89,25 @@ impl Frame {
         let body = match command {
             _ if octet == RETURN_OCTET => {
                 input.clear();
-                return Ok(Frame { port: 0, body: Body::Return });
+                return Ok(Frame { port: 0, body: Command::Return });
             }
-            TX_DELAY => Body::TxDelay(parameter()?),
-            PERSISTENCE => Body::Persistence(parameter()?),
-            SLOT_TIME => Body::SlotTime(parameter()?),
-            TX_TAIL => Body::TxTail(parameter()?),
-            FULL_DUPLEX => Body::FullDuplex(parameter()?),
-            DATA => Body::Data(core::mem::take(input)),
-            SET_HARDWARE => Body::SetHardware(core::mem::take(input)),
+            TX_DELAY => Command::TxDelay(parameter()?),
+            PERSISTENCE => Command::Persistence(parameter()?),
+            SLOT_TIME => Command::SlotTime(parameter()?),
+            TX_TAIL => Command::TxTail(parameter()?),
+            FULL_DUPLEX => Command::FullDuplex(parameter()?),
+            DATA => Command::Data(core::mem::take(input)),
+            SET_HARDWARE => Command::SetHardware(core::mem::take(input)),
             DATA_ACKNOWLEDGED if input.len() < 2 => return Err(DecodeError::Incomplete),
             DATA_ACKNOWLEDGED => {
                 let token = input.get_u16();
-                Body::DataAcknowledged { token, bytes: core::mem::take(input) }
+                Command::DataAcknowledged { token, bytes: core::mem::take(input) }
             }
             POLL => {
                 input.clear();
-                Body::Poll
+                Command::Poll
             }
-            command => Body::Unknown { command, bytes: core::mem::take(input) },
+            command => Command::Unknown { command, bytes: core::mem::take(input) },
         };
         Ok(Frame { port, body })
     }
@@ -120,42 +120,42 @@ impl Frame {
         assert!(self.port < PORTS, "a type octet has four bits for the port");
         let mut head = |command: u8| output.put_u8(self.port << 4 | command);
         match &self.body {
-            Body::Data(bytes) => {
+            Command::Data(bytes) => {
                 head(DATA);
                 output.put_slice(bytes);
             }
-            Body::TxDelay(value) => {
+            Command::TxDelay(value) => {
                 head(TX_DELAY);
                 output.put_u8(*value);
             }
-            Body::Persistence(value) => {
+            Command::Persistence(value) => {
                 head(PERSISTENCE);
                 output.put_u8(*value);
             }
-            Body::SlotTime(value) => {
+            Command::SlotTime(value) => {
                 head(SLOT_TIME);
                 output.put_u8(*value);
             }
-            Body::TxTail(value) => {
+            Command::TxTail(value) => {
                 head(TX_TAIL);
                 output.put_u8(*value);
             }
-            Body::FullDuplex(value) => {
+            Command::FullDuplex(value) => {
                 head(FULL_DUPLEX);
                 output.put_u8(*value);
             }
-            Body::SetHardware(bytes) => {
+            Command::SetHardware(bytes) => {
                 head(SET_HARDWARE);
                 output.put_slice(bytes);
             }
-            Body::DataAcknowledged { token, bytes } => {
+            Command::DataAcknowledged { token, bytes } => {
                 head(DATA_ACKNOWLEDGED);
                 output.put_u16(*token);
                 output.put_slice(bytes);
             }
-            Body::Poll => head(POLL),
-            Body::Return => output.put_u8(RETURN_OCTET),
-            Body::Unknown { command, bytes } => {
+            Command::Poll => head(POLL),
+            Command::Return => output.put_u8(RETURN_OCTET),
+            Command::Unknown { command, bytes } => {
                 assert!(self.port < 15 || *command & 0x0f != RETURN, "0xFF ends KISS");
                 head(command & 0x0f);
                 output.put_slice(bytes);

@@ -2,20 +2,20 @@
 //! frames. Nothing below the agents but the toy: what it does to transfers (delay, refusal, breaks at any piece,
 //! sessions that end) is what agents have to live with.
 
-use super::apps::{Applications, Ways, node_name};
-use super::disks::{Disks, Floor};
+use super::apps::{AppUsers, NodeRoutes, node_name};
+use super::disks::{Disks, DisksAndLinks};
 use super::flawed::Flawed;
-use super::frames::{Damage, HostileFrames, Weather};
-use super::stranger::{Besieged, Manner};
+use super::frames::{BitErrors, FrameConditions, HostileFrames};
+use super::hostile_peer::{HostileStrategy, WithHostilePeer};
 use super::toy::{Flaw, toys};
-use super::{Crash, Draw, Idle, Plan, Replay, Trace, World, catches, catches_also, sweep};
+use super::{Crash, Draw, IdleBudget, LawRun, Replay, RunDigest, RunPlan, catches, catches_also, sweep};
 use crate::bp::agent::{Agent, Config};
 use crate::engine::Engine;
-use crate::joint::{Beside, Stack, Through};
+use crate::joint::{Beside, PassThrough, Stack};
 use crate::rng::Rng;
 use crate::service::{App, AppIndication, Both, Bundles, LinkId, Many, NextHop, SendFailure, Storage};
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::BytesMut;
 
 /// The links of three nodes in a row: the number of a link is the same at both ends.
@@ -23,12 +23,12 @@ const LINKS: [((usize, LinkId), (usize, LinkId)); 2] =
     [((0, LinkId(1)), (1, LinkId(1))), ((1, LinkId(2)), (2, LinkId(2)))];
 
 /// Each node reaches the others over its links, by number.
-fn ways() -> Vec<Ways> {
+fn ways() -> Vec<NodeRoutes> {
     let way = |to: usize, link| (format!("{}*", node_name(to)), NextHop::Link(LinkId(link)));
     vec![
-        Ways { links: vec![LinkId(1)], routes: vec![way(1, 1), way(2, 1)] },
-        Ways { links: vec![LinkId(1), LinkId(2)], routes: vec![way(0, 1), way(2, 2)] },
-        Ways { links: vec![LinkId(2)], routes: vec![way(0, 2), way(1, 2)] },
+        NodeRoutes { links: vec![LinkId(1)], routes: vec![way(1, 1), way(2, 1)] },
+        NodeRoutes { links: vec![LinkId(1), LinkId(2)], routes: vec![way(0, 1), way(2, 2)] },
+        NodeRoutes { links: vec![LinkId(2)], routes: vec![way(0, 2), way(1, 2)] },
     ]
 }
 
@@ -47,7 +47,7 @@ pub(super) fn draw_config(rng: &mut Rng, node: usize) -> Config {
     }
     config.limits.buffer_bytes_max = rng.between(30_000, 1 << 20);
     if rng.chance(0.2) {
-        config.reports = crate::bp::agent::Reports::all();
+        config.reports = crate::bp::agent::ReportConfig::all();
     }
     config
 }
@@ -58,44 +58,50 @@ pub(super) fn node<L>(
     rng: &Rng,
     now: Instant,
     links: L,
-) -> Stack<Lawful<Agent>, Beside<Through<Storage>, L>>
+) -> Stack<Checked<Agent>, Beside<PassThrough<Storage>, L>>
 where
     L: Engine<Above = Many<LinkId, Bundles>>,
 {
     let agent = Agent::new(config, rng.fork("agent")).expect("a node id");
-    Stack::starting(now, Lawful::new("agent", agent), Beside { first: Through::new(), second: links })
+    Stack::starting(now, Checked::new("agent", agent), Beside { first: PassThrough::new(), second: links })
 }
 
 /// A stranger's world: how much place there is, and what it does with it.
 #[derive(Clone, Copy)]
-struct Siege {
-    manner: Manner,
+struct HostilePeerPlan {
+    manner: HostileStrategy,
     /// A payload has so few places that its parts can be kept out for ever: then only what was accepted is asked for.
     shut: bool,
 }
 
-impl Siege {
+impl HostilePeerPlan {
     fn draw(seed: u64) -> Self {
         let mut draw = Rng::new(seed).fork("siege");
-        let manners = [Manner::Slow, Manner::Slow, Manner::Fills, Manner::Interrupts, Manner::Interrupts];
+        let manners = [
+            HostileStrategy::Slow,
+            HostileStrategy::Slow,
+            HostileStrategy::Fills,
+            HostileStrategy::Interrupts,
+            HostileStrategy::Interrupts,
+        ];
         let manner = manners[draw.below(5) as usize];
-        Siege { manner, shut: manner == Manner::Interrupts && draw.chance(0.5) }
+        HostilePeerPlan { manner, shut: manner == HostileStrategy::Interrupts && draw.chance(0.5) }
     }
 
     fn tighten(self, draw: &mut Rng, config: &mut Config) {
         let mut draw = draw.fork("tight");
         let limits = &mut config.limits;
-        let (least, most) = if self.manner == Manner::Slow { (300, 600) } else { (60, 120) };
+        let (least, most) = if self.manner == HostileStrategy::Slow { (300, 600) } else { (60, 120) };
         limits.bundles_max = draw.between(least, most) as usize;
         limits.fragments_max = draw.between(8, 20) as usize;
-        if self.manner != Manner::Slow && !self.shut {
+        if self.manner != HostileStrategy::Slow && !self.shut {
             // One stranger may have less.
             limits.fragments_max = limits.bundles_max;
         }
     }
 }
 
-fn world<N>(replay: &Replay, lies: bool, dress: impl Fn(Lawful<Agent>) -> N) -> Trace
+fn world<N>(replay: &Replay, lies: bool, dress: impl Fn(Checked<Agent>) -> N) -> RunDigest
 where
     N: Engine<Above = App, Below = Both<Storage, Many<LinkId, Bundles>>>,
 {
@@ -103,45 +109,45 @@ where
 }
 
 /// A stranger at each node.
-fn besieged_world(replay: &Replay) -> Trace {
-    let siege = Siege::draw(replay.seed);
+fn besieged_world(replay: &Replay) -> RunDigest {
+    let siege = HostilePeerPlan::draw(replay.seed);
     world_with(replay, false, Some(siege), |node, rng, agent| {
-        let began = Applications::BEGAN_DTN_MS;
-        Besieged::new(agent, rng.fork("stranger"), node_name(node), began, siege.manner)
+        let began = AppUsers::BEGAN_DTN_MS;
+        WithHostilePeer::new(agent, rng.fork("stranger"), node_name(node), began, siege.manner)
     })
 }
 
 fn world_with<N>(
     replay: &Replay,
     lies: bool,
-    siege: Option<Siege>,
-    dress: impl Fn(usize, &Rng, Lawful<Agent>) -> N,
-) -> Trace
+    siege: Option<HostilePeerPlan>,
+    dress: impl Fn(usize, &Rng, Checked<Agent>) -> N,
+) -> RunDigest
 where
     N: Engine<Above = App, Below = Both<Storage, Many<LinkId, Bundles>>>,
 {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
-    let calm_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(120));
+    let faults_end_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(120));
     let shut = siege.is_some_and(|siege| siege.shut);
-    let plan = Plan {
-        calm_at,
-        crashes: Crash::draw(&mut draw, 3, calm_at),
+    let plan = RunPlan {
+        faults_end_at,
+        crashes: Crash::draw(&mut draw, 3, faults_end_at),
         patience: Duration::from_secs(if shut { 600 } else { 4 * 3_600 }),
-        lateness: Plan::draw_lateness(&mut draw),
+        lateness: RunPlan::draw_lateness(&mut draw),
         // Parts that a stranger forged may wait for a place, and are tried again now and then.
-        idle: Idle {
+        idle: IdleBudget {
             after: Duration::from_secs(600),
             window: Duration::from_secs(3_600),
             wake_ups: if siege.is_some() { 2_000 } else { 0 },
             carried: if siege.is_some() { 4_000 } else { 0 },
         },
     };
-    let weather = Weather::draw(&mut draw, Damage::Slight);
-    let links = HostileFrames::new(rng.fork("links"), weather, &LINKS, 1_500, calm_at);
+    let conditions = FrameConditions::draw(&mut draw, BitErrors::Slight);
+    let links = HostileFrames::new(rng.fork("links"), conditions, &LINKS, 1_500, faults_end_at);
     let honest = Disks::new(rng.fork("disks"), 3);
     let disks = if lies { honest.lying() } else { honest };
-    let users = Applications::new(rng.fork("users"), ways(), calm_at);
+    let users = AppUsers::new(rng.fork("users"), ways(), faults_end_at);
     let users = if shut { users.without_end() } else { users };
     let mut configs: Vec<_> = (0..3).map(|node| draw_config(&mut draw, node)).collect();
     if let Some(siege) = siege {
@@ -153,7 +159,7 @@ where
             self::node(configs[node].clone(), &rng, now, toys(Flaw::None, rng.clone()));
         Stack::starting(now, dress(node, &rng, upper), lower)
     };
-    let world = World::new(replay, plan, 3, Box::new(factory), Floor { disks, links }, users);
+    let world = LawRun::new(replay, plan, 3, Box::new(factory), DisksAndLinks { disks, links }, users);
     // Of a disk that lies other laws tell.
     if lies { world.run() } else { world.audited(|floor, users| users.audit(&floor.disks)).run() }
 }

@@ -4,7 +4,7 @@
 
 use super::disks::Disks;
 use super::{Draw, Users};
-use crate::bp::agent::{Part, part_in};
+use crate::bp::agent::{PayloadPart, part_in};
 use crate::rng::Rng;
 use crate::service::{
     App, AppIndication, AppRequest, BundleVersion, DeliveryId, LinkId, NextHop, SendFailure, SendId,
@@ -24,7 +24,7 @@ type Attempt = (usize, u16);
 
 /// What an application wants to tell another.
 #[derive(Debug)]
-struct Message {
+struct TestMessage {
     from: usize,
     to: usize,
     /// Without the four bytes in front.
@@ -37,7 +37,7 @@ struct Message {
     under_way: bool,
 }
 
-impl Message {
+impl TestMessage {
     /// The payload: which message, which attempt, and the content.
     fn payload(&self, (number, attempt): Attempt) -> Bytes {
         let way = (self.from << 4 | self.to) as u8;
@@ -48,7 +48,7 @@ impl Message {
 
 /// A send that has not ended.
 #[derive(Debug)]
-struct Sending {
+struct PendingSend {
     attempt: Attempt,
     payload: Bytes,
     handed: u64,
@@ -57,7 +57,7 @@ struct Sending {
 
 /// A delivery that is being read.
 #[derive(Debug)]
-struct Reading {
+struct PendingRead {
     length: u64,
     read: Vec<u8>,
     /// How far it is asked for.
@@ -67,11 +67,11 @@ struct Reading {
 
 /// The application of one node.
 #[derive(Debug, Default)]
-struct Application {
+struct AppUser {
     running: bool,
     room: u64,
-    sends: BTreeMap<SendId, Sending>,
-    deliveries: BTreeMap<DeliveryId, Reading>,
+    sends: BTreeMap<SendId, PendingSend>,
+    deliveries: BTreeMap<DeliveryId, PendingRead>,
 }
 
 #[derive(Debug)]
@@ -79,14 +79,14 @@ enum Action {
     Send(usize),
     Take(usize, DeliveryId, u32),
     /// Somebody meddles with a node, while it is stormy.
-    Meddle(usize),
+    ChangeConfig(usize),
     /// And puts it right again.
     Restore(usize),
 }
 
 /// How one node reaches the others.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ways {
+pub(crate) struct NodeRoutes {
     /// The links that it keeps up.
     pub(crate) links: Vec<LinkId>,
     /// Pattern and way.
@@ -94,15 +94,15 @@ pub(crate) struct Ways {
 }
 
 /// The applications of all nodes.
-pub(crate) struct Applications {
+pub(crate) struct AppUsers {
     rng: Rng,
-    stormy: bool,
-    ways: Vec<Ways>,
+    faults_are_on: bool,
+    ways: Vec<NodeRoutes>,
     /// How wrong each node's clock is, in milliseconds; none: it has no clock.
     clocks: Vec<Option<i64>>,
-    nodes: Vec<Application>,
+    nodes: Vec<AppUser>,
     starts: Vec<u32>,
-    messages: Vec<Message>,
+    messages: Vec<TestMessage>,
     /// Attempts that an agent has said to be durable, and when their bundles were made, as it says.
     accepted: BTreeMap<Attempt, (u64, u64)>,
     /// Attempts that an application has said to have. A crash leaves it open whether the agent still knows.
@@ -120,19 +120,19 @@ pub(crate) struct Applications {
     ends: bool,
 }
 
-impl Applications {
+impl AppUsers {
     /// When the run began, in DTN time: some time in 2026.
     pub(crate) const BEGAN_DTN_MS: u64 = 830_000_000_000;
 
-    pub(crate) fn new(mut rng: Rng, ways: Vec<Ways>, calm_at: Instant) -> Self {
+    pub(crate) fn new(mut rng: Rng, ways: Vec<NodeRoutes>, faults_end_at: Instant) -> Self {
         let count = ways.len();
         let messages: Vec<_> = (0..rng.between(1, 6)).map(|_| draw_message(&mut rng, count)).collect();
         let clocks = (0..count).map(|_| draw_clock(&mut rng)).collect();
         let piece_bound = if rng.chance(0.2) { 50 } else { 5_000 };
-        let mut applications = Applications {
-            stormy: true,
+        let mut applications = AppUsers {
+            faults_are_on: true,
             clocks,
-            nodes: (0..count).map(|_| Application::default()).collect(),
+            nodes: (0..count).map(|_| AppUser::default()).collect(),
             starts: vec![0; count],
             messages,
             accepted: BTreeMap::new(),
@@ -155,16 +155,16 @@ impl Applications {
             rng,
         };
         for number in 0..applications.messages.len() {
-            let at = Instant::from_nanos(applications.rng.below(calm_at.as_nanos()));
+            let at = Instant::from_nanos(applications.rng.below(faults_end_at.as_nanos()));
             applications.at(at, Action::Send(number));
         }
         if applications.rng.chance(0.3) {
             for _ in 0..applications.rng.between(1, 6) {
                 let node = applications.rng.below(count as u64) as usize;
-                let at = Instant::from_nanos(applications.rng.below(calm_at.as_nanos()));
+                let at = Instant::from_nanos(applications.rng.below(faults_end_at.as_nanos()));
                 let restored = at + applications.rng.span(Duration::ZERO, Duration::from_secs(30));
-                applications.at(at, Action::Meddle(node));
-                applications.at(restored.min(calm_at), Action::Restore(node));
+                applications.at(at, Action::ChangeConfig(node));
+                applications.at(restored.min(faults_end_at), Action::Restore(node));
             }
         }
         applications
@@ -172,12 +172,12 @@ impl Applications {
 
     /// Applications that do not ask for an end: somebody may take for ever what their messages need.
     pub(crate) fn without_end(self) -> Self {
-        Applications { ends: false, ..self }
+        AppUsers { ends: false, ..self }
     }
 
     /// Looks whether every byte of what was accepted and is not taken is on one of the disks.
     pub(crate) fn audit(&self, disks: &Disks) {
-        let parts: Vec<Part> = disks.durable().filter_map(part_in).collect();
+        let parts: Vec<PayloadPart> = disks.durable().filter_map(part_in).collect();
         for (&attempt, created) in &self.accepted {
             let message = &self.messages[attempt.0];
             if message.cancelled || self.received.contains(&attempt) {
@@ -185,7 +185,7 @@ impl Applications {
             }
             let payload = message.payload(attempt);
             let source = node_name(message.from);
-            let of_it = |part: &&Part| part.created == *created && part.source.starts_with(&source);
+            let of_it = |part: &&PayloadPart| part.created == *created && part.source.starts_with(&source);
             let mut stretches: Vec<(usize, usize)> =
                 parts.iter().filter(of_it).filter_map(|part| stretch_of(part, &payload)).collect();
             stretches.sort_unstable();
@@ -271,7 +271,7 @@ impl Applications {
             options: message.options.clone(),
         };
         let from = message.from;
-        self.nodes[from].sends.insert(send, Sending { attempt, payload, handed: 0, cancelled: false });
+        self.nodes[from].sends.insert(send, PendingSend { attempt, payload, handed: 0, cancelled: false });
         self.ask(from, request);
     }
 
@@ -305,7 +305,7 @@ impl Applications {
             assert_eq!(reading.length, length, "{delivery:?} has another length now");
             return;
         }
-        deliveries.insert(delivery, Reading { length, read: vec![], asked: 0, taken: false });
+        deliveries.insert(delivery, PendingRead { length, read: vec![], asked: 0, taken: false });
         self.read(node, delivery);
     }
 
@@ -363,7 +363,7 @@ impl Applications {
             if sending.cancelled || size == 0 {
                 continue;
             }
-            if self.stormy && self.rng.chance(self.cancels) {
+            if self.faults_are_on && self.rng.chance(self.cancels) {
                 sending.cancelled = true;
                 self.messages[sending.attempt.0].cancelled = true;
                 return Some(AppRequest::Cancel { send });
@@ -378,20 +378,20 @@ impl Applications {
 }
 
 /// Where a part lies in this payload; none where its bytes are others.
-fn stretch_of(part: &Part, payload: &[u8]) -> Option<(usize, usize)> {
+fn stretch_of(part: &PayloadPart, payload: &[u8]) -> Option<(usize, usize)> {
     let from = usize::try_from(part.offset).ok()?;
     let to = from.checked_add(part.bytes.len())?;
     (payload.get(from..to)? == part.bytes).then_some((from, to))
 }
 
-fn draw_message(rng: &mut Rng, nodes: usize) -> Message {
+fn draw_message(rng: &mut Rng, nodes: usize) -> TestMessage {
     let most = if rng.chance(0.2) { 20_000 } else { 2_000 };
     let mut content = vec![0; rng.below(most) as usize];
     rng.fill(&mut content);
     let mut way = rng.fork("version");
     let custody = way.chance(0.2);
     let version = if custody || way.chance(0.2) { Some(BundleVersion::V6) } else { None };
-    Message {
+    TestMessage {
         from: rng.below(nodes as u64) as usize,
         to: rng.below(nodes as u64) as usize,
         content: content.into(),
@@ -421,7 +421,7 @@ fn draw_clock(rng: &mut Rng) -> Option<i64> {
     }
 }
 
-impl Users<App> for Applications {
+impl Users<App> for AppUsers {
     fn started(&mut self, now: Instant, node: usize) {
         self.nodes[node].running = true;
         self.starts[node] += 1;
@@ -447,7 +447,7 @@ impl Users<App> for Applications {
     }
 
     fn calm(&mut self, now: Instant) {
-        self.stormy = false;
+        self.faults_are_on = false;
         for number in 0..self.messages.len() {
             self.at(now, Action::Send(number));
         }
@@ -483,7 +483,7 @@ impl Users<App> for Applications {
             match entry.remove() {
                 Action::Send(number) => self.send(number),
                 Action::Take(node, delivery, start) => self.take(node, delivery, start),
-                Action::Meddle(node) => self.meddle(now, node),
+                Action::ChangeConfig(node) => self.meddle(now, node),
                 Action::Restore(node) => self.restore(node),
             }
         }

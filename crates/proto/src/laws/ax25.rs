@@ -1,11 +1,12 @@
 //! AX.25: stations on a radio channel, some of them behind a digipeater, and an enemy who speaks in their names.
 
 use super::flawed::Flawed;
-use super::links::{Habits, LinkUsers, name};
-use super::radio::{RadioChannel, Weather};
-use super::{Crash, Draw, Idle, Plan, Replay, Trace, World, catches, sweep};
+use super::links::{LinkUserBehaviour, LinkUsers, name};
+use super::radio::{HostileRadio, RadioConditions};
+use super::{Crash, Draw, IdleBudget, LawRun, Replay, RunDigest, RunPlan, catches, sweep};
 use crate::ax25::{
-    Callsign, Config, Control, Frame, Holds, LinkConfig, Modulo, Peer, Recovery, Station, Unnumbered, Version,
+    Callsign, Config, Control, Frame, LinkConfig, Modulo, Occupancy, PeerStation, Recovery, Station,
+    Unnumbered, Version,
 };
 use crate::engine::{Engine, Indication, Request};
 use crate::fuzz::ax25_frame;
@@ -14,18 +15,18 @@ use crate::service::{
     Frames, FramesIndication, FramesRequest, LinkId, Many, Packets, PacketsIndication, Port,
 };
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::Bytes;
 
 /// A station's links, without its frames of no link.
-struct Links {
-    station: Lawful<Station>,
-    limits: Holds,
+struct StationLinks {
+    station: Checked<Station>,
+    limits: Occupancy,
     /// Its provider never says that a frame has left.
     untold: bool,
 }
 
-impl Engine for Links {
+impl Engine for StationLinks {
     type Above = Many<LinkId, Packets>;
     type Below = Frames;
 
@@ -82,17 +83,17 @@ fn draw_link(rng: &mut Rng) -> LinkConfig {
 }
 
 /// Stations and who repeats for them: two, three, or two that do not hear each other and one between.
-struct Cast {
+struct Topology {
     nodes: usize,
     relayed: bool,
 }
 
-impl Cast {
+impl Topology {
     fn draw(rng: &mut Rng) -> Self {
         match rng.below(10) {
-            0..=5 => Cast { nodes: 2, relayed: false },
-            6 | 7 => Cast { nodes: 3, relayed: false },
-            _ => Cast { nodes: 3, relayed: true },
+            0..=5 => Topology { nodes: 2, relayed: false },
+            6 | 7 => Topology { nodes: 3, relayed: false },
+            _ => Topology { nodes: 3, relayed: true },
         }
     }
 
@@ -100,19 +101,19 @@ impl Cast {
         if self.relayed { 2 } else { self.nodes }
     }
 
-    fn config(&self, node: usize, link: &LinkConfig, weather: &Weather) -> Config {
+    fn config(&self, node: usize, link: &LinkConfig, conditions: &RadioConditions) -> Config {
         let mut config = Config::new(call(&name(node)));
         let path = if self.relayed { vec![call(&name(2))] } else { vec![] };
         for peer in (0..self.talkers()).filter(|peer| *peer != node) {
-            let peer_of = Peer { station: call(&name(peer)), path: path.clone(), link: link.clone() };
+            let peer_of = PeerStation { station: call(&name(peer)), path: path.clone(), link: link.clone() };
             config.peers.insert(LinkId(peer as u32), peer_of);
         }
         config.callers = Some(link.clone());
         config.links_max = 4;
         config.repeats = self.relayed && node == 2;
-        config.radio.rate_bps = weather.rate_bps as u32;
-        config.radio.tx_delay = weather.tx_delay;
-        config.radio.full_duplex = matches!(weather.access, super::radio::Access::FullDuplex(_));
+        config.radio.rate_bps = conditions.rate_bps as u32;
+        config.radio.tx_delay = conditions.tx_delay;
+        config.radio.full_duplex = matches!(conditions.access, super::radio::ChannelAccess::FullDuplex(_));
         config.transmission_max = Duration::from_secs(if node == 0 { 60 } else { 10 });
         config
     }
@@ -128,29 +129,29 @@ impl Cast {
     }
 }
 
-fn world<N>(replay: &Replay, enemy: bool, dress: impl Fn(Links) -> N) -> Trace
+fn world<N>(replay: &Replay, enemy: bool, dress: impl Fn(StationLinks) -> N) -> RunDigest
 where
     N: Engine<Above = Many<LinkId, Packets>, Below = Frames>,
 {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
-    let calm_at = Instant::ZERO + draw.span(Duration::from_secs(1), Duration::from_secs(300));
-    let cast = Cast::draw(&mut draw);
-    let plan = Plan {
-        calm_at,
-        crashes: Crash::draw(&mut draw, cast.nodes as u64, calm_at),
+    let faults_end_at = Instant::ZERO + draw.span(Duration::from_secs(1), Duration::from_secs(300));
+    let cast = Topology::draw(&mut draw);
+    let plan = RunPlan {
+        faults_end_at,
+        crashes: Crash::draw(&mut draw, cast.nodes as u64, faults_end_at),
         patience: Duration::from_secs(8 * 3_600),
-        lateness: Plan::draw_lateness(&mut draw),
-        idle: Idle {
+        lateness: RunPlan::draw_lateness(&mut draw),
+        idle: IdleBudget {
             after: Duration::from_secs(600),
             window: Duration::from_secs(3_600),
             wake_ups: 0,
             carried: 0,
         },
     };
-    let mut weather = Weather::draw(&mut draw, cast.nodes as u64, calm_at);
+    let mut conditions = RadioConditions::draw(&mut draw, cast.nodes as u64, faults_end_at);
     if enemy {
-        weather.enemy = Some((draw.span(Duration::from_millis(10), Duration::from_secs(5)), forge));
+        conditions.enemy = Some((draw.span(Duration::from_millis(10), Duration::from_secs(5)), forge));
     }
     let deaf: &[(usize, usize)] = if cast.relayed { &[(0, 1), (1, 0)] } else { &[] };
     let mut links: Vec<LinkConfig> = (0..cast.nodes).map(|_| draw_link(&mut draw)).collect();
@@ -160,18 +161,18 @@ where
         extended.for_each(|link| link.version = Version::Best);
     }
     let configs: Vec<Config> =
-        links.iter().enumerate().map(|(node, link)| cast.config(node, link, &weather)).collect();
+        links.iter().enumerate().map(|(node, link)| cast.config(node, link, &conditions)).collect();
     let untold = draw.chance(0.15);
-    let habits = Habits::draw(&mut draw, !enemy);
+    let habits = LinkUserBehaviour::draw(&mut draw, !enemy);
     let calls = cast.calls(&mut draw);
     let users = LinkUsers::new(rng.fork("users"), habits, cast.nodes, &calls, 25);
-    let ground = RadioChannel::new(rng.fork("ground"), weather, cast.nodes, deaf);
+    let ground = HostileRadio::new(rng.fork("ground"), conditions, cast.nodes, deaf);
     let factory = |node: usize, _, _| {
         let config: Config = configs[node].clone();
-        let limits = Holds::limits(&config);
-        dress(Links { station: Lawful::new("station", Station::new(config)), limits, untold })
+        let limits = Occupancy::limits(&config);
+        dress(StationLinks { station: Checked::new("station", Station::new(config)), limits, untold })
     };
-    World::new(replay, plan, cast.nodes, Box::new(factory), ground, users).run()
+    LawRun::new(replay, plan, cast.nodes, Box::new(factory), ground, users).run()
 }
 
 /// What an enemy says: storms of calls, refusals and frame rejects in the names of the stations, numbers out of every
@@ -241,7 +242,7 @@ fn finds(flaw: &str, law: &str, alter: fn(PacketsIndication) -> Vec<PacketsIndic
 
 #[test]
 fn the_laws_find_flaws_in_what_rises_from_links() {
-    use PacketsIndication::{Acknowledged, Closed, Packet, Takes};
+    use PacketsIndication::{Acknowledged, Closed, Packet, Sizes};
     finds("a bit turned", "is not what was sent", |said| match said {
         Packet(packet) if packet.len() > 20 => {
             let mut packet = packet.to_vec();
@@ -263,7 +264,7 @@ fn the_laws_find_flaws_in_what_rises_from_links() {
         other => vec![other],
     });
     finds("a promise taken back", "were promised", |said| match said {
-        Takes { .. } => vec![Takes { bytes_max: 16, bytes_best: 16 }],
+        Sizes { .. } => vec![Sizes { bytes_max: 16, bytes_best: 16 }],
         other => vec![other],
     });
     finds("no end", "is still open", |said| match said {

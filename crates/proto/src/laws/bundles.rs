@@ -11,11 +11,11 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Which bundle: its sender and its number there.
-type Name = (usize, usize);
+type BundleNumber = (usize, usize);
 
 /// One bundle, as the sender's and the receiver's users know it together.
 #[derive(Debug)]
-struct Parcel {
+struct TestBundle {
     content: Bytes,
     /// How often it was opened.
     attempts: u32,
@@ -31,8 +31,8 @@ struct Parcel {
 
 /// An outgoing transfer.
 #[derive(Debug)]
-struct Outgoing {
-    name: Name,
+struct OutgoingBundle {
+    name: BundleNumber,
     transfer: TransferId,
     handed: u64,
     cancelled: bool,
@@ -40,8 +40,8 @@ struct Outgoing {
 
 /// An incoming transfer.
 #[derive(Debug, Default)]
-struct Incoming {
-    name: Option<Name>,
+struct IncomingBundle {
+    name: Option<BundleNumber>,
     length: Option<u64>,
     risen: u64,
     accepted: u64,
@@ -50,14 +50,14 @@ struct Incoming {
 
 /// One end of a session.
 #[derive(Debug, Default)]
-struct Session {
+struct SessionEnd {
     up: bool,
     room: u64,
     interleave: bool,
-    outgoing: Vec<Outgoing>,
+    outgoing: Vec<OutgoingBundle>,
     /// What has the line where transfers may not alternate.
     busy: Option<TransferId>,
-    incoming: BTreeMap<TransferId, Incoming>,
+    incoming: BTreeMap<TransferId, IncomingBundle>,
 }
 
 #[derive(Debug)]
@@ -69,12 +69,12 @@ enum Action {
     /// Makes what has risen safe, this far.
     Accept(usize, LinkId, TransferId, u64),
     /// Sends a bundle again.
-    Again(usize, Name),
+    Again(usize, BundleNumber),
 }
 
 /// Who may do what, drawn from the seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Manners {
+pub(crate) struct BundleUserBehaviour {
     /// The share of incoming transfers that are refused.
     pub(crate) refuse: f64,
     /// The share of outgoing pieces after which the transfer is cancelled.
@@ -95,12 +95,12 @@ pub(crate) struct Manners {
     pub(crate) length_max: u64,
 }
 
-impl Manners {
+impl BundleUserBehaviour {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let piece_bound = if rng.chance(0.2) { 20 } else { 3_000 };
         let piece_max = 1 + rng.below(piece_bound);
         let length_max = if rng.chance(0.2) { 20_000 } else { 2_000 };
-        Manners {
+        BundleUserBehaviour {
             refuse: rng.share(0.3),
             cancel: rng.share(0.05),
             closes: if rng.chance(0.3) { rng.between(1, 3) } else { 0 },
@@ -122,15 +122,15 @@ impl Manners {
 /// The users of both nodes of a link.
 pub(crate) struct BundleUsers {
     rng: Rng,
-    manners: Manners,
-    stormy: bool,
+    manners: BundleUserBehaviour,
+    faults_are_on: bool,
     running: [bool; 2],
     /// The links that a node asks for.
     links: Vec<(usize, LinkId)>,
-    parcels: BTreeMap<Name, Parcel>,
+    parcels: BTreeMap<BundleNumber, TestBundle>,
     /// What each node has still to send.
-    waiting: [VecDeque<Name>; 2],
-    sessions: BTreeMap<(usize, LinkId), Session>,
+    waiting: [VecDeque<BundleNumber>; 2],
+    sessions: BTreeMap<(usize, LinkId), SessionEnd>,
     actions: BTreeMap<(Instant, u64), Action>,
     count: u64,
     transfers: u64,
@@ -139,7 +139,12 @@ pub(crate) struct BundleUsers {
 
 impl BundleUsers {
     /// `links`: the node and the link that it asks for.
-    pub(crate) fn new(mut rng: Rng, manners: Manners, links: &[(usize, LinkId)], calm_at: Instant) -> Self {
+    pub(crate) fn new(
+        mut rng: Rng,
+        manners: BundleUserBehaviour,
+        links: &[(usize, LinkId)],
+        faults_end_at: Instant,
+    ) -> Self {
         let mut parcels = BTreeMap::new();
         let mut waiting = [VecDeque::new(), VecDeque::new()];
         for (node, waiting) in waiting.iter_mut().enumerate() {
@@ -150,7 +155,7 @@ impl BundleUsers {
                 rng.fill(&mut content);
                 // The first byte is the bundle's name.
                 content[0] = (node * 16 + number) as u8;
-                let parcel = Parcel {
+                let parcel = TestBundle {
                     content: content.into(),
                     attempts: 0,
                     arrivals: 0,
@@ -164,7 +169,7 @@ impl BundleUsers {
             }
         }
         let mut users = BundleUsers {
-            stormy: true,
+            faults_are_on: true,
             running: [false; 2],
             links: links.to_vec(),
             parcels,
@@ -179,7 +184,7 @@ impl BundleUsers {
         };
         for _ in 0..users.manners.closes {
             let (node, link) = users.links[users.rng.below(users.links.len() as u64) as usize];
-            let at = Instant::from_nanos(users.rng.below(calm_at.as_nanos()));
+            let at = Instant::from_nanos(users.rng.below(faults_end_at.as_nanos()));
             users.at(at, Action::Close(node, link));
         }
         users
@@ -195,12 +200,12 @@ impl BundleUsers {
     }
 
     /// A transfer is over without `Sent`: its bundle goes again.
-    fn again(&mut self, node: usize, name: Name, now: Instant) {
+    fn again(&mut self, node: usize, name: BundleNumber, now: Instant) {
         let soon = now + Duration::from_millis(1 + self.rng.below(2_000));
         self.at(soon, Action::Again(node, name));
     }
 
-    fn check_acked(&self, name: Name, up_to: u64) {
+    fn check_acked(&self, name: BundleNumber, up_to: u64) {
         if !self.manners.trusting {
             return;
         }
@@ -208,7 +213,7 @@ impl BundleUsers {
         assert!(up_to <= safe, "{up_to} bytes of {name:?} are acknowledged, and {safe} are safe");
     }
 
-    fn take_outgoing(&mut self, key: (usize, LinkId), transfer: TransferId) -> Outgoing {
+    fn take_outgoing(&mut self, key: (usize, LinkId), transfer: TransferId) -> OutgoingBundle {
         let session = self.sessions.get_mut(&key).expect("a session");
         if session.busy == Some(transfer) {
             session.busy = None;
@@ -265,7 +270,7 @@ impl BundleUsers {
             assert!(parcel.arrivals <= parcel.attempts, "{name:?} arrives more often than it was sent");
         }
         let risen = incoming.risen;
-        if self.stormy && self.rng.chance(self.manners.refuse) {
+        if self.faults_are_on && self.rng.chance(self.manners.refuse) {
             self.sessions.get_mut(&key).expect("a session").incoming.remove(&transfer);
             self.ask(key.0, key.1, BundlesRequest::Refuse { transfer, reason: RefuseReason::NoResources });
             return;
@@ -306,7 +311,7 @@ impl BundleUsers {
         {
             let transfer = TransferId(self.transfers);
             self.transfers += 1;
-            session.outgoing.push(Outgoing { name, transfer, handed: 0, cancelled: false });
+            session.outgoing.push(OutgoingBundle { name, transfer, handed: 0, cancelled: false });
             let parcel = self.parcels.get_mut(&name).expect("known");
             parcel.attempts += 1;
             let length = parcel.content.len() as u64;
@@ -324,7 +329,7 @@ impl BundleUsers {
         }
         // A bundle of many small pieces would be cancelled for ever.
         let patient = self.parcels[&outgoing.name].attempts > 20;
-        if self.stormy && !patient && self.rng.chance(self.manners.cancel) {
+        if self.faults_are_on && !patient && self.rng.chance(self.manners.cancel) {
             outgoing.cancelled = true;
             self.parcels.get_mut(&outgoing.name).expect("known").cancelled = true;
             return Some(BundlesRequest::Cancel { transfer: outgoing.transfer });
@@ -365,7 +370,7 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
     }
 
     fn calm(&mut self, _now: Instant) {
-        self.stormy = false;
+        self.faults_are_on = false;
     }
 
     fn handle_indication(&mut self, now: Instant, node: usize, (link, said): (LinkId, BundlesIndication)) {
@@ -376,7 +381,7 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
                 (session.up, session.interleave) = (true, interleave);
             }
             BundlesIndication::Down { retry, .. } => {
-                *session = Session::default();
+                *session = SessionEnd::default();
                 if !retry && self.links.contains(&key) {
                     let soon = now + Duration::from_millis(1 + self.rng.below(1_000));
                     self.at(soon, Action::Connect(node, link));
@@ -385,7 +390,7 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
             BundlesIndication::Peer { .. } => {}
             BundlesIndication::Room(room) => session.room = room,
             BundlesIndication::Begin { transfer, length } => {
-                session.incoming.insert(transfer, Incoming { length, ..Default::default() });
+                session.incoming.insert(transfer, IncomingBundle { length, ..Default::default() });
             }
             BundlesIndication::Piece { transfer, data, last } => {
                 self.piece_rises(now, key, transfer, &data, last);

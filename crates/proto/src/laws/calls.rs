@@ -8,12 +8,12 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
-type Port = (usize, LinkId);
+type NodePort = (usize, LinkId);
 
 /// What two users want of each other.
 #[derive(Debug)]
 struct Call {
-    caller: Port,
+    caller: NodePort,
     /// What the caller writes, without the two bytes, and what the called one writes.
     contents: [Bytes; 2],
     attempts: u8,
@@ -43,21 +43,21 @@ struct Side {
 #[derive(Debug)]
 enum Action {
     Call(usize),
-    Release(Port, u32, u64),
+    Release(NodePort, u32, u64),
     /// Gives up if nothing was heard for long.
-    Watch(Port, u32),
-    Abort(Port, u32),
+    Watch(NodePort, u32),
+    Abort(NodePort, u32),
 }
 
 /// The users of two nodes.
-pub(crate) struct Callers {
+pub(crate) struct StreamUsers {
     rng: Rng,
     /// False where bytes are damaged beyond what checksums find: then only ends are asked for.
     trusting: bool,
-    stormy: bool,
+    faults_are_on: bool,
     running: [bool; 2],
     calls: Vec<Call>,
-    sides: BTreeMap<Port, (u32, Side)>,
+    sides: BTreeMap<NodePort, (u32, Side)>,
     generation: u32,
     actions: BTreeMap<(Instant, u64), Action>,
     count: u64,
@@ -67,12 +67,12 @@ pub(crate) struct Callers {
     aborts: f64,
 }
 
-impl Callers {
+impl StreamUsers {
     /// Silence after which a user gives a connection up.
     const SILENCE_MAX: Duration = Duration::from_secs(1_500);
 
     /// `callers`: a node and the link that it calls on, for each call; `bytes_max`: how much each side writes.
-    pub(crate) fn new(mut rng: Rng, callers: &[Port], bytes_max: u64, trusting: bool) -> Self {
+    pub(crate) fn new(mut rng: Rng, callers: &[NodePort], bytes_max: u64, trusting: bool) -> Self {
         let mut calls = vec![];
         for &caller in callers {
             let contents = [(); 2].map(|()| {
@@ -84,9 +84,9 @@ impl Callers {
             calls.push(Call { caller, contents, attempts: 0, done: false, received: None });
         }
         let write_bound = if rng.chance(0.2) { 30 } else { 5_000 };
-        Callers {
+        StreamUsers {
             trusting,
-            stormy: true,
+            faults_are_on: true,
             running: [false; 2],
             calls,
             sides: BTreeMap::new(),
@@ -111,11 +111,11 @@ impl Callers {
         self.actions.insert((at, self.count), action);
     }
 
-    fn ask(&mut self, port: Port, request: StreamRequest) {
+    fn ask(&mut self, port: NodePort, request: StreamRequest) {
         self.requests.push_back((port.0, (port.1, request)));
     }
 
-    fn new_side(&mut self, now: Instant, port: Port, side: Side) {
+    fn new_side(&mut self, now: Instant, port: NodePort, side: Side) {
         self.generation += 1;
         let side = Side { last_heard: now, ..side };
         self.sides.insert(port, (self.generation, side));
@@ -153,7 +153,7 @@ impl Callers {
         Some([&[number as u8, attempt], &self.calls[number].contents[0][..]].concat().into())
     }
 
-    fn hears_data(&mut self, now: Instant, port: Port, data: &Bytes) {
+    fn hears_data(&mut self, now: Instant, port: NodePort, data: &Bytes) {
         let (generation, side) = self.sides.get_mut(&port).expect("the account knows it");
         let generation = *generation;
         if side.call.is_none() {
@@ -185,14 +185,15 @@ impl Callers {
                 self.calls[number].received = Some(received);
             }
         }
-        let delay = if self.stormy { self.rng.span(Duration::ZERO, self.slow) } else { Duration::ZERO };
+        let delay =
+            if self.faults_are_on { self.rng.span(Duration::ZERO, self.slow) } else { Duration::ZERO };
         self.at(now + delay, Action::Release(port, generation, data.len() as u64));
-        if self.stormy && self.rng.chance(self.aborts) {
+        if self.faults_are_on && self.rng.chance(self.aborts) {
             self.at(now, Action::Abort(port, generation));
         }
     }
 
-    fn hears_end(&mut self, now: Instant, port: Port, reason: CloseReason) {
+    fn hears_end(&mut self, now: Instant, port: NodePort, reason: CloseReason) {
         let (_, side) = self.sides.remove(&port).expect("the account knows it");
         let finished = reason == CloseReason::Finished;
         if finished && self.trusting {
@@ -206,7 +207,7 @@ impl Callers {
             let received = call.received.unwrap_or(written);
             assert_eq!(received, written, "Finished on {port:?}, and not everything has arrived");
         }
-        if finished || (!self.trusting && !self.stormy) {
+        if finished || (!self.trusting && !self.faults_are_on) {
             self.calls[number].done = true;
         } else {
             let soon = now + Duration::from_millis(1 + self.rng.below(5_000));
@@ -214,19 +215,19 @@ impl Callers {
         }
     }
 
-    fn abort(&mut self, port: Port) {
+    fn abort(&mut self, port: NodePort) {
         let (_, side) = self.sides.get_mut(&port).expect("a side");
         if !core::mem::replace(&mut side.aborted, true) {
             self.ask(port, StreamRequest::Abort);
         }
     }
 
-    fn is_current(&self, port: Port, generation: u32) -> bool {
+    fn is_current(&self, port: NodePort, generation: u32) -> bool {
         self.sides.get(&port).is_some_and(|(current, _)| *current == generation)
     }
 }
 
-impl Users<Many<LinkId, Stream>> for Callers {
+impl Users<Many<LinkId, Stream>> for StreamUsers {
     fn started(&mut self, now: Instant, node: usize) {
         self.running[node] = true;
         for number in 0..self.calls.len() {
@@ -247,7 +248,7 @@ impl Users<Many<LinkId, Stream>> for Callers {
     }
 
     fn calm(&mut self, now: Instant) {
-        self.stormy = false;
+        self.faults_are_on = false;
         for number in 0..self.calls.len() {
             self.at(now, Action::Call(number));
         }

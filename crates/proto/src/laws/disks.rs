@@ -1,7 +1,7 @@
 //! Disks that are slow, fill up, and lose in a crash what they had not yet called stored; and floors that put disks
 //! and links side by side.
 
-use super::{Draw, Ground};
+use super::{Draw, Environment};
 use crate::engine::Service;
 use crate::rng::Rng;
 use crate::service::{Both, Port, RecordId, Storage, StorageFailure, StorageIndication, StorageRequest};
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Debug, Default)]
-struct Record {
+struct HostileRecord {
     /// What survives a crash.
     durable: Vec<u8>,
     /// Appends that are not durable, in order.
@@ -36,8 +36,8 @@ enum Work {
 }
 
 #[derive(Debug, Default)]
-struct Disk {
-    records: BTreeMap<RecordId, Record>,
+struct HostileDisk {
+    records: BTreeMap<RecordId, HostileRecord>,
     work: BTreeMap<(Instant, u64), (RecordId, Work)>,
     lists: BTreeMap<Instant, u32>,
     /// Bytes that are kept or will be.
@@ -47,7 +47,7 @@ struct Disk {
 /// The disks of all nodes.
 pub(crate) struct Disks {
     rng: Rng,
-    disks: Vec<Disk>,
+    disks: Vec<HostileDisk>,
     count: u64,
     up: VecDeque<(usize, StorageIndication)>,
     delay: Duration,
@@ -63,7 +63,7 @@ impl Disks {
             delay: if rng.chance(0.2) { Duration::ZERO } else { Duration::from_millis(rng.below(delay_max)) },
             capacity_bytes: if rng.chance(0.25) { rng.between(1_000, 60_000) } else { u64::MAX },
             rng,
-            disks: (0..nodes).map(|_| Disk::default()).collect(),
+            disks: (0..nodes).map(|_| HostileDisk::default()).collect(),
             count: 0,
             up: VecDeque::new(),
             lies: false,
@@ -168,7 +168,7 @@ impl Disks {
     }
 }
 
-impl Ground<Storage> for Disks {
+impl Environment<Storage> for Disks {
     fn handle_request(&mut self, now: Instant, node: usize, request: StorageRequest) {
         self.carried += 1;
         match request {
@@ -253,12 +253,12 @@ impl Ground<Storage> for Disks {
 }
 
 /// Disks and links.
-pub(crate) struct Floor<L> {
+pub(crate) struct DisksAndLinks<L> {
     pub(crate) disks: Disks,
     pub(crate) links: L,
 }
 
-impl<S: Service, L: Ground<S>> Ground<Both<Storage, S>> for Floor<L> {
+impl<S: Service, L: Environment<S>> Environment<Both<Storage, S>> for DisksAndLinks<L> {
     fn handle_request(&mut self, now: Instant, node: usize, request: Port<StorageRequest, S::Request>) {
         match request {
             Port::First(request) => self.disks.handle_request(now, node, request),

@@ -1,6 +1,6 @@
 //! Hostile links for frames.
 
-use super::{Draw, Ground};
+use super::{Draw, Environment};
 use crate::rng::Rng;
 use crate::service::{Frames, FramesIndication, FramesRequest, Many};
 use crate::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// How the bits of a frame are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Damage {
+pub(crate) enum BitErrors {
     /// A burst within 15 neighbouring bits: what every checksum is sure to see, the Internet's of 16 bits included
     /// (RFC 1071). Anything more would now and then pass it, as it does in life, and blame the engine for it.
     Slight,
@@ -20,20 +20,20 @@ pub(crate) enum Damage {
 
 /// How bad a link is.
 #[derive(Clone, Debug)]
-pub(crate) struct Weather {
+pub(crate) struct FrameConditions {
     pub(crate) loss: f64,
     pub(crate) duplication: f64,
     pub(crate) overtaking: f64,
     pub(crate) corruption: f64,
-    pub(crate) damage: Damage,
+    pub(crate) damage: BitErrors,
     /// What is done to a grossly damaged frame before it goes on, such as making its checksums right again.
     pub(crate) forge: fn(&mut BytesMut),
 }
 
-impl Weather {
+impl FrameConditions {
     /// Drawn from a seed.
-    pub(crate) fn draw(rng: &mut Rng, damage: Damage) -> Self {
-        Weather {
+    pub(crate) fn draw(rng: &mut Rng, damage: BitErrors) -> Self {
+        FrameConditions {
             loss: rng.share(0.3),
             duplication: rng.share(0.2),
             overtaking: rng.share(0.3),
@@ -44,30 +44,30 @@ impl Weather {
     }
 
     fn calm() -> Self {
-        Weather {
+        FrameConditions {
             loss: 0.0,
             duplication: 0.0,
             overtaking: 0.0,
             corruption: 0.0,
-            damage: Damage::Slight,
+            damage: BitErrors::Slight,
             forge: |_| {},
         }
     }
 }
 
 /// A node's end of a link, and the id by which the node knows it.
-type Port<Id> = (usize, Id);
+type NodePort<Id> = (usize, Id);
 
 #[derive(Debug)]
 enum Event<Id> {
     /// The last bit has left.
-    Left { from: Port<Id>, token: Option<u64> },
+    Left { from: NodePort<Id>, token: Option<u64> },
     /// A frame comes in.
-    Comes { at: Port<Id>, bytes: Bytes },
+    Comes { at: NodePort<Id>, bytes: Bytes },
 }
 
 #[derive(Debug, Default)]
-struct End {
+struct FrameLinkEnd {
     joined: bool,
     /// Frames handed down that have not left.
     queued: u32,
@@ -80,11 +80,11 @@ struct End {
 /// Point-to-point links between the interfaces of nodes: they lose, double, delay and damage frames while the
 /// weather is bad, and are cut for a while.
 pub(crate) struct HostileFrames<Id> {
-    weather: Weather,
+    conditions: FrameConditions,
     rng: Rng,
     /// Both directions of every link.
-    peers: BTreeMap<Port<Id>, Port<Id>>,
-    ends: BTreeMap<Port<Id>, End>,
+    peers: BTreeMap<NodePort<Id>, NodePort<Id>>,
+    ends: BTreeMap<NodePort<Id>, FrameLinkEnd>,
     events: BTreeMap<(Instant, u64), Event<Id>>,
     count: u64,
     up: VecDeque<(usize, (Id, FramesIndication))>,
@@ -103,19 +103,22 @@ pub(crate) struct HostileFrames<Id> {
 }
 
 impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
-    /// Links between pairs of ports, as bad as `weather`, cut now and then before `calm_at`.
+    /// Links between pairs of ports, as bad as `conditions`, cut now and then before `faults_end_at`.
     pub(crate) fn new(
         mut rng: Rng,
-        weather: Weather,
-        links: &[(Port<Id>, Port<Id>)],
+        conditions: FrameConditions,
+        links: &[(NodePort<Id>, NodePort<Id>)],
         mtu_bytes: usize,
-        calm_at: Instant,
+        faults_end_at: Instant,
     ) -> Self {
         let mut cuts = vec![];
         if rng.chance(0.4) {
             for _ in 0..rng.between(1, 3) {
-                let begin = Instant::from_nanos(rng.below(calm_at.as_nanos().max(1)));
-                cuts.push((begin, (begin + rng.span(Duration::ZERO, Duration::from_secs(40))).min(calm_at)));
+                let begin = Instant::from_nanos(rng.below(faults_end_at.as_nanos().max(1)));
+                cuts.push((
+                    begin,
+                    (begin + rng.span(Duration::ZERO, Duration::from_secs(40))).min(faults_end_at),
+                ));
             }
         }
         let air =
@@ -123,11 +126,15 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
         let delay_max = Duration::from_millis(if rng.chance(0.2) { 3_000 } else { 200 });
         let delay = rng.span(Duration::ZERO, delay_max);
         HostileFrames {
-            weather,
+            conditions,
             room: rng.between(1, 8) as u32,
             rng,
             peers: links.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect(),
-            ends: links.iter().flat_map(|&(a, b)| [a, b]).map(|port| (port, End::default())).collect(),
+            ends: links
+                .iter()
+                .flat_map(|&(a, b)| [a, b])
+                .map(|port| (port, FrameLinkEnd::default()))
+                .collect(),
             events: BTreeMap::new(),
             count: 0,
             up: VecDeque::new(),
@@ -150,7 +157,7 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
     }
 
     /// Tells a port how much room it has, if that is not what it was told.
-    fn tell_room(&mut self, port: Port<Id>) {
+    fn tell_room(&mut self, port: NodePort<Id>) {
         let end = self.ends.get_mut(&port).expect("a port of a link");
         let room = if end.joined { self.room.saturating_sub(end.queued) } else { 0 };
         if room != end.told {
@@ -159,7 +166,7 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
         }
     }
 
-    fn send(&mut self, now: Instant, from: Port<Id>, bytes: Bytes, token: Option<u64>) {
+    fn send(&mut self, now: Instant, from: NodePort<Id>, bytes: Bytes, token: Option<u64>) {
         assert!(
             bytes.len() <= self.mtu_bytes,
             "a frame of {} bytes on a link of {}",
@@ -176,16 +183,16 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
         let leaves = end.free_at;
         self.at(leaves, Event::Left { from, token });
         let to = self.peers[&from];
-        for _ in 0..=u8::from(self.rng.chance(self.weather.duplication)) {
-            if self.rng.chance(self.weather.loss) || self.is_cut(leaves) {
+        for _ in 0..=u8::from(self.rng.chance(self.conditions.duplication)) {
+            if self.rng.chance(self.conditions.loss) || self.is_cut(leaves) {
                 continue;
             }
             let mut comes = leaves + self.delay;
-            if self.rng.chance(self.weather.overtaking) {
+            if self.rng.chance(self.conditions.overtaking) {
                 comes += self.rng.span(Duration::ZERO, Duration::from_millis(500));
             }
             let bytes =
-                if self.rng.chance(self.weather.corruption) { self.damage(&bytes) } else { bytes.clone() };
+                if self.rng.chance(self.conditions.corruption) { self.damage(&bytes) } else { bytes.clone() };
             self.at(comes, Event::Comes { at: to, bytes });
         }
         self.last = bytes;
@@ -197,8 +204,8 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
             return bytes.clone();
         }
         let bits = damaged.len() as u64 * 8;
-        match self.weather.damage {
-            Damage::Slight => {
+        match self.conditions.damage {
+            BitErrors::Slight => {
                 let first = self.rng.below(bits);
                 flip(&mut damaged, first);
                 for bit in first + 1..(first + self.rng.between(1, 15)).min(bits) {
@@ -207,9 +214,9 @@ impl<Id: Copy + Ord + Debug> HostileFrames<Id> {
                     }
                 }
             }
-            Damage::Gross => {
+            BitErrors::Gross => {
                 self.damage_grossly(&mut damaged, bits);
-                (self.weather.forge)(&mut damaged);
+                (self.conditions.forge)(&mut damaged);
             }
         }
         damaged.freeze()
@@ -241,7 +248,7 @@ fn flip(bytes: &mut [u8], bit: u64) {
     bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
 }
 
-impl<Id: Copy + Ord + Debug> Ground<Many<Id, Frames>> for HostileFrames<Id> {
+impl<Id: Copy + Ord + Debug> Environment<Many<Id, Frames>> for HostileFrames<Id> {
     fn handle_request(&mut self, now: Instant, node: usize, (id, request): (Id, FramesRequest)) {
         let port = (node, id);
         assert!(self.ends.contains_key(&port), "{port:?} has no link");
@@ -286,14 +293,14 @@ impl<Id: Copy + Ord + Debug> Ground<Many<Id, Frames>> for HostileFrames<Id> {
 
     fn crash(&mut self, _now: Instant, node: usize) {
         for (_, end) in self.ends.iter_mut().filter(|(port, _)| port.0 == node) {
-            *end = End::default();
+            *end = FrameLinkEnd::default();
         }
         self.events.retain(|_, event| !matches!(event, Event::Left { from, .. } if from.0 == node));
         self.up.retain(|&(at, _)| at != node);
     }
 
     fn calm(&mut self, _now: Instant) {
-        self.weather = Weather::calm();
+        self.conditions = FrameConditions::calm();
         self.cuts.clear();
     }
 

@@ -8,11 +8,11 @@ use crate::time::{Duration, Instant};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-type Port = (usize, LinkId);
+type NodePort = (usize, LinkId);
 
 /// How users behave.
 #[derive(Clone, Debug)]
-pub(crate) struct Habits {
+pub(crate) struct LinkUserBehaviour {
     /// How long a packet is held at the most before it is released.
     pub(crate) slow: Duration,
     /// The chance that a packet makes its user break the link off, or close it in the middle, or answer at once.
@@ -25,9 +25,9 @@ pub(crate) struct Habits {
     pub(crate) trusting: bool,
 }
 
-impl Habits {
+impl LinkUserBehaviour {
     pub(crate) fn draw(rng: &mut Rng, trusting: bool) -> Self {
-        Habits {
+        LinkUserBehaviour {
             slow: if rng.chance(0.5) {
                 Duration::ZERO
             } else {
@@ -44,7 +44,7 @@ impl Habits {
 
 /// What one node has for another.
 #[derive(Debug, Default)]
-struct Wish {
+struct PacketsToSend {
     /// The lengths of the packets that are not acknowledged yet.
     left: VecDeque<u64>,
     /// This one calls.
@@ -71,18 +71,18 @@ struct Side {
 #[derive(Debug)]
 enum Action {
     Call(usize, usize),
-    Release(Port, u32),
-    Ask(Port, u32, PacketsRequest),
+    Release(NodePort, u32),
+    Ask(NodePort, u32, PacketsRequest),
 }
 
 /// The users of all nodes, who call each other by the ids that `ids` gives.
 pub(crate) struct LinkUsers {
     rng: Rng,
-    habits: Habits,
-    stormy: bool,
+    habits: LinkUserBehaviour,
+    faults_are_on: bool,
     running: Vec<bool>,
-    wishes: BTreeMap<(usize, usize), Wish>,
-    sides: BTreeMap<Port, Side>,
+    wishes: BTreeMap<(usize, usize), PacketsToSend>,
+    sides: BTreeMap<NodePort, Side>,
     /// All that was handed down, by tag: from whom, for whom, what, and how much of it the other one has.
     sent: Vec<(usize, usize, Vec<Bytes>, usize)>,
     generation: u32,
@@ -112,12 +112,12 @@ impl LinkUsers {
     /// `calls`: who calls whom by which id; both have up to `packets_max` packets for the other.
     pub(crate) fn new(
         mut rng: Rng,
-        habits: Habits,
+        habits: LinkUserBehaviour,
         nodes: usize,
         calls: &[(usize, usize, LinkId)],
         packets_max: u64,
     ) -> Self {
-        let mut wishes: BTreeMap<(usize, usize), Wish> = BTreeMap::new();
+        let mut wishes: BTreeMap<(usize, usize), PacketsToSend> = BTreeMap::new();
         for &(from, to, id) in calls {
             for key in [(from, to), (to, from)] {
                 let wish = wishes.entry(key).or_default();
@@ -130,7 +130,7 @@ impl LinkUsers {
         LinkUsers {
             rng,
             habits,
-            stormy: true,
+            faults_are_on: true,
             running: vec![false; nodes],
             wishes,
             sides: BTreeMap::new(),
@@ -154,12 +154,12 @@ impl LinkUsers {
         }
     }
 
-    fn ask(&mut self, port: Port, request: PacketsRequest) {
+    fn ask(&mut self, port: NodePort, request: PacketsRequest) {
         self.requests.push_back((port.0, (port.1, request)));
     }
 
     fn has_wishes(&self, one: usize, other: usize) -> bool {
-        let left = |key| self.wishes.get(&key).is_some_and(|wish: &Wish| !wish.left.is_empty());
+        let left = |key| self.wishes.get(&key).is_some_and(|wish: &PacketsToSend| !wish.left.is_empty());
         left((one, other)) || left((other, one))
     }
 
@@ -192,7 +192,7 @@ impl LinkUsers {
         }
     }
 
-    fn connected(&mut self, port: Port, peer: &str, bytes_max: u32) {
+    fn connected(&mut self, port: NodePort, peer: &str, bytes_max: u32) {
         let peer = (0..self.running.len()).find(|node| name(*node) == peer);
         let Some(peer) = peer else {
             assert!(!self.habits.trusting, "a peer that is none");
@@ -214,7 +214,7 @@ impl LinkUsers {
         self.may_close(port);
     }
 
-    fn hears(&mut self, now: Instant, port: Port, packet: &Bytes) {
+    fn hears(&mut self, now: Instant, port: NodePort, packet: &Bytes) {
         let Some(side) = self.sides.get_mut(&port) else { return };
         let generation = side.generation;
         if self.habits.trusting {
@@ -235,20 +235,20 @@ impl LinkUsers {
             side.hears = Some((tag, index + 1));
         }
         let (slow, habits) = (self.habits.slow, self.habits.clone());
-        let delay = if self.stormy { self.rng.span(Duration::ZERO, slow) } else { Duration::ZERO };
+        let delay = if self.faults_are_on { self.rng.span(Duration::ZERO, slow) } else { Duration::ZERO };
         self.at(now + delay, Action::Release(port, generation));
         for (chance, request) in [
             (habits.aborts, PacketsRequest::Abort),
             (habits.closes, PacketsRequest::Close),
             (habits.answers, PacketsRequest::Acknowledge),
         ] {
-            if self.stormy && self.rng.chance(chance) {
+            if self.faults_are_on && self.rng.chance(chance) {
                 self.at(now, Action::Ask(port, generation, request));
             }
         }
     }
 
-    fn acknowledged(&mut self, port: Port, all: u64) {
+    fn acknowledged(&mut self, port: NodePort, all: u64) {
         let Some(side) = self.sides.get_mut(&port) else { return };
         let came = self.sent[side.tag as usize].3 as u64;
         assert!(!self.habits.trusting || all <= came, "{all} acknowledged on {port:?}, and {came} have come");
@@ -259,7 +259,7 @@ impl LinkUsers {
         side.acknowledged = all;
     }
 
-    fn ended(&mut self, now: Instant, port: Port, reason: CloseReason) {
+    fn ended(&mut self, now: Instant, port: NodePort, reason: CloseReason) {
         let Some(side) = self.sides.remove(&port) else { return };
         let (one, other) = (port.0, side.peer);
         assert!(reason != CloseReason::Unreachable, "{port:?} is known");
@@ -270,7 +270,7 @@ impl LinkUsers {
     }
 
     /// When nobody has anything for the other any more, the link is closed.
-    fn may_close(&mut self, port: Port) {
+    fn may_close(&mut self, port: NodePort) {
         let Some(side) = self.sides.get(&port) else { return };
         if side.connected && !side.closing && !self.has_wishes(port.0, side.peer) {
             self.sides.get_mut(&port).expect("just seen").closing = true;
@@ -278,7 +278,7 @@ impl LinkUsers {
         }
     }
 
-    fn is_current(&self, port: Port, generation: u32) -> bool {
+    fn is_current(&self, port: NodePort, generation: u32) -> bool {
         self.sides.get(&port).is_some_and(|side| side.generation == generation)
     }
 }
@@ -299,7 +299,7 @@ impl Users<Many<LinkId, Packets>> for LinkUsers {
     }
 
     fn calm(&mut self, now: Instant) {
-        self.stormy = false;
+        self.faults_are_on = false;
         let pairs: Vec<_> = self.wishes.keys().copied().collect();
         pairs.into_iter().for_each(|(from, to)| self.plan_call(now, from, to));
     }
@@ -308,7 +308,7 @@ impl Users<Many<LinkId, Packets>> for LinkUsers {
         let port = (node, link);
         match said {
             PacketsIndication::Connected { bytes_max, peer, .. } => self.connected(port, &peer, bytes_max),
-            PacketsIndication::Takes { bytes_max, .. } => {
+            PacketsIndication::Sizes { bytes_max, .. } => {
                 if let Some(side) = self.sides.get_mut(&port) {
                     side.bytes_max = bytes_max.into();
                 }

@@ -1,7 +1,7 @@
 //! The laws: one property suite that runs every engine, two or more of them joined by a hostile world.
 //!
 //! A world has three floors. **Users** stand on top, want things done, and remember what was promised to them.
-//! **Nodes** are the engines under test, each inside a [`Lawful`]. The **ground** carries what the nodes say to
+//! **Nodes** are the engines under test, each inside a [`Checked`]. The **ground** carries what the nodes say to
 //! each other, badly. A seed draws everything: the parameters of the world (how much is lost, doubled, delayed,
 //! damaged; how large the pieces are; when links are cut and nodes crash) and what happens in it.
 //!
@@ -12,50 +12,50 @@
 //! | law | where it is checked |
 //! |---|---|
 //! | an engine never panics, whatever bytes it hears | any panic ends a run |
-//! | quiet after draining; early and doubled timeouts are harmless; time is not chased | [`Lawful`], [`World`] |
-//! | room is not overspent; each send ends in exactly one terminal indication | [`Lawful`] |
+//! | quiet after draining; early and doubled timeouts are harmless; time is not chased | [`Checked`], [`LawRun`] |
+//! | room is not overspent; each send ends in exactly one terminal indication | [`Checked`] |
 //! | delivered is what was sent: whole, in order, once | the users |
-//! | nothing accepted is lost; nothing is acknowledged that is not safe | the users; [`World::audited`] |
+//! | nothing accepted is lost; nothing is acknowledged that is not safe | the users; [`LawRun::audited`] |
 //! | nothing is delivered again after the application took it | the users |
-//! | everything ends once the faults stop | [`World::run`] |
-//! | an idle session costs nothing | [`World::run`] |
+//! | everything ends once the faults stop | [`LawRun::run`] |
+//! | an idle session costs nothing | [`LawRun::run`] |
 //! | same seed, same trace | [`sweep`] |
 //!
 //! `LONGWIRE_SEEDS=n` runs n seeds of each sweep, `LONGWIRE_SEED=s` that one alone, and `LONGWIRE_LINES=n` shows the
 //! last n lines of a broken run. Seeds that failed once are in `seeds.txt`, and are always run.
 
 mod agents;
-mod air;
 mod apps;
 mod ax25;
 mod bundles;
 mod calls;
+mod datagrams;
 mod disks;
 mod flawed;
 mod frames;
+mod hostile_peer;
 mod joints;
 mod links;
 mod packets;
 mod radio;
 mod seeds;
 mod stack;
-mod stranger;
 mod tcp;
 mod toy;
 
-pub(crate) use air::Air;
-pub(crate) use bundles::{BundleUsers, Manners};
-pub(crate) use packets::{PacketLinks, Weather as PacketWeather};
+pub(crate) use bundles::{BundleUserBehaviour, BundleUsers};
+pub(crate) use datagrams::HostileDatagrams;
+pub(crate) use packets::{PacketConditions as PacketWeather, PacketLinks};
 pub(crate) use seeds::{Replay, catches, catches_also, sweep};
 
 use crate::engine::{Engine, Service};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
-use crate::wrap::{Accounted, Crossing, Lawful, Teller};
+use crate::wrap::{Checked, CheckedService, Crossing, TimelineWriter};
 use core::fmt::{self, Write};
 
 /// What the nodes stand on: the links between them, their disks.
-pub(crate) trait Ground<B: Service> {
+pub(crate) trait Environment<B: Service> {
     /// A node asks for something.
     fn handle_request(&mut self, now: Instant, node: usize, request: B::Request);
     /// The time has come.
@@ -100,7 +100,7 @@ pub(crate) trait Users<A: Service> {
 
 /// What an idle world may cost.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Idle {
+pub(crate) struct IdleBudget {
     /// From when on it counts, after everything has ended: waiting states and idle timers run out.
     pub(crate) after: Duration,
     /// For how long it counts.
@@ -120,13 +120,13 @@ pub(crate) struct Crash {
 }
 
 impl Crash {
-    /// A few crashes of `nodes` nodes before `calm_at`, in some worlds.
-    pub(crate) fn draw(rng: &mut Rng, nodes: u64, calm_at: Instant) -> Vec<Crash> {
+    /// A few crashes of `nodes` nodes before `faults_end_at`, in some worlds.
+    pub(crate) fn draw(rng: &mut Rng, nodes: u64, faults_end_at: Instant) -> Vec<Crash> {
         if rng.chance(0.6) {
             return vec![];
         }
         let mut crash = |_| Crash {
-            at: Instant::from_nanos(rng.below(calm_at.as_nanos())),
+            at: Instant::from_nanos(rng.below(faults_end_at.as_nanos())),
             node: rng.below(nodes) as usize,
             off: rng.span(Duration::ZERO, Duration::from_secs(20)),
         };
@@ -136,20 +136,20 @@ impl Crash {
 
 /// What a world is told beside its three floors.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct RunPlan {
     /// When the faults stop.
-    pub(crate) calm_at: Instant,
-    /// All before `calm_at`.
+    pub(crate) faults_end_at: Instant,
+    /// All before `faults_end_at`.
     pub(crate) crashes: Vec<Crash>,
     /// How long everything may take to end once the faults have stopped.
     pub(crate) patience: Duration,
     /// How late nodes are woken.
     pub(crate) lateness: Duration,
     /// What the idle world may cost.
-    pub(crate) idle: Idle,
+    pub(crate) idle: IdleBudget,
 }
 
-impl Plan {
+impl RunPlan {
     /// Nodes are woken in time in most worlds, and a little late in some.
     pub(crate) fn draw_lateness(rng: &mut Rng) -> Duration {
         if rng.chance(0.8) { Duration::ZERO } else { rng.span(Duration::ZERO, Duration::from_millis(50)) }
@@ -158,7 +158,7 @@ impl Plan {
 
 /// What a run leaves behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Trace {
+pub(crate) struct RunDigest {
     /// Of everything that crossed a node's edge, with its time.
     pub(crate) hash: u64,
     /// How many crossings.
@@ -171,17 +171,17 @@ pub(crate) struct Trace {
 pub(crate) type Factory<'a, N> = Box<dyn FnMut(usize, u32, Instant) -> N + 'a>;
 
 /// Nodes between their users and the ground.
-pub(crate) struct World<'a, N: Engine, G, U>
+pub(crate) struct LawRun<'a, N: Engine, G, U>
 where
-    N::Above: Accounted,
-    N::Below: Accounted,
+    N::Above: CheckedService,
+    N::Below: CheckedService,
 {
-    nodes: Vec<Option<Lawful<N>>>,
+    nodes: Vec<Option<Checked<N>>>,
     boots: Vec<u32>,
     factory: Factory<'a, N>,
     ground: G,
     users: U,
-    plan: Plan,
+    plan: RunPlan,
     rng: Rng,
     now: Instant,
     /// Nodes that may have something to say.
@@ -191,16 +191,16 @@ where
     wake_ups: u64,
     crossings: u64,
     hash: Fnv,
-    teller: Option<Teller>,
+    timeline_writer: Option<TimelineWriter>,
     audit: Option<fn(&G, &U)>,
 }
 
-impl<'a, N, G, U> World<'a, N, G, U>
+impl<'a, N, G, U> LawRun<'a, N, G, U>
 where
     N: Engine,
-    N::Above: Accounted,
-    N::Below: Accounted,
-    G: Ground<N::Below>,
+    N::Above: CheckedService,
+    N::Below: CheckedService,
+    G: Environment<N::Below>,
     U: Users<N::Above>,
 {
     /// More crossings than this, and something runs in circles.
@@ -209,7 +209,7 @@ where
     /// A world of `count` nodes.
     pub(crate) fn new(
         replay: &Replay,
-        plan: Plan,
+        plan: RunPlan,
         count: usize,
         factory: Factory<'a, N>,
         ground: G,
@@ -218,11 +218,11 @@ where
         let mut events = vec![];
         for crash in &plan.crashes {
             events.push((crash.at, crash.node, false));
-            events.push(((crash.at + crash.off).min(plan.calm_at), crash.node, true));
+            events.push(((crash.at + crash.off).min(plan.faults_end_at), crash.node, true));
         }
         events.sort();
         events.reverse();
-        World {
+        LawRun {
             nodes: (0..count).map(|_| None).collect(),
             boots: vec![0; count],
             factory,
@@ -236,7 +236,7 @@ where
             wake_ups: 0,
             crossings: 0,
             hash: Fnv::default(),
-            teller: replay.teller(),
+            timeline_writer: replay.timeline_writer(),
             audit: None,
         }
     }
@@ -244,7 +244,7 @@ where
     /// Holds what the ground keeps against what the users were promised: after each crash, when the faults stop, and in the
     /// end.
     pub(crate) fn audited(self, audit: fn(&G, &U)) -> Self {
-        World { audit: Some(audit), ..self }
+        LawRun { audit: Some(audit), ..self }
     }
 
     fn audit(&self) {
@@ -254,12 +254,12 @@ where
     }
 
     /// Runs the world through its phases. Any broken law is a panic.
-    pub(crate) fn run(mut self) -> Trace {
+    pub(crate) fn run(mut self) -> RunDigest {
         for node in 0..self.nodes.len() {
             self.start(node);
         }
         self.settle();
-        self.run_until(self.plan.calm_at);
+        self.run_until(self.plan.faults_end_at);
         self.audit();
         self.remark("the faults stop");
         self.ground.calm(self.now);
@@ -268,13 +268,13 @@ where
         if !self.users.want_ends() {
             self.run_until(self.now + self.plan.patience);
             self.audit();
-            return Trace { hash: self.hash.0, crossings: self.crossings, settled_at: self.now };
+            return RunDigest { hash: self.hash.0, crossings: self.crossings, settled_at: self.now };
         }
         self.end();
         let settled_at = self.now;
         self.remark("everything has ended");
         self.rest();
-        Trace { hash: self.hash.0, crossings: self.crossings, settled_at }
+        RunDigest { hash: self.hash.0, crossings: self.crossings, settled_at }
     }
 
     /// Waits for everything to come to its end.
@@ -359,7 +359,7 @@ where
     /// Wakes a node that is due; sometimes twice.
     fn wake(&mut self, node: usize) {
         let lateness = self.plan.lateness;
-        let due = |engine: &Lawful<N>| engine.poll_timeout().is_some_and(|at| at + lateness <= self.now);
+        let due = |engine: &Checked<N>| engine.poll_timeout().is_some_and(|at| at + lateness <= self.now);
         if !self.nodes[node].as_ref().is_some_and(due) {
             return;
         }
@@ -380,7 +380,7 @@ where
         self.boots[node] += 1;
         self.remark(format_args!("node {node} starts"));
         let engine = (self.factory)(node, boot, self.now);
-        self.nodes[node] = Some(Lawful::new(&format!("node {node}"), engine));
+        self.nodes[node] = Some(Checked::new(&format!("node {node}"), engine));
         self.awake[node] = true;
         self.ground.started(self.now, node);
         self.users.started(self.now, node);
@@ -445,14 +445,14 @@ where
         self.crossings += 1;
         assert!(self.crossings < Self::CROSSINGS_MAX, "it runs in circles at {}", self.now);
         write!(self.hash, "{node} {} {crossing}", self.now.as_nanos()).expect("a hash takes anything");
-        if let Some(teller) = &mut self.teller {
-            teller.tell(self.now, format_args!("{node} {crossing}"));
+        if let Some(timeline_writer) = &mut self.timeline_writer {
+            timeline_writer.tell(self.now, format_args!("{node} {crossing}"));
         }
     }
 
     fn remark(&mut self, what: impl fmt::Display) {
-        if let Some(teller) = &mut self.teller {
-            teller.tell(self.now, format_args!("-- {what}"));
+        if let Some(timeline_writer) = &mut self.timeline_writer {
+            timeline_writer.tell(self.now, format_args!("-- {what}"));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Packet links between two nodes, as AX.25 gives them: packets come in order and whole, late, within a window; links are
 //! refused, and break for both ends at different times. Two nodes have one link at most.
 
-use super::{Crash, Ground};
+use super::{Crash, Environment};
 use crate::rng::Rng;
 use crate::service::{CloseReason, LinkId, Many, Packets, PacketsIndication, PacketsRequest};
 use crate::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// How bad it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Weather {
+pub(crate) struct PacketConditions {
     /// How long a packet, and an acknowledgement, takes at the most.
     pub(crate) delay: Duration,
     pub(crate) window: u64,
@@ -27,10 +27,10 @@ pub(crate) struct Weather {
     pub(crate) damage: f64,
 }
 
-impl Weather {
+impl PacketConditions {
     /// Half a second each way, and no faults.
     pub(crate) fn fair() -> Self {
-        Weather {
+        PacketConditions {
             delay: Duration::from_millis(500),
             window: 7,
             bytes_best: 256,
@@ -45,7 +45,7 @@ impl Weather {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let bytes_best = if rng.chance(0.3) { 64 } else { 128 + rng.below(200) as u32 };
         let lifetime_ms = if rng.chance(0.5) { 2_000 } else { 30_000 };
-        Weather {
+        PacketConditions {
             delay: Duration::from_micros(1 + rng.below(2_000_000)),
             window: 1 + rng.below(8),
             bytes_best,
@@ -66,7 +66,7 @@ struct Flow {
     arrived: u64,
     acknowledged: u64,
     unreleased: u64,
-    told_room: u64,
+    announced_room: u64,
     closing: bool,
 }
 
@@ -95,7 +95,7 @@ enum Event {
 /// See the [module](self). Each node calls the other over links below [`LinkId::FIRST_INCOMING`].
 pub(crate) struct PacketLinks {
     rng: Rng,
-    pub(crate) weather: Weather,
+    pub(crate) conditions: PacketConditions,
     calm: bool,
     crashes: Vec<Crash>,
     connections: Vec<Connection>,
@@ -109,10 +109,10 @@ pub(crate) struct PacketLinks {
 }
 
 impl PacketLinks {
-    pub(crate) fn new(rng: Rng, weather: Weather, crashes: Vec<Crash>) -> Self {
+    pub(crate) fn new(rng: Rng, conditions: PacketConditions, crashes: Vec<Crash>) -> Self {
         PacketLinks {
             rng,
-            weather,
+            conditions,
             calm: false,
             crashes,
             connections: vec![],
@@ -136,7 +136,7 @@ impl PacketLinks {
     }
 
     fn delay(&mut self) -> Duration {
-        let most = self.weather.delay;
+        let most = self.conditions.delay;
         most / 2 + Duration::from_nanos(self.rng.below(most.as_nanos() as u64 / 2 + 1))
     }
 
@@ -175,7 +175,7 @@ impl PacketLinks {
         });
         self.current.insert((node, link), index);
         let delay = self.delay();
-        if !self.calm && self.rng.chance(self.weather.refuse) {
+        if !self.calm && self.rng.chance(self.conditions.refuse) {
             self.at(now + delay, Event::Fail(index, 0, CloseReason::Refused));
         } else {
             self.at(now + delay, Event::Open(index));
@@ -209,14 +209,14 @@ impl PacketLinks {
         let connection = &mut self.connections[index];
         (connection.open, connection.closed[1]) = (true, false);
         self.current.insert(called, index);
-        let (bytes_max, bytes_best) = (self.weather.bytes_max, self.weather.bytes_best);
+        let (bytes_max, bytes_best) = (self.conditions.bytes_max, self.conditions.bytes_best);
         for end in [1, 0] {
             let peer = format!("N{}", self.connections[index].ends[1 - end].0);
             self.tell(index, end, PacketsIndication::Connected { bytes_max, bytes_best, peer });
             self.room(index, end);
         }
         if !self.calm
-            && let Some(mean) = self.weather.lifetime
+            && let Some(mean) = self.conditions.lifetime
         {
             let life = self.rng.exponential(mean.as_nanos() as f64);
             self.at(now + Duration::from_nanos(life as u64), Event::Break(index));
@@ -226,26 +226,26 @@ impl PacketLinks {
     fn room(&mut self, index: usize, end: usize) {
         /// Packets that rose and are not released.
         const UNRELEASED_MAX: u64 = 20;
-        let window = self.weather.window;
+        let window = self.conditions.window;
         let flow = &mut self.connections[index].flows[end];
         let held = flow.unreleased.saturating_sub(UNRELEASED_MAX);
         let room = window.saturating_sub(flow.handed - flow.acknowledged + held);
-        if flow.told_room != room && !flow.closing {
-            flow.told_room = room;
+        if flow.announced_room != room && !flow.closing {
+            flow.announced_room = room;
             self.tell(index, end, PacketsIndication::Room(room));
         }
     }
 
     fn packet(&mut self, now: Instant, index: usize, end: usize, packet: Bytes) {
         self.wire.push((now, self.connections[index].ends[end].0, packet.clone()));
-        let damaged = !self.calm && self.rng.chance(self.weather.damage);
+        let damaged = !self.calm && self.rng.chance(self.conditions.damage);
         let packet = match damaged {
             true => packet.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == 0)).collect(),
             false => packet,
         };
         let arrival = now + self.delay();
         let flow = &mut self.connections[index].flows[end];
-        flow.told_room -= 1;
+        flow.announced_room -= 1;
         flow.handed += 1;
         let arrival = arrival.max(flow.moving.back().map_or(Instant::ZERO, |&(at, _)| at));
         flow.moving.push_back((arrival, packet));
@@ -300,13 +300,13 @@ impl PacketLinks {
         }
         self.connections[index].broken = true;
         for end in 0..2 {
-            let unaware = self.rng.below(self.weather.unaware.as_nanos() as u64 + 1);
+            let unaware = self.rng.below(self.conditions.unaware.as_nanos() as u64 + 1);
             self.at(now + Duration::from_nanos(unaware), Event::Fail(index, end, CloseReason::TimedOut));
         }
     }
 }
 
-impl Ground<Many<LinkId, Packets>> for PacketLinks {
+impl Environment<Many<LinkId, Packets>> for PacketLinks {
     fn handle_request(&mut self, now: Instant, node: usize, (link, request): (LinkId, PacketsRequest)) {
         if request == PacketsRequest::Connect {
             return self.connect(now, node, link);

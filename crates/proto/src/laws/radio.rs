@@ -1,6 +1,6 @@
 //! Radio channels: stations that hear each other or not, one at a time or both ways at once, and lose frames.
 
-use super::{Draw, Ground};
+use super::{Draw, Environment};
 use crate::rng::Rng;
 use crate::service::{Frames, FramesIndication, FramesRequest};
 use crate::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How a station gets at the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum ChannelAccess {
     /// There is room when the channel is won, for so many frames, and it is asked for.
     Won(u32),
     /// A controller takes so many frames ahead and waits for the channel by itself.
@@ -23,8 +23,8 @@ pub(crate) type Forge = fn(&mut Rng, &Bytes) -> Bytes;
 
 /// How bad a channel is.
 #[derive(Clone, Debug)]
-pub(crate) struct Weather {
-    pub(crate) access: Access,
+pub(crate) struct RadioConditions {
+    pub(crate) access: ChannelAccess,
     pub(crate) rate_bps: u64,
     /// TXDELAY.
     pub(crate) tx_delay: Duration,
@@ -44,20 +44,20 @@ pub(crate) struct Weather {
     pub(crate) enemy: Option<(Duration, Forge)>,
 }
 
-impl Weather {
+impl RadioConditions {
     /// Drawn from a seed.
-    pub(crate) fn draw(rng: &mut Rng, nodes: u64, calm_at: Instant) -> Self {
+    pub(crate) fn draw(rng: &mut Rng, nodes: u64, faults_end_at: Instant) -> Self {
         let access = match rng.below(5) {
-            0 | 1 => Access::Won(rng.between(1, 64) as u32),
-            2 | 3 => Access::Ahead(rng.between(1, 64) as u32),
-            _ => Access::FullDuplex(rng.between(1, 16) as u32),
+            0 | 1 => ChannelAccess::Won(rng.between(1, 64) as u32),
+            2 | 3 => ChannelAccess::Ahead(rng.between(1, 64) as u32),
+            _ => ChannelAccess::FullDuplex(rng.between(1, 16) as u32),
         };
         let fault = |rng: &mut Rng| {
-            let at = Instant::from_nanos(rng.below(calm_at.as_nanos()));
+            let at = Instant::from_nanos(rng.below(faults_end_at.as_nanos()));
             (at, rng.below(nodes) as usize, rng.span(Duration::ZERO, Duration::from_secs(90)))
         };
         let faults = if rng.chance(0.7) { 0 } else { rng.between(1, 3) };
-        Weather {
+        RadioConditions {
             access,
             rate_bps: [1200, 9600][rng.below(2) as usize],
             tx_delay: rng.span(Duration::from_millis(20), Duration::from_millis(400)),
@@ -73,7 +73,7 @@ impl Weather {
 }
 
 #[derive(Debug, Default)]
-struct Post {
+struct HostileStation {
     joined: bool,
     unplugged: bool,
     told: u32,
@@ -98,10 +98,10 @@ enum Event {
 }
 
 /// See the [module](self).
-pub(crate) struct RadioChannel {
-    pub(crate) weather: Weather,
+pub(crate) struct HostileRadio {
+    pub(crate) conditions: RadioConditions,
     rng: Rng,
-    posts: Vec<Post>,
+    stations: Vec<HostileStation>,
     /// Who does not hear whom: from, to.
     deaf: BTreeSet<(usize, usize)>,
     /// Who has the channel, where one has it at a time.
@@ -115,12 +115,12 @@ pub(crate) struct RadioChannel {
     carried: u64,
 }
 
-impl RadioChannel {
-    pub(crate) fn new(rng: Rng, weather: Weather, nodes: usize, deaf: &[(usize, usize)]) -> Self {
-        let mut channel = RadioChannel {
-            weather,
+impl HostileRadio {
+    pub(crate) fn new(rng: Rng, conditions: RadioConditions, nodes: usize, deaf: &[(usize, usize)]) -> Self {
+        let mut channel = HostileRadio {
+            conditions,
             rng,
-            posts: (0..nodes).map(|_| Post::default()).collect(),
+            stations: (0..nodes).map(|_| HostileStation::default()).collect(),
             deaf: deaf.iter().copied().collect(),
             keyed: None,
             contending: false,
@@ -130,11 +130,11 @@ impl RadioChannel {
             last: Bytes::new(),
             carried: 0,
         };
-        for (at, node, time) in channel.weather.unplugged.clone() {
+        for (at, node, time) in channel.conditions.unplugged.clone() {
             channel.at(at, Event::Plug(node, false));
             channel.at(at + time, Event::Plug(node, true));
         }
-        if channel.weather.enemy.is_some() {
+        if channel.conditions.enemy.is_some() {
             channel.at(Instant::ZERO, Event::Enemy);
         }
         channel
@@ -146,13 +146,13 @@ impl RadioChannel {
     }
 
     fn tell(&mut self, node: usize, indication: FramesIndication) {
-        if self.posts[node].joined {
+        if self.stations[node].joined {
             self.up.push_back((node, indication));
         }
     }
 
     fn tell_room(&mut self, node: usize, room: u32) {
-        let post = &mut self.posts[node];
+        let post = &mut self.stations[node];
         let room = if post.joined && !post.unplugged { room } else { 0 };
         if core::mem::replace(&mut post.told, room) != room {
             self.tell(node, FramesIndication::Room(room));
@@ -161,32 +161,32 @@ impl RadioChannel {
 
     /// Room where a controller takes frames ahead.
     fn tell_room_ahead(&mut self, node: usize) {
-        if let Access::Ahead(most) | Access::FullDuplex(most) = self.weather.access {
-            let queued = self.posts[node].queue.len() as u32;
+        if let ChannelAccess::Ahead(most) | ChannelAccess::FullDuplex(most) = self.conditions.access {
+            let queued = self.stations[node].queue.len() as u32;
             self.tell_room(node, most.saturating_sub(queued));
         }
     }
 
     /// Somebody may want the channel.
     fn contend(&mut self, now: Instant) {
-        if let Access::FullDuplex(_) = self.weather.access {
-            for node in 0..self.posts.len() {
-                let post = &mut self.posts[node];
+        if let ChannelAccess::FullDuplex(_) = self.conditions.access {
+            for node in 0..self.stations.len() {
+                let post = &mut self.stations[node];
                 if !post.keyed && !post.queue.is_empty() {
                     post.keyed = true;
-                    self.at(now + self.weather.tx_delay, Event::Next(node));
+                    self.at(now + self.conditions.tx_delay, Event::Next(node));
                 }
             }
         } else if self.keyed.is_none() && !self.contending && !self.wanting().is_empty() {
             self.contending = true;
-            let wait = self.rng.span(Duration::ZERO, self.weather.patience);
+            let wait = self.rng.span(Duration::ZERO, self.conditions.patience);
             self.at(now + wait, Event::Contend);
         }
     }
 
     fn wanting(&self) -> Vec<usize> {
-        let wants = |post: &Post| !post.queue.is_empty() || (post.wants && !post.unplugged);
-        (0..self.posts.len()).filter(|node| wants(&self.posts[*node])).collect()
+        let wants = |post: &HostileStation| !post.queue.is_empty() || (post.wants && !post.unplugged);
+        (0..self.stations.len()).filter(|node| wants(&self.stations[*node])).collect()
     }
 
     fn win(&mut self, now: Instant) {
@@ -197,19 +197,19 @@ impl RadioChannel {
         }
         let node = wanting[self.rng.below(wanting.len() as u64) as usize];
         self.keyed = Some(node);
-        self.posts[node].wants = false;
-        if let Access::Won(most) = self.weather.access {
+        self.stations[node].wants = false;
+        if let ChannelAccess::Won(most) = self.conditions.access {
             self.tell_room(node, most);
         }
         self.tell_busy(node, true);
-        self.at(now + self.weather.tx_delay, Event::Next(node));
+        self.at(now + self.conditions.tx_delay, Event::Next(node));
     }
 
     fn tell_busy(&mut self, keyed: usize, busy: bool) {
-        if !self.weather.tells_busy {
+        if !self.conditions.tells_busy {
             return;
         }
-        for node in 0..self.posts.len() {
+        for node in 0..self.stations.len() {
             if node != keyed && !self.deaf.contains(&(keyed, node)) {
                 self.tell(node, FramesIndication::Busy(busy));
             }
@@ -218,13 +218,13 @@ impl RadioChannel {
 
     /// The next frame begins; or the key-up is over.
     fn next(&mut self, now: Instant, node: usize) {
-        if matches!(self.weather.access, Access::Won(_)) {
+        if matches!(self.conditions.access, ChannelAccess::Won(_)) {
             self.tell_room(node, 0);
         }
-        let post = &mut self.posts[node];
+        let post = &mut self.stations[node];
         if let Some((bytes, _)) = post.queue.front() {
             let bits = crate::ax25::hdlc::air_bits(bytes) + 8;
-            let leaves = now + Duration::from_nanos(bits * 1_000_000_000 / self.weather.rate_bps);
+            let leaves = now + Duration::from_nanos(bits * 1_000_000_000 / self.conditions.rate_bps);
             self.at(leaves, Event::Leaves(node));
             return;
         }
@@ -237,15 +237,15 @@ impl RadioChannel {
     }
 
     fn leaves(&mut self, now: Instant, node: usize) {
-        if let Some((bytes, token)) = self.posts[node].queue.pop_front() {
+        if let Some((bytes, token)) = self.stations[node].queue.pop_front() {
             self.carried += 1;
-            for to in (0..self.posts.len()).filter(|to| *to != node) {
+            for to in (0..self.stations.len()).filter(|to| *to != node) {
                 if self.deaf.contains(&(node, to)) {
                     continue;
                 }
-                for _ in 0..=u8::from(self.rng.chance(self.weather.duplication)) {
-                    if !self.rng.chance(self.weather.loss) {
-                        self.at(now + self.weather.delay, Event::Comes(to, bytes.clone()));
+                for _ in 0..=u8::from(self.rng.chance(self.conditions.duplication)) {
+                    if !self.rng.chance(self.conditions.loss) {
+                        self.at(now + self.conditions.delay, Event::Comes(to, bytes.clone()));
                     }
                 }
             }
@@ -259,13 +259,13 @@ impl RadioChannel {
     }
 
     fn plug(&mut self, now: Instant, node: usize, plugged: bool) {
-        if self.posts[node].unplugged != plugged {
+        if self.stations[node].unplugged != plugged {
             return;
         }
-        self.posts[node].unplugged = !plugged;
+        self.stations[node].unplugged = !plugged;
         if !plugged {
             // What the controller has is as good as lost, and said to have left.
-            let queue = core::mem::take(&mut self.posts[node].queue);
+            let queue = core::mem::take(&mut self.stations[node].queue);
             let tokens = queue.into_iter().filter_map(|(_, token)| token);
             tokens.for_each(|token| self.tell(node, FramesIndication::Transmitted(token)));
             self.tell_room(node, 0);
@@ -276,25 +276,27 @@ impl RadioChannel {
     }
 
     fn speak_as_enemy(&mut self, now: Instant) {
-        let Some((mean, forge)) = self.weather.enemy else { return };
+        let Some((mean, forge)) = self.conditions.enemy else { return };
         let bytes = forge(&mut self.rng, &self.last);
-        let to = self.rng.below(self.posts.len() as u64) as usize;
+        let to = self.rng.below(self.stations.len() as u64) as usize;
         self.at(now, Event::Comes(to, bytes));
         let next = self.rng.exponential(mean.as_nanos() as f64);
         self.at(now + Duration::from_nanos(next as u64), Event::Enemy);
     }
 }
 
-impl Ground<Frames> for RadioChannel {
+impl Environment<Frames> for HostileRadio {
     fn handle_request(&mut self, now: Instant, node: usize, request: FramesRequest) {
         match request {
             FramesRequest::Join => {
-                self.posts[node].joined = true;
+                self.stations[node].joined = true;
                 self.tell_room_ahead(node);
             }
-            FramesRequest::Seize => self.posts[node].wants = matches!(self.weather.access, Access::Won(_)),
+            FramesRequest::Seize => {
+                self.stations[node].wants = matches!(self.conditions.access, ChannelAccess::Won(_))
+            }
             FramesRequest::Frame { bytes, token, .. } => {
-                let post = &mut self.posts[node];
+                let post = &mut self.stations[node];
                 post.told -= 1;
                 post.queue.push_back((bytes, token));
                 self.tell_room_ahead(node);
@@ -313,7 +315,7 @@ impl Ground<Frames> for RadioChannel {
                 Event::Next(node) => self.next(now, node),
                 Event::Leaves(node) => self.leaves(now, node),
                 Event::Comes(node, bytes) => {
-                    if !self.posts[node].unplugged {
+                    if !self.stations[node].unplugged {
                         self.tell(node, FramesIndication::Frame(bytes));
                     }
                 }
@@ -332,7 +334,7 @@ impl Ground<Frames> for RadioChannel {
     }
 
     fn crash(&mut self, _now: Instant, node: usize) {
-        let post = &mut self.posts[node];
+        let post = &mut self.stations[node];
         (post.joined, post.told, post.wants) = (false, 0, false);
         // What a controller sends for a host that has lost its memory nobody can tell from what the host says then.
         post.queue.clear();
@@ -340,8 +342,8 @@ impl Ground<Frames> for RadioChannel {
     }
 
     fn calm(&mut self, now: Instant) {
-        (self.weather.loss, self.weather.duplication, self.weather.enemy) = (0.0, 0.0, None);
-        (0..self.posts.len()).for_each(|node| self.plug(now, node, true));
+        (self.conditions.loss, self.conditions.duplication, self.conditions.enemy) = (0.0, 0.0, None);
+        (0..self.stations.len()).for_each(|node| self.plug(now, node, true));
         self.events.retain(|_, event| !matches!(event, Event::Plug(..)));
     }
 

@@ -1,7 +1,7 @@
 //! Runs a world under many seeds.
 
-use super::Trace;
-use crate::wrap::{Teller, Timeline};
+use super::RunDigest;
+use crate::wrap::{Timeline, TimelineWriter};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -28,8 +28,8 @@ impl Replay {
     }
 
     /// Who writes this run down, if it is written down.
-    pub(crate) fn teller(&self) -> Option<Teller> {
-        self.timeline.as_ref().map(|timeline| timeline.borrow().teller(""))
+    pub(crate) fn timeline_writer(&self) -> Option<TimelineWriter> {
+        self.timeline.as_ref().map(|timeline| timeline.borrow().timeline_writer(""))
     }
 
     /// The end of the timeline.
@@ -44,7 +44,7 @@ impl Replay {
 
 /// Runs `world` under `count` seeds from `first` on, after those that failed once; every sixteenth twice, to see
 /// whether the same seed gives the same trace. A broken law is told with the seed and the end of the timeline.
-pub(crate) fn sweep(name: &str, first: u64, count: u64, world: impl Fn(&Replay) -> Trace) {
+pub(crate) fn sweep(name: &str, first: u64, count: u64, world: impl Fn(&Replay) -> RunDigest) {
     if let Some(seed) = variable("LONGWIRE_SEED") {
         try_seed(name, seed, true, &world);
         return;
@@ -71,7 +71,7 @@ fn once_failed(name: &str) -> impl Iterator<Item = u64> {
     })
 }
 
-fn try_seed(name: &str, seed: u64, twice: bool, world: &impl Fn(&Replay) -> Trace) {
+fn try_seed(name: &str, seed: u64, twice: bool, world: &impl Fn(&Replay) -> RunDigest) {
     let once = |replay: &Replay| catch_unwind(AssertUnwindSafe(|| world(replay)));
     let trace = match once(&Replay::quiet(seed)) {
         Ok(trace) => trace,
@@ -94,19 +94,19 @@ fn try_seed(name: &str, seed: u64, twice: bool, world: &impl Fn(&Replay) -> Trac
 
 /// Runs seeds until a law is broken, and looks whether it is the right one: a law test that cannot fail is worth
 /// nothing.
-pub(crate) fn catches(flaw: &str, law: &str, world: impl Fn(&Replay) -> Trace) {
+pub(crate) fn catches(flaw: &str, law: &str, world: impl Fn(&Replay) -> RunDigest) {
     let Some((seed, message)) = broken(&world).next() else { panic!("{flaw} was not found") };
     assert!(message.contains(law), "{flaw} was found for another reason, seed {seed}: {message}");
 }
 
 /// The same for a flaw that breaks several laws: this one is among them.
-pub(crate) fn catches_also(flaw: &str, law: &str, world: impl Fn(&Replay) -> Trace) {
+pub(crate) fn catches_also(flaw: &str, law: &str, world: impl Fn(&Replay) -> RunDigest) {
     let found = broken(&world).any(|(_, message)| message.contains(law));
     assert!(found, "{flaw} was not found by: {law}");
 }
 
 /// The seeds that break a law, and what they break.
-fn broken(world: &impl Fn(&Replay) -> Trace) -> impl Iterator<Item = (u64, String)> {
+fn broken(world: &impl Fn(&Replay) -> RunDigest) -> impl Iterator<Item = (u64, String)> {
     (0..300).filter_map(move |seed| {
         let once = || world(&Replay::quiet(seed));
         let run = || assert_eq!(once(), once(), "the same seed gave another trace");

@@ -1,11 +1,11 @@
 //! The whole stack: three nodes in a row, each an agent over TCPCL over TCP with a disk, on hostile links.
 
 use super::agents::{draw_config, node};
-use super::apps::{Applications, Ways, node_name};
-use super::disks::{Disks, Floor};
-use super::frames::{Damage, HostileFrames, Weather};
+use super::apps::{AppUsers, NodeRoutes, node_name};
+use super::disks::{Disks, DisksAndLinks};
+use super::frames::{BitErrors, FrameConditions, HostileFrames};
 use super::tcp::draw_profile;
-use super::{Crash, Draw, Idle, Plan, Replay, Trace, World, sweep};
+use super::{Crash, Draw, IdleBudget, LawRun, Replay, RunDigest, RunPlan, sweep};
 use crate::joint::{Fan, Origin, Stack};
 use crate::rng::Rng;
 use crate::service::{InterfaceId, LinkId, NextHop};
@@ -13,7 +13,7 @@ use crate::tcp::Host;
 use crate::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
 use crate::tcpcl::{Config, Session, Versions};
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use core::net::Ipv4Addr;
 
 const PORT: u16 = 4556;
@@ -51,14 +51,14 @@ fn host_config(node: usize, profile: Profile, mtu_bytes: u16, back: bool) -> Hos
 }
 
 /// Each node reaches the others by its neighbours' names.
-fn ways(back: bool) -> Vec<Ways> {
+fn ways(back: bool) -> Vec<NodeRoutes> {
     let way =
         |to: usize, neighbour: usize| (format!("{}*", node_name(to)), NextHop::Node(node_name(neighbour)));
     let links = |own: &[u32]| own.iter().map(|&link| LinkId(link)).collect();
     vec![
-        Ways { links: links(&[1]), routes: vec![way(1, 1), way(2, 1)] },
-        Ways { links: links(if back { &[1, 2] } else { &[2] }), routes: vec![way(0, 0), way(2, 2)] },
-        Ways { links: links(if back { &[2] } else { &[] }), routes: vec![way(0, 1), way(1, 1)] },
+        NodeRoutes { links: links(&[1]), routes: vec![way(1, 1), way(2, 1)] },
+        NodeRoutes { links: links(if back { &[1, 2] } else { &[2] }), routes: vec![way(0, 0), way(2, 2)] },
+        NodeRoutes { links: links(if back { &[2] } else { &[] }), routes: vec![way(0, 1), way(1, 1)] },
     ]
 }
 
@@ -77,31 +77,36 @@ fn session_config(rng: &mut Rng, node: usize, versions: Versions, keepalive: u64
     }
 }
 
-fn world(replay: &Replay) -> Trace {
+fn world(replay: &Replay) -> RunDigest {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
-    let calm_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(200));
+    let faults_end_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(200));
     // Half-open connections are found by keep-alives alone; two intervals have to be longer than a handshake over
     // the slowest link and an interval.
     let keepalive = draw.between(10, 60);
     let window = Duration::from_secs(3_600);
     // Two sessions a link at the most; each message is a frame or two and a few timers on both sides.
     let messages = 2 * 2 * 2 * (window.as_secs() / keepalive + 1);
-    let plan = Plan {
-        calm_at,
-        crashes: Crash::draw(&mut draw, 3, calm_at),
+    let plan = RunPlan {
+        faults_end_at,
+        crashes: Crash::draw(&mut draw, 3, faults_end_at),
         patience: Duration::from_secs(4 * 3_600),
-        lateness: Plan::draw_lateness(&mut draw),
-        idle: Idle { after: Duration::from_secs(900), window, wake_ups: 6 * messages, carried: 3 * messages },
+        lateness: RunPlan::draw_lateness(&mut draw),
+        idle: IdleBudget {
+            after: Duration::from_secs(900),
+            window,
+            wake_ups: 6 * messages,
+            carried: 3 * messages,
+        },
     };
-    let weather = Weather::draw(&mut draw, Damage::Slight);
+    let conditions = FrameConditions::draw(&mut draw, BitErrors::Slight);
     let row = [1, 2]
         .map(|link| ((usize::from(link) - 1, InterfaceId(link)), (usize::from(link), InterfaceId(link))));
     let mtu_bytes = if draw.chance(0.2) { draw.between(200, 1_500) as u16 } else { 1_500 };
-    let links = HostileFrames::new(rng.fork("links"), weather, &row, mtu_bytes.into(), calm_at);
+    let links = HostileFrames::new(rng.fork("links"), conditions, &row, mtu_bytes.into(), faults_end_at);
     let disks = Disks::new(rng.fork("disks"), 3);
     let back = draw.chance(0.3);
-    let users = Applications::new(rng.fork("users"), ways(back), calm_at);
+    let users = AppUsers::new(rng.fork("users"), ways(back), faults_end_at);
     let versions = [Versions::Three, Versions::Four, Versions::Both][draw.below(3) as usize];
     let configs: Vec<_> = (0..3)
         .map(|node| {
@@ -112,7 +117,7 @@ fn world(replay: &Replay) -> Trace {
     let factory = |node: usize, boot, now| {
         let rng = rng.fork(&format!("node {node} boot {boot}"));
         let (agent, session, host) = configs[node].clone();
-        let host = Lawful::new("host", Host::new(host, rng.fork("host")));
+        let host = Checked::new("host", Host::new(host, rng.fork("host")));
         let session_rng = rng.fork("session");
         let sessions = Fan::new(move |link: LinkId, origin| {
             let (config, rng) = (session.clone(), session_rng.fork(&format!("{link:?}")));
@@ -121,12 +126,12 @@ fn world(replay: &Replay) -> Trace {
                 Origin::Above => Session::active(config, rng),
                 Origin::Below => Session::passive(config, rng),
             };
-            Some(Lawful::new("session", engine))
+            Some(Checked::new("session", engine))
         });
         self::node(agent, &rng, now, Stack::starting(now, sessions, host))
     };
-    let floor = Floor { disks, links };
-    World::new(replay, plan, 3, Box::new(factory), floor, users)
+    let floor = DisksAndLinks { disks, links };
+    LawRun::new(replay, plan, 3, Box::new(factory), floor, users)
         .audited(|floor, users| users.audit(&floor.disks))
         .run()
 }

@@ -1,9 +1,9 @@
 //! TCP: two hosts on a hostile link.
 
-use super::calls::Callers;
+use super::calls::StreamUsers;
 use super::flawed::Flawed;
-use super::frames::{Damage, HostileFrames, Weather};
-use super::{Crash, Draw, Idle, Plan, Replay, Trace, World, catches, sweep};
+use super::frames::{BitErrors, FrameConditions, HostileFrames};
+use super::{Crash, Draw, IdleBudget, LawRun, Replay, RunDigest, RunPlan, catches, sweep};
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{Frames, InterfaceId, LinkId, Many, Stream, StreamIndication};
@@ -53,19 +53,19 @@ pub(super) fn host_config(node: usize, profile: Profile, mtu_bytes: u16, links: 
     }
 }
 
-fn world<N>(replay: &Replay, damage: Damage, dress: impl Fn(Host) -> N) -> Trace
+fn world<N>(replay: &Replay, damage: BitErrors, dress: impl Fn(Host) -> N) -> RunDigest
 where
     N: Engine<Above = Many<LinkId, Stream>, Below = Many<InterfaceId, Frames>>,
 {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
-    let calm_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(120));
-    let plan = Plan {
-        calm_at,
-        crashes: Crash::draw(&mut draw, 2, calm_at),
+    let faults_end_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(120));
+    let plan = RunPlan {
+        faults_end_at,
+        crashes: Crash::draw(&mut draw, 2, faults_end_at),
         patience: Duration::from_secs(4 * 3_600),
-        lateness: Plan::draw_lateness(&mut draw),
-        idle: Idle {
+        lateness: RunPlan::draw_lateness(&mut draw),
+        idle: IdleBudget {
             after: Duration::from_secs(300),
             window: Duration::from_secs(3_600),
             wake_ups: 0,
@@ -73,20 +73,20 @@ where
         },
     };
     let mtu_bytes = if draw.chance(0.2) { draw.between(120, 1_500) as u16 } else { 1_500 };
-    let mut weather = Weather::draw(&mut draw, damage);
-    weather.forge = forge;
+    let mut conditions = FrameConditions::draw(&mut draw, damage);
+    conditions.forge = forge;
     let link = [((0, INTERFACE), (1, INTERFACE))];
-    let ground = HostileFrames::new(rng.fork("ground"), weather, &link, mtu_bytes.into(), calm_at);
+    let ground = HostileFrames::new(rng.fork("ground"), conditions, &link, mtu_bytes.into(), faults_end_at);
     let calls = [(0, LinkId(1)), (0, LinkId(2)), (1, LinkId(1))];
     let calls = &calls[..draw.between(1, 3) as usize];
     let bytes_max = if draw.chance(0.3) { 60_000 } else { 6_000 };
-    let users = Callers::new(rng.fork("users"), calls, bytes_max, damage == Damage::Slight);
+    let users = StreamUsers::new(rng.fork("users"), calls, bytes_max, damage == BitErrors::Slight);
     let profiles = [draw_profile(&mut draw), draw_profile(&mut draw)];
     let factory = |node: usize, boot, _| {
         let config = host_config(node, profiles[node].clone(), mtu_bytes, &[LinkId(1), LinkId(2)]);
         dress(Host::new(config, rng.fork(&format!("node {node} boot {boot}"))))
     };
-    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
 }
 
 /// Makes the checksums of a damaged packet right again, as somebody would who means harm.
@@ -127,17 +127,17 @@ fn checksum(start: u32, bytes: &[u8]) -> u16 {
 
 #[test]
 fn tcp_keeps_the_laws_1() {
-    sweep("tcp", 0, 500, |replay| world(replay, Damage::Slight, |host| host));
+    sweep("tcp", 0, 500, |replay| world(replay, BitErrors::Slight, |host| host));
 }
 
 #[test]
 fn tcp_keeps_the_laws_2() {
-    sweep("tcp", 500, 500, |replay| world(replay, Damage::Slight, |host| host));
+    sweep("tcp", 500, 500, |replay| world(replay, BitErrors::Slight, |host| host));
 }
 
 #[test]
 fn tcp_survives_any_bytes() {
-    sweep("tcp-forged", 0, 500, |replay| world(replay, Damage::Gross, |host| host));
+    sweep("tcp-forged", 0, 500, |replay| world(replay, BitErrors::Gross, |host| host));
 }
 
 /// What rises from both hosts is altered.
@@ -147,7 +147,7 @@ fn finds(flaw: &str, law: &str, alter: fn(StreamIndication) -> Vec<StreamIndicat
             alter(indication).into_iter().map(|indication| (link, indication)).collect()
         })
     };
-    catches(flaw, law, |replay| world(replay, Damage::Slight, dress));
+    catches(flaw, law, |replay| world(replay, BitErrors::Slight, dress));
 }
 
 #[test]

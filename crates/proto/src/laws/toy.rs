@@ -4,9 +4,9 @@
 //! The toy carries bundles over one link, a piece at a time: each is repeated until the peer has it. A session
 //! is the pair of two numbers drawn at start, so that a node that has crashed is told from one that has not.
 
-use super::bundles::{BundleUsers, Manners};
-use super::frames::{Damage, HostileFrames, Weather};
-use super::{Crash, Draw, Idle, Plan, Replay, Trace, World, sweep};
+use super::bundles::{BundleUserBehaviour, BundleUsers};
+use super::frames::{BitErrors, FrameConditions, HostileFrames};
+use super::{Crash, Draw, IdleBudget, LawRun, Replay, RunDigest, RunPlan, sweep};
 use crate::codec::crc::crc32;
 use crate::engine::Engine;
 use crate::joint::Fan;
@@ -16,7 +16,7 @@ use crate::service::{
     Many, RefuseReason, Shares, TransferFailure, TransferId,
 };
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -466,39 +466,39 @@ impl Engine for Toy {
 }
 
 /// Two nodes with toys on two hostile links, joined as `join` does it.
-pub(super) fn world<N>(replay: &Replay, damage: Damage, join: impl Fn(Rng) -> N) -> Trace
+pub(super) fn world<N>(replay: &Replay, damage: BitErrors, join: impl Fn(Rng) -> N) -> RunDigest
 where
     N: Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Frames>>,
 {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
-    let calm_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(60));
-    let plan = Plan {
-        calm_at,
-        crashes: Crash::draw(&mut draw, 2, calm_at),
+    let faults_end_at = Instant::ZERO + draw.span(Duration::from_millis(1), Duration::from_secs(60));
+    let plan = RunPlan {
+        faults_end_at,
+        crashes: Crash::draw(&mut draw, 2, faults_end_at),
         patience: Duration::from_secs(3_600),
-        lateness: Plan::draw_lateness(&mut draw),
-        idle: Idle {
+        lateness: RunPlan::draw_lateness(&mut draw),
+        idle: IdleBudget {
             after: Duration::from_secs(60),
             window: Duration::from_secs(3_600),
             wake_ups: 0,
             carried: 0,
         },
     };
-    let weather = Weather::draw(&mut draw, damage);
+    let conditions = FrameConditions::draw(&mut draw, damage);
     let links = [LinkId(1), LinkId(2)];
     let ground = HostileFrames::new(
         rng.fork("ground"),
-        weather,
+        conditions,
         &links.map(|link| ((0, link), (1, link))),
         1_500,
-        calm_at,
+        faults_end_at,
     );
-    let manners = Manners::draw(&mut draw);
+    let manners = BundleUserBehaviour::draw(&mut draw);
     let asked: Vec<_> = [0, 1].into_iter().flat_map(|node| links.map(|link| (node, link))).collect();
-    let users = BundleUsers::new(rng.fork("users"), manners, &asked, calm_at);
+    let users = BundleUsers::new(rng.fork("users"), manners, &asked, faults_end_at);
     let factory = |node, boot, _| join(rng.fork(&format!("node {node} boot {boot}")));
-    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
 }
 
 /// Toys of one node, side by side.
@@ -506,76 +506,76 @@ pub(super) fn toys(
     flaw: Flaw,
     rng: Rng,
 ) -> impl Engine<Above = Many<LinkId, Bundles>, Below = Many<LinkId, Frames>> {
-    Fan::new(move |link: LinkId, _| Some(Lawful::new("toy", Toy::new(flaw, rng.fork(&format!("{link:?}"))))))
+    Fan::new(move |link: LinkId, _| Some(Checked::new("toy", Toy::new(flaw, rng.fork(&format!("{link:?}"))))))
 }
 
 #[test]
 fn a_toy_without_a_flaw_keeps_the_laws() {
-    sweep("toy", 0, 1_000, |replay| world(replay, Damage::Slight, |rng| toys(Flaw::None, rng)));
+    sweep("toy", 0, 1_000, |replay| world(replay, BitErrors::Slight, |rng| toys(Flaw::None, rng)));
 }
 
 #[test]
 fn a_toy_without_a_flaw_survives_any_bytes() {
-    sweep("toy-garbage", 0, 300, |replay| world(replay, Damage::Gross, |rng| toys(Flaw::None, rng)));
+    sweep("toy-garbage", 0, 300, |replay| world(replay, BitErrors::Gross, |rng| toys(Flaw::None, rng)));
 }
 
-fn catches(flaw: Flaw, damage: Damage, law: &str) {
+fn catches(flaw: Flaw, damage: BitErrors, law: &str) {
     super::catches(&format!("{flaw:?}"), law, |replay| world(replay, damage, |rng| toys(flaw, rng)));
 }
 
 #[test]
 fn an_early_acknowledgement_is_found() {
-    catches(Flaw::AcknowledgesEarly, Damage::Slight, "are safe");
+    catches(Flaw::AcknowledgesEarly, BitErrors::Slight, "are safe");
 }
 
 #[test]
 fn a_second_delivery_is_found() {
-    catches(Flaw::DeliversTwice, Damage::Slight, "are not what was sent");
+    catches(Flaw::DeliversTwice, BitErrors::Slight, "are not what was sent");
 }
 
 #[test]
 fn a_gap_is_found() {
-    catches(Flaw::MissesLoss, Damage::Slight, "are not what was sent");
+    catches(Flaw::MissesLoss, BitErrors::Slight, "are not what was sent");
 }
 
 #[test]
 fn what_never_ends_is_found() {
-    catches(Flaw::NeverRepeats, Damage::Slight, "nothing happens any more");
-    catches(Flaw::NoEnd, Damage::Slight, "nothing happens any more");
+    catches(Flaw::NeverRepeats, BitErrors::Slight, "nothing happens any more");
+    catches(Flaw::NoEnd, BitErrors::Slight, "nothing happens any more");
 }
 
 #[test]
 fn two_ends_are_found() {
-    catches(Flaw::TwoEnds, Damage::Slight, "has ended");
+    catches(Flaw::TwoEnds, BitErrors::Slight, "has ended");
 }
 
 #[test]
 fn an_idle_session_that_costs_something_is_found() {
-    catches(Flaw::Chatty, Damage::Slight, "idle for");
-    catches(Flaw::Sleepless, Damage::Slight, "idle for");
+    catches(Flaw::Chatty, BitErrors::Slight, "idle for");
+    catches(Flaw::Sleepless, BitErrors::Slight, "idle for");
 }
 
 #[test]
 fn overspent_room_is_found() {
-    catches(Flaw::Overspends, Damage::Slight, "spends 1 of a room of 0");
+    catches(Flaw::Overspends, BitErrors::Slight, "spends 1 of a room of 0");
 }
 
 #[test]
 fn damaged_bytes_are_found() {
-    catches(Flaw::TrustsBits, Damage::Slight, "are not what was sent");
+    catches(Flaw::TrustsBits, BitErrors::Slight, "are not what was sent");
 }
 
 #[test]
 fn a_panic_on_strange_bytes_is_found() {
-    catches(Flaw::TrustsLengths, Damage::Gross, "advance");
+    catches(Flaw::TrustsLengths, BitErrors::Gross, "advance");
 }
 
 #[test]
 fn randomness_that_is_not_given_is_found() {
-    catches(Flaw::Unseeded, Damage::Slight, "the same seed gave another trace");
+    catches(Flaw::Unseeded, BitErrors::Slight, "the same seed gave another trace");
 }
 
 #[test]
 fn an_early_timeout_that_does_harm_is_found() {
-    catches(Flaw::FearsEarlyTimeouts, Damage::Slight, "an early timeout moved its wake-up");
+    catches(Flaw::FearsEarlyTimeouts, BitErrors::Slight, "an early timeout moved its wake-up");
 }

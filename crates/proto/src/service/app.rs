@@ -133,7 +133,7 @@ pub struct Contact {
 
 /// A clock that never jumps, and goes on while a program does not run, or its machine sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Steady {
+pub struct SteadyReading {
     /// Since when it counts: another number after each start of the machine. Not zero.
     pub of: u64,
     /// Milliseconds since then.
@@ -196,7 +196,7 @@ pub enum AppRequest {
         /// Milliseconds since 2000-01-01 UTC.
         dtn_ms: Option<u64>,
         /// A clock that never jumps, where there is one beside the engines' own time: it shows whether the other one has.
-        steady: Option<Steady>,
+        steady: Option<SteadyReading>,
     },
     /// The operator says that the clock is right, although it has jumped: lifetimes go by it from here on.
     TrustClock,
@@ -351,7 +351,7 @@ pub enum AppIndication {
         /// Bytes of payload in this part of it.
         payload_bytes: u64,
         /// What happened.
-        what: Happened,
+        what: BundleEvent,
     },
     /// A transfer was refused to a peer. Said only after [`AppRequest::Watch`], but for bundles that break a rule.
     Refused {
@@ -377,7 +377,7 @@ pub enum AppIndication {
 
 /// What happened to a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum BundleEvent {
     /// An application sent it, and it is durable.
     Accepted,
     /// It came over this link, whole.

@@ -37,7 +37,7 @@ pub enum PacketsRequest {
 pub enum PacketsIndication {
     /// The connection stands. For an id never heard of: a peer called.
     Connected {
-        /// The longest packet that it takes, bytes. [`PacketsIndication::Takes`] may raise it.
+        /// The longest packet that it takes, bytes. [`PacketsIndication::Sizes`] may raise it.
         bytes_max: u32,
         /// What of a packet fits in one frame, bytes: shorter packets waste headers, longer ones are cut.
         bytes_best: u32,
@@ -45,7 +45,7 @@ pub enum PacketsIndication {
         peer: String,
     },
     /// What the peer has said since raises the longest packet, never lowers it, and may change the best.
-    Takes {
+    Sizes {
         /// The longest packet from now on, bytes.
         bytes_max: u32,
         /// What of a packet fits in one frame from now on, bytes.

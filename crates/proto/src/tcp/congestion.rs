@@ -28,7 +28,7 @@ pub(super) enum Phase {
 
 /// The window before a reduction, in case it was for nothing.
 #[derive(Clone, Copy, Debug)]
-struct Before {
+struct WindowBefore {
     window: u64,
     threshold: u64,
 }
@@ -46,7 +46,7 @@ pub(super) struct Congestion {
     pub(super) window: u64,
     pub(super) threshold: u64,
     pub(super) phase: Phase,
-    before: Option<Before>,
+    before: Option<WindowBefore>,
     /// Congestion avoidance: what was acknowledged since the window grew.
     credit: u64,
     /// Proportional reduction: what was delivered and sent in this recovery, and the window at its beginning.
@@ -134,7 +134,7 @@ impl Congestion {
     }
 
     fn reduce_threshold(&mut self, flight: u64) {
-        self.before = Some(Before { window: self.window, threshold: self.threshold });
+        self.before = Some(WindowBefore { window: self.window, threshold: self.threshold });
         let base = match self.halved {
             Halved::Flight => flight,
             Halved::Window => self.window,

@@ -128,7 +128,7 @@ pub(super) struct Tuple {
 
 /// What is owed to the peer, besides data.
 #[derive(Debug, Default)]
-pub(super) struct Owed {
+pub(super) struct PendingControl {
     pub(super) syn: bool,
     pub(super) acknowledgement: bool,
     /// Duplicate acknowledgements beyond the first: without SACK their number counts.
@@ -140,7 +140,7 @@ pub(super) struct Owed {
 
 /// The numbers of the peer and what was agreed with it.
 #[derive(Debug, Default)]
-pub(super) struct Peer {
+pub(super) struct PeerState {
     /// Its initial sequence number.
     pub(super) initial: u32,
     /// Both sides scale their windows: how far the peer's fields are shifted, and ours.
@@ -170,8 +170,8 @@ pub(super) struct Connection {
     /// The user knows of it: it called, or was told `Connected`.
     pub(super) known: bool,
     pub(super) timers: Timers<TIMERS>,
-    pub(super) peer: Peer,
-    pub(super) owed: Owed,
+    pub(super) peer: PeerState,
+    pub(super) owed: PendingControl,
     pub(super) counters: Counters,
 
     /// Our initial sequence number; sequence numbers are counted as offsets from it.
@@ -180,7 +180,7 @@ pub(super) struct Connection {
     pub(super) unacknowledged: u64,
     pub(super) next: u64,
     pub(super) buffer: SendBuffer,
-    pub(super) board: Scoreboard,
+    pub(super) scoreboard: Scoreboard,
     pub(super) congestion: Congestion,
     pub(super) rtt: RttEstimator,
     /// Payload bytes in a full segment, and the largest that either side's interface allows in a whole one.
@@ -271,15 +271,15 @@ impl Connection {
             active,
             known: active,
             timers: Timers::new(),
-            peer: Peer::default(),
-            owed: Owed::default(),
+            peer: PeerState::default(),
+            owed: PendingControl::default(),
             counters: Counters::default(),
             initial: rng.next_u32(),
             timestamp_base: rng.next_u32(),
             unacknowledged: 0,
             next: 0,
             buffer: SendBuffer::new(),
-            board: Scoreboard::new(),
+            scoreboard: Scoreboard::new(),
             segment,
             segment_offered,
             fin_wanted: false,
@@ -403,7 +403,7 @@ impl Connection {
     pub(super) fn finish(&mut self, reason: CloseReason) {
         self.state = State::Closed;
         self.timers.stop_all();
-        self.owed = Owed { reset: self.owed.reset, ..Owed::default() };
+        self.owed = PendingControl { reset: self.owed.reset, ..PendingControl::default() };
         self.up.retain(|indication| matches!(indication, StreamIndication::Data(_)));
         if self.known {
             self.up.push_back(StreamIndication::Closed(reason));
@@ -490,7 +490,7 @@ impl Connection {
             return;
         }
         self.congestion.time_out(self.next, self.flight(), self.timeouts == 1);
-        self.board.lose_all();
+        self.scoreboard.lose_all();
         self.duplicates = 0;
         self.arrived_unknown = 0;
         self.recovered = self.next;
@@ -574,7 +574,7 @@ impl Connection {
 
     /// Bytes in the network, as far as is known.
     pub(super) fn pipe(&self) -> u64 {
-        self.board.pipe().saturating_sub(self.arrived_unknown)
+        self.scoreboard.pipe().saturating_sub(self.arrived_unknown)
     }
 
     /// Something was written, or the end of it, that never left.

@@ -3,7 +3,7 @@
 use super::config::{HostConfig, InterfaceConfig};
 use super::connection::{Connection, Counters, State, Statistics, Tuple};
 use super::output::control;
-use super::wire::{Flags, Options, Packet, Segment};
+use super::wire::{Flags, Packet, Segment, TcpOptions};
 use crate::engine::{Engine, Indication, Request};
 use crate::rng::Rng;
 use crate::service::{
@@ -52,7 +52,7 @@ struct Interface {
 
 /// A connection and where it stands in the host's lists.
 #[derive(Debug)]
-struct Place {
+struct ConnectionSlot {
     connection: Connection,
     link: LinkId,
     interface: usize,
@@ -69,7 +69,7 @@ pub struct Host {
     config: HostConfig,
     rng: Rng,
     interfaces: Vec<Interface>,
-    places: BTreeMap<u32, Place>,
+    places: BTreeMap<u32, ConnectionSlot>,
     by_tuple: BTreeMap<Tuple, u32>,
     by_link: BTreeMap<LinkId, u32>,
     deadlines: BTreeSet<(Instant, u32)>,
@@ -235,8 +235,14 @@ impl Host {
             connection.remember_threshold(*threshold);
         }
         self.by_tuple.insert(connection.tuple, id);
-        let place =
-            Place { connection, link, interface, deadline: None, may_indicate: false, may_send: false };
+        let place = ConnectionSlot {
+            connection,
+            link,
+            interface,
+            deadline: None,
+            may_indicate: false,
+            may_send: false,
+        };
         self.places.insert(id, place);
         id
     }
@@ -327,7 +333,7 @@ impl Host {
             flags: if acknowledges { Flags::RST } else { Flags::RST.with(Flags::ACK) },
             window: 0,
             urgent: 0,
-            options: Options::default(),
+            options: TcpOptions::default(),
             payload: Bytes::new(),
         };
         let way = self.route(packet.source).unwrap_or(interface);

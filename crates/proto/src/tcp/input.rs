@@ -4,7 +4,7 @@ use super::config::Recovery;
 use super::congestion::Phase;
 use super::connection::{Connection, State, Timer};
 use super::receive::Arrival;
-use super::send::{DUPLICATES_THRESHOLD, Delivery};
+use super::send::{AckOutcome, DUPLICATES_THRESHOLD};
 use super::wire::{Flags, SACK_BLOCKS_MAX, Segment};
 use crate::service::{CloseReason, StreamIndication};
 use crate::time::{Duration, Instant};
@@ -304,7 +304,7 @@ impl Connection {
         let flight = self.flight();
         let used = self.used(window_before);
         let sacked = self.take_sack(now, segment);
-        let mut delivery = Delivery::default();
+        let mut delivery = AckOutcome::default();
         let advanced = offset > self.unacknowledged;
         if advanced {
             delivery = self.advance(now, offset, segment);
@@ -346,12 +346,12 @@ impl Connection {
                 count += 1;
             }
         }
-        self.board.sack(&blocks[..count], now, self.rtt.shortest)
+        self.scoreboard.sack(&blocks[..count], now, self.rtt.shortest)
     }
 
     /// New data are acknowledged.
-    fn advance(&mut self, now: Instant, offset: u64, segment: &Segment) -> Delivery {
-        let delivery = self.board.acknowledge(offset, now, self.rtt.shortest);
+    fn advance(&mut self, now: Instant, offset: u64, segment: &Segment) -> AckOutcome {
+        let delivery = self.scoreboard.acknowledge(offset, now, self.rtt.shortest);
         self.buffer.release(offset);
         self.unacknowledged = offset;
         self.timeouts = 0;
@@ -383,7 +383,7 @@ impl Connection {
         &mut self,
         advanced: bool,
         duplicate: bool,
-        delivery: &Delivery,
+        delivery: &AckOutcome,
         used: u64,
         segment: &Segment,
     ) {
@@ -396,7 +396,7 @@ impl Connection {
             self.counters.duplicate_acknowledgements += 1;
             self.duplicates += 1;
             if !self.peer.sack {
-                let most = self.board.pipe().saturating_sub(self.segment);
+                let most = self.scoreboard.pipe().saturating_sub(self.segment);
                 self.arrived_unknown = (self.arrived_unknown + self.segment).min(most);
             }
         }
@@ -445,7 +445,7 @@ impl Connection {
         if self.repeated_at.is_none_or(|repeated| before(echo, repeated)) {
             self.congestion.undo();
             self.rtt.forget_backoff();
-            self.board.find_again();
+            self.scoreboard.find_again();
             self.counters.undone += 1;
             self.repeat_first = false;
             self.duplicates = 0;
@@ -477,20 +477,20 @@ impl Connection {
                 Recovery::NewReno => Recovery::Sack6675,
                 other => other,
             };
-            self.board.find_losses(recovery, self.segment);
+            self.scoreboard.find_losses(recovery, self.segment);
             if self.profile.find_lost_retransmissions && self.congestion.phase != Phase::Open {
-                self.board.find_lost_repetitions();
+                self.scoreboard.find_lost_repetitions();
             }
         } else if recovering && advanced {
             // A partial acknowledgement: the next hole (RFC 6582 3.2 step 3).
-            self.board.lose_first();
-            self.repeat_first = self.board.has_waiting();
+            self.scoreboard.lose_first();
+            self.repeat_first = self.scoreboard.has_waiting();
         }
         if self.congestion.phase != Phase::Open {
             return;
         }
         let by_number = self.duplicates >= DUPLICATES_THRESHOLD && self.may_retransmit_fast();
-        if by_number || self.board.has_waiting() {
+        if by_number || self.scoreboard.has_waiting() {
             self.enter_recovery();
         }
     }
@@ -501,7 +501,7 @@ impl Connection {
 
     fn enter_recovery(&mut self) {
         self.counters.fast_recoveries += 1;
-        self.board.lose_first();
+        self.scoreboard.lose_first();
         self.congestion.enter_recovery(self.next, self.flight());
         self.recovered = self.next;
         self.repeat_first = true;

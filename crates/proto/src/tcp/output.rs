@@ -4,7 +4,7 @@
 use super::config::Nagle;
 use super::congestion::Phase;
 use super::connection::{Connection, State, Timer};
-use super::wire::{Flags, IPV4_HEADER_BYTES, Options, SACK_BLOCKS_MAX, Segment, TCP_HEADER_BYTES};
+use super::wire::{Flags, IPV4_HEADER_BYTES, SACK_BLOCKS_MAX, Segment, TCP_HEADER_BYTES, TcpOptions};
 use crate::service::Shares;
 use crate::time::Instant;
 use bytes::Bytes;
@@ -87,8 +87,8 @@ impl Connection {
 
     /// A lost segment: the first at once, the others as the window allows.
     fn next_repetition(&self) -> Option<usize> {
-        let index = self.board.next_waiting()?;
-        let sent = self.board.get(index);
+        let index = self.scoreboard.next_waiting()?;
+        let sent = self.scoreboard.get(index);
         let allowed = self.repeat_first || sent.end - sent.start <= self.congestion_room();
         allowed.then_some(index)
     }
@@ -100,16 +100,16 @@ impl Connection {
             return None;
         }
         let fits = |index: &usize| {
-            let sent = self.board.get(*index);
+            let sent = self.scoreboard.get(*index);
             sent.end - sent.start <= self.congestion_room()
         };
-        if let Some(index) = self.board.next_doubtful() {
+        if let Some(index) = self.scoreboard.next_doubtful() {
             return Some((index, false)).filter(|(index, _)| fits(index));
         }
-        if self.rescued || self.board.has_waiting() {
+        if self.rescued || self.scoreboard.has_waiting() {
             return None;
         }
-        self.board.last_unsacked().filter(fits).map(|index| (index, true))
+        self.scoreboard.last_unsacked().filter(fits).map(|index| (index, true))
     }
 
     /// New data that may leave now: by both windows, by the sender's rules against silly windows (RFC 9293
@@ -177,9 +177,9 @@ impl Connection {
         }
     }
 
-    fn every_options(&self, now: Instant) -> Options {
+    fn every_options(&self, now: Instant) -> TcpOptions {
         let timestamps = self.peer.timestamps.then(|| (self.timestamp(now), self.peer.timestamp));
-        Options { timestamps, ..Options::default() }
+        TcpOptions { timestamps, ..TcpOptions::default() }
     }
 
     pub(super) fn own_wire(&self, offset: u64) -> u32 {
@@ -201,7 +201,7 @@ impl Connection {
             flags: Flags::RST.with(Flags::ACK),
             window: 0,
             urgent: 0,
-            options: Options::default(),
+            options: TcpOptions::default(),
             payload: Bytes::new(),
         };
         control(segment)
@@ -212,12 +212,12 @@ impl Connection {
         let profile = &self.profile;
         let timestamps = if answers { self.peer.timestamps } else { profile.timestamps };
         let scaling = if answers { self.peer.scaling } else { profile.window_scaling };
-        let options = Options {
+        let options = TcpOptions {
             maximum_segment_bytes: Some(self.segment_offered),
             window_scale: scaling.then(|| self.wanted_scale()),
             sack_permitted: if answers { self.peer.sack } else { profile.sack },
             timestamps: timestamps.then(|| (self.timestamp(now), self.peer.timestamp)),
-            ..Options::default()
+            ..TcpOptions::default()
         };
         self.owed.syn = false;
         self.owed.acknowledgement = false;
@@ -257,7 +257,7 @@ impl Connection {
             self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
         }
         self.next = data.end + u64::from(data.fin);
-        self.board.push(start, self.next, now);
+        self.scoreboard.push(start, self.next, now);
         self.congestion.note_sent(self.next - start);
         if length > 0 && length < self.segment {
             self.small_until = self.next;
@@ -273,8 +273,8 @@ impl Connection {
     }
 
     fn make_repetition(&mut self, now: Instant, index: usize, suspicion: bool) -> (Segment, Shares) {
-        let (start, end) = (self.board.get(index).start, self.board.get(index).end);
-        self.board.repeat(index, now);
+        let (start, end) = (self.scoreboard.get(index).start, self.scoreboard.get(index).end);
+        self.scoreboard.repeat(index, now);
         self.congestion.note_sent(end - start);
         self.repeat_first = false;
         self.rescued |= suspicion;

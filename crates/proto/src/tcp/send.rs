@@ -79,7 +79,7 @@ impl SendBuffer {
 
 /// A segment that was sent.
 #[derive(Clone, Debug)]
-pub(super) struct Sent {
+pub(super) struct SentSegment {
     pub(super) start: u64,
     /// Behind its last sequence number, a FIN included.
     pub(super) end: u64,
@@ -96,7 +96,7 @@ pub(super) struct Sent {
     pub(super) repeated: bool,
 }
 
-impl Sent {
+impl SentSegment {
     fn length(&self) -> u64 {
         self.end - self.start
     }
@@ -113,7 +113,7 @@ impl Sent {
 
 /// What an acknowledgement brought.
 #[derive(Debug, Default)]
-pub(super) struct Delivery {
+pub(super) struct AckOutcome {
     /// Bytes that are known to have arrived only now.
     pub(super) delivered: u64,
     /// When the oldest segment left that this acknowledges, was sent once, and was not known to have arrived.
@@ -125,7 +125,7 @@ pub(super) struct Delivery {
 /// What is known of every segment in flight.
 #[derive(Debug)]
 pub(super) struct Scoreboard {
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentSegment>,
     /// Bytes in the network as far as can be known (RFC 6675 4).
     pipe: u64,
     sacked_bytes: u64,
@@ -172,7 +172,7 @@ impl Scoreboard {
         self.waiting > 0
     }
 
-    pub(super) fn get(&self, index: usize) -> &Sent {
+    pub(super) fn get(&self, index: usize) -> &SentSegment {
         &self.sent[index]
     }
 
@@ -182,7 +182,7 @@ impl Scoreboard {
     }
 
     /// Changes one segment and keeps the sums right.
-    fn change(&mut self, index: usize, change: impl FnOnce(&mut Sent)) {
+    fn change(&mut self, index: usize, change: impl FnOnce(&mut SentSegment)) {
         let sent = &mut self.sent[index];
         let (weight, waiting, sacked) = (sent.weight(), sent.waits_for_repetition(), sent.sacked);
         change(sent);
@@ -211,7 +211,7 @@ impl Scoreboard {
     /// A new segment leaves.
     pub(super) fn push(&mut self, start: u64, end: u64, now: Instant) {
         let order = self.take_order();
-        self.sent.push_back(Sent {
+        self.sent.push_back(SentSegment {
             start,
             end,
             at: now,
@@ -251,8 +251,13 @@ impl Scoreboard {
     }
 
     /// Everything before `offset` has arrived.
-    pub(super) fn acknowledge(&mut self, offset: u64, now: Instant, shortest: Option<Duration>) -> Delivery {
-        let mut delivery = Delivery::default();
+    pub(super) fn acknowledge(
+        &mut self,
+        offset: u64,
+        now: Instant,
+        shortest: Option<Duration>,
+    ) -> AckOutcome {
+        let mut delivery = AckOutcome::default();
         while let Some(front) = self.sent.front() {
             if front.end > offset {
                 break;
@@ -286,7 +291,7 @@ impl Scoreboard {
     }
 
     /// The front segment was acknowledged in part: what is left of it is a shorter segment.
-    fn cut_front(&mut self, offset: u64, delivery: &mut Delivery) {
+    fn cut_front(&mut self, offset: u64, delivery: &mut AckOutcome) {
         let Some(front) = self.sent.front().filter(|front| front.start < offset) else {
             return;
         };

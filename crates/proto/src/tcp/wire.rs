@@ -26,11 +26,11 @@ pub const SACK_BLOCKS_MAX: usize = 4;
 /// The sum is the same whatever the width of the words it is made of, and swaps its bytes when the words do:
 /// so it is taken in native 32-bit words and turned round once, at the end.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum(u64);
+struct ChecksumSum(u64);
 
-impl Sum {
+impl ChecksumSum {
     /// Adds bytes. All but the last addition must be of an even number of bytes.
-    fn add(self, bytes: &[u8]) -> Sum {
+    fn add(self, bytes: &[u8]) -> ChecksumSum {
         let mut lanes = [0u64; 4];
         let mut blocks = bytes.chunks_exact(16);
         for block in &mut blocks {
@@ -46,11 +46,11 @@ impl Sum {
         if let [last] = words.remainder() {
             sum += u64::from(u16::from_ne_bytes([*last, 0]));
         }
-        Sum(sum)
+        ChecksumSum(sum)
     }
 
     /// Adds the pseudo-header of TCP (RFC 9293 3.1).
-    fn add_pseudo_header(self, source: Ipv4Addr, destination: Ipv4Addr, length: u16) -> Sum {
+    fn add_pseudo_header(self, source: Ipv4Addr, destination: Ipv4Addr, length: u16) -> ChecksumSum {
         let [high, low] = length.to_be_bytes();
         self.add(&source.octets()).add(&destination.octets()).add(&[0, PROTOCOL_TCP, high, low])
     }
@@ -71,7 +71,7 @@ impl Sum {
 
 /// The Internet checksum over `bytes`, as it stands in a header.
 pub fn internet_checksum(bytes: &[u8]) -> u16 {
-    u16::from_be_bytes(Sum::default().add(bytes).checksum())
+    u16::from_be_bytes(ChecksumSum::default().add(bytes).checksum())
 }
 
 /// An IPv4 header (RFC 791 3.1). Options are skipped when decoded and never encoded.
@@ -112,7 +112,7 @@ impl Ipv4Header {
             return Err(DecodeError::invalid("the IPv4 header length", clause));
         }
         let whole = input.get(..header_bytes).ok_or(DecodeError::Incomplete)?;
-        if !Sum::default().add(whole).is_right() {
+        if !ChecksumSum::default().add(whole).is_right() {
             return Err(DecodeError::Checksum { what: "IPv4 header" });
         }
         let total = usize::from(u16::from_be_bytes([bytes[2], bytes[3]]));
@@ -158,7 +158,7 @@ impl Ipv4Header {
         bytes[9] = self.protocol;
         bytes[12..16].copy_from_slice(&self.source.octets());
         bytes[16..20].copy_from_slice(&self.destination.octets());
-        let checksum = Sum::default().add(&bytes).checksum();
+        let checksum = ChecksumSum::default().add(&bytes).checksum();
         bytes[10..12].copy_from_slice(&checksum);
         out.put_slice(&bytes);
     }
@@ -251,7 +251,7 @@ impl fmt::Debug for SackBlocks {
 
 /// The options of a segment that this implementation knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct TcpOptions {
     /// The largest segment its sender takes, in bytes (RFC 9293 3.7.1). On SYN only.
     pub maximum_segment_bytes: Option<u16>,
     /// How far its sender's window fields are to be shifted (RFC 7323 2.2). On SYN only.
@@ -264,7 +264,7 @@ pub struct Options {
     pub timestamps: Option<(u32, u32)>,
 }
 
-impl Options {
+impl TcpOptions {
     /// Bytes that the options take, padding included; always a multiple of four.
     pub fn length(&self) -> usize {
         let mut length = 0;
@@ -278,7 +278,7 @@ impl Options {
     }
 
     fn decode(mut input: &[u8]) -> Result<Self, DecodeError> {
-        let mut options = Options::default();
+        let mut options = TcpOptions::default();
         while let Some(&kind) = input.first() {
             match kind {
                 0 => break,
@@ -375,7 +375,7 @@ pub struct Segment {
     /// The urgent pointer.
     pub urgent: u16,
     /// The options.
-    pub options: Options,
+    pub options: TcpOptions,
     /// The data.
     pub payload: Bytes,
 }
@@ -394,7 +394,7 @@ impl Segment {
         let bytes = input.get(..TCP_HEADER_BYTES).ok_or(DecodeError::Incomplete)?;
         let length =
             u16::try_from(input.len()).map_err(|_| DecodeError::Limit { what: "the TCP segment" })?;
-        if !Sum::default().add_pseudo_header(source, destination, length).add(input).is_right() {
+        if !ChecksumSum::default().add_pseudo_header(source, destination, length).add(input).is_right() {
             return Err(DecodeError::Checksum { what: "TCP segment" });
         }
         let header_bytes = usize::from(bytes[12] >> 4) * 4;
@@ -410,7 +410,7 @@ impl Segment {
             flags: Flags::from_byte(bytes[13]),
             window: u16::from_be_bytes([bytes[14], bytes[15]]),
             urgent: u16::from_be_bytes([bytes[18], bytes[19]]),
-            options: Options::decode(options)?,
+            options: TcpOptions::decode(options)?,
             payload: Bytes::new(),
         };
         input.advance(header_bytes);
@@ -435,8 +435,10 @@ impl Segment {
         self.options.encode(out);
         out.put_slice(&self.payload);
         let length = u16::try_from(out.len() - start).expect("a segment fits an IPv4 packet");
-        let checksum =
-            Sum::default().add_pseudo_header(source, destination, length).add(&out[start..]).checksum();
+        let checksum = ChecksumSum::default()
+            .add_pseudo_header(source, destination, length)
+            .add(&out[start..])
+            .checksum();
         out[start + 16..start + 18].copy_from_slice(&checksum);
     }
 }
@@ -505,7 +507,7 @@ mod tests {
     use crate::rng::Rng;
 
     fn arbitrary(rng: &mut Rng) -> Packet {
-        let mut options = Options::default();
+        let mut options = TcpOptions::default();
         let syn = rng.chance(0.3);
         if syn {
             options.maximum_segment_bytes = rng.chance(0.5).then(|| rng.next_u32() as u16);
@@ -606,9 +608,9 @@ mod tests {
     fn malformed_options_are_refused_and_unknown_ones_skipped() {
         for bad in [&[2u8][..], &[2, 0], &[2, 3, 1], &[8, 10, 1, 2], &[5, 2], &[5, 6, 1, 2, 3, 4], &[3, 9, 1]]
         {
-            assert_eq!(Options::decode(bad), Err(BAD_OPTION), "{bad:?}");
+            assert_eq!(TcpOptions::decode(bad), Err(BAD_OPTION), "{bad:?}");
         }
-        let options = Options::decode(&[1, 253, 4, 9, 9, 2, 4, 5, 180, 0, 77]);
-        assert_eq!(options, Ok(Options { maximum_segment_bytes: Some(1460), ..Options::default() }));
+        let options = TcpOptions::decode(&[1, 253, 4, 9, 9, 2, 4, 5, 180, 0, 77]);
+        assert_eq!(options, Ok(TcpOptions { maximum_segment_bytes: Some(1460), ..TcpOptions::default() }));
     }
 }

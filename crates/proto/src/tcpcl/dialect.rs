@@ -31,7 +31,7 @@ pub(super) struct SegmentHeader {
 
 /// What was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Received {
     /// A segment begins.
     Segment(SegmentHeader),
     /// The peer has so many bytes of a transfer safe.
@@ -65,7 +65,7 @@ pub(super) enum Heard {
         header: u8,
     },
     /// Something that needs no action now.
-    Noted,
+    NoAction,
     /// A message that does not fit here.
     Unexpected {
         /// Its first byte.
@@ -78,16 +78,16 @@ pub(super) enum Heard {
     },
 }
 
-impl Heard {
+impl Received {
     /// It is the first segment of a bundle.
     pub(super) fn begins(&self) -> bool {
-        matches!(self, Heard::Segment(header) if header.start)
+        matches!(self, Received::Segment(header) if header.start)
     }
 }
 
 /// What a receiver answers to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum SegmentAnswer {
     /// It is safe.
     Ack {
         /// The transfer's number on the wire.
@@ -108,7 +108,7 @@ pub(super) enum Answer {
 
 /// The header of a segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Say {
+pub(super) struct SegmentToSend {
     /// The transfer's number on the wire.
     pub(super) id: u64,
     /// The first of the bundle.
@@ -125,14 +125,14 @@ pub(super) struct Say {
 #[derive(Clone, Debug)]
 pub(super) enum Dialect {
     /// RFC 7242.
-    Three(v3::Terms),
+    Three(v3::SessionParameters),
     /// RFC 9174.
-    Four(v4::Terms),
+    Four(v4::SessionParameters),
 }
 
 impl Dialect {
     /// Takes a message from the front of `input`.
-    pub(super) fn hear(&mut self, input: &mut Bytes) -> Result<Heard, DecodeError> {
+    pub(super) fn hear(&mut self, input: &mut Bytes) -> Result<Received, DecodeError> {
         match self {
             Dialect::Three(terms) => terms.hear(input),
             Dialect::Four(terms) => terms.hear(input),
@@ -140,7 +140,7 @@ impl Dialect {
     }
 
     /// The header of a segment.
-    pub(super) fn segment(&self, say: Say) -> Bytes {
+    pub(super) fn segment(&self, say: SegmentToSend) -> Bytes {
         let mut out = BytesMut::with_capacity(48);
         match self {
             Dialect::Three(terms) => terms.segment(say, &mut out),
@@ -150,7 +150,7 @@ impl Dialect {
     }
 
     /// An answer; none where this version, as agreed on, has none.
-    pub(super) fn answer(&self, answer: Answer) -> Option<Bytes> {
+    pub(super) fn answer(&self, answer: SegmentAnswer) -> Option<Bytes> {
         let mut out = BytesMut::with_capacity(24);
         match self {
             Dialect::Three(terms) => terms.answer(answer, &mut out),

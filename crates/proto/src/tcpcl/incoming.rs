@@ -4,7 +4,7 @@
 //! of refusals). A segment is acknowledged when all of it is safe.
 
 use super::config::Config;
-use super::dialect::{Answer, SegmentHeader};
+use super::dialect::{SegmentAnswer, SegmentHeader};
 use crate::service::{BundlesIndication, RefuseReason, TransferId};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub(super) enum Violation {
 
 /// A segment that has no answer yet.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct UnansweredSegment {
     /// Where it ends, bytes from the transfer's beginning.
     end: u64,
     /// Its flags.
@@ -48,13 +48,13 @@ struct Inbound {
     /// Bytes that the user has safe.
     accepted: u64,
     /// Segments without an answer, oldest first.
-    segments: VecDeque<Segment>,
+    segments: VecDeque<UnansweredSegment>,
     /// No more of its segments come.
     ended: bool,
     /// Why it is not wanted, if it is not.
     refused: Option<RefuseReason>,
     /// It is not wanted, and the peer cannot be told: it is acknowledged and dropped.
-    swallowed: bool,
+    dropped_silently: bool,
 }
 
 impl Inbound {
@@ -71,7 +71,7 @@ impl Inbound {
 
 /// What arrives between two segment headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arriving {
+enum SegmentData {
     /// Payload of the newest transfer.
     Payload,
     /// Payload that belongs to nothing.
@@ -85,14 +85,14 @@ pub(super) struct Incoming {
     transfers: VecDeque<Inbound>,
     /// Payload bytes of the current segment that have not come yet, and what they are.
     expected: u64,
-    arriving: Arriving,
+    arriving: SegmentData,
     /// Segments without an answer, in all transfers.
     unanswered: usize,
     /// Payload bytes that came and are neither accepted nor refused: the stream still holds credit for them.
     held: u64,
     /// Safe segments since the last answer, and the answer that is put off.
-    unsaid: u32,
-    put_off: Option<Answer>,
+    unacknowledged_segments: u32,
+    postponed_answer: Option<SegmentAnswer>,
     limits: Limits,
 }
 
@@ -111,7 +111,7 @@ struct Limits {
 
 /// What came of a segment's header.
 #[derive(Debug, Default)]
-pub(super) struct Header {
+pub(super) struct HeaderOutcome {
     /// For the user.
     pub(super) indication: Option<BundlesIndication>,
     /// Held bytes that are free now.
@@ -125,11 +125,11 @@ impl Incoming {
         Incoming {
             transfers: VecDeque::new(),
             expected: 0,
-            arriving: Arriving::Discard,
+            arriving: SegmentData::Discard,
             unanswered: 0,
             held: 0,
-            unsaid: 0,
-            put_off: None,
+            unacknowledged_segments: 0,
+            postponed_answer: None,
             limits: Limits {
                 segment_mru,
                 transfer_mru: config.transfer_mru,
@@ -163,7 +163,7 @@ impl Incoming {
         header: SegmentHeader,
         number: TransferId,
         ending: bool,
-    ) -> Result<Header, Violation> {
+    ) -> Result<HeaderOutcome, Violation> {
         if header.length > self.limits.segment_mru || self.unanswered >= self.limits.segments {
             return Err(Violation::Limit);
         }
@@ -171,7 +171,7 @@ impl Incoming {
             self.begin(&header, number)?;
         }
         self.expected = header.length;
-        self.arriving = Arriving::Discard;
+        self.arriving = SegmentData::Discard;
         let known = self
             .transfers
             .back_mut()
@@ -182,20 +182,21 @@ impl Incoming {
         };
         transfer.announced = transfer.announced.checked_add(header.length).ok_or(Violation::Broken)?;
         transfer.ended = header.end;
-        let end = if transfer.refused.is_some() && !transfer.swallowed { NEVER } else { transfer.announced };
-        transfer.segments.push_back(Segment { end, flags: header.flags });
+        let end =
+            if transfer.refused.is_some() && !transfer.dropped_silently { NEVER } else { transfer.announced };
+        transfer.segments.push_back(UnansweredSegment { end, flags: header.flags });
         self.unanswered += 1;
-        self.arriving = Arriving::Payload;
+        self.arriving = SegmentData::Payload;
         let number = transfer.number;
         if let Some(reason) = self.fault(&header, ending) {
             let newest = self.transfers.len() - 1;
             self.transfers[newest].segments.back_mut().expect("it was just added").end = NEVER;
             let released = self.refuse_at(newest, reason);
             let lost = (!header.start).then_some(BundlesIndication::Lost { transfer: number });
-            return Ok(Header { indication: lost, released, refused: true });
+            return Ok(HeaderOutcome { indication: lost, released, refused: true });
         }
         let begin = BundlesIndication::Begin { transfer: number, length: header.total };
-        Ok(Header { indication: header.start.then_some(begin), released: 0, refused: false })
+        Ok(HeaderOutcome { indication: header.start.then_some(begin), released: 0, refused: false })
     }
 
     /// Makes room for a new transfer behind the others.
@@ -227,7 +228,7 @@ impl Incoming {
             segments: VecDeque::new(),
             ended: false,
             refused: None,
-            swallowed: false,
+            dropped_silently: false,
         });
         Ok(())
     }
@@ -261,7 +262,7 @@ impl Incoming {
         let length = data.len() as u64;
         assert!(length <= self.expected, "payload beyond its segment");
         self.expected -= length;
-        if self.arriving == Arriving::Discard {
+        if self.arriving == SegmentData::Discard {
             return (None, length);
         }
         // A refused transfer may be answered and forgotten while its last segment still arrives.
@@ -325,7 +326,7 @@ impl Incoming {
         }
         if transfer.segments.len() == safe && !answer_each {
             // All that came is safe; the refusal is of what is still to come.
-            transfer.segments.push_back(Segment { end: NEVER, flags: 0 });
+            transfer.segments.push_back(UnansweredSegment { end: NEVER, flags: 0 });
             self.unanswered += 1;
         }
         self.held -= freed;
@@ -339,7 +340,7 @@ impl Incoming {
         let Some(index) = self.find(number).filter(|_| self.may_refuse(number)) else { return 0 };
         let transfer = &mut self.transfers[index];
         transfer.refused = Some(RefuseReason::Completed);
-        transfer.swallowed = true;
+        transfer.dropped_silently = true;
         let freed = transfer.received - transfer.accepted;
         self.held -= freed;
         freed
@@ -347,15 +348,15 @@ impl Incoming {
 
     /// The next answer that is due. One acknowledges all segments before it (RFC 7242 5.3), so that only the last of a
     /// window, the last of a bundle and the last before a refusal are said.
-    pub(super) fn next_answer(&mut self) -> Option<Answer> {
+    pub(super) fn next_answer(&mut self) -> Option<SegmentAnswer> {
         loop {
             let transfer = self.transfers.front_mut()?;
             let segment = *transfer.segments.front()?;
-            let safe = segment.end <= transfer.accepted || transfer.swallowed;
+            let safe = segment.end <= transfer.accepted || transfer.dropped_silently;
             let answer = match transfer.refused {
-                _ if safe => Answer::Ack { id: transfer.id, flags: segment.flags, up_to: segment.end },
-                Some(_) if self.put_off.is_some() => return self.put_off.take(),
-                Some(reason) => Answer::Refuse { id: transfer.id, reason },
+                _ if safe => SegmentAnswer::Ack { id: transfer.id, flags: segment.flags, up_to: segment.end },
+                Some(_) if self.postponed_answer.is_some() => return self.postponed_answer.take(),
+                Some(reason) => SegmentAnswer::Refuse { id: transfer.id, reason },
                 None => return None,
             };
             transfer.segments.pop_front();
@@ -364,12 +365,12 @@ impl Incoming {
             if ends {
                 self.transfers.pop_front();
             }
-            self.unsaid += 1;
-            if safe && !ends && self.unsaid < self.limits.ack_window {
-                self.put_off = Some(answer);
+            self.unacknowledged_segments += 1;
+            if safe && !ends && self.unacknowledged_segments < self.limits.ack_window {
+                self.postponed_answer = Some(answer);
                 continue;
             }
-            (self.unsaid, self.put_off) = (0, None);
+            (self.unacknowledged_segments, self.postponed_answer) = (0, None);
             return Some(answer);
         }
     }
@@ -380,7 +381,7 @@ impl Incoming {
         self.held = 0;
         self.expected = 0;
         self.unanswered = 0;
-        (self.unsaid, self.put_off) = (0, None);
+        (self.unacknowledged_segments, self.postponed_answer) = (0, None);
         core::mem::take(&mut self.transfers)
             .into_iter()
             .filter(|transfer| transfer.refused.is_none() && !transfer.is_whole())

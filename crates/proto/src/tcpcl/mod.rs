@@ -5,7 +5,7 @@
 //! a session begins and ends.
 //!
 //! Over a connected packet link, such as AX.25's, version 3 is what DTN2 calls AX25CM-CL: [`PacketSession`], a session over
-//! [`Packaging`]. There, not every segment is acknowledged ([`Config::ack_window`]).
+//! [`PacketStream`]. There, not every segment is acknowledged ([`Config::ack_window`]).
 //!
 //! # States
 //!
@@ -56,23 +56,23 @@
 //!
 //! Units: bytes, and seconds for keep-alive intervals on the wire.
 
-mod channel;
 pub mod config;
 pub mod contact;
 mod dialect;
+mod established;
 mod incoming;
 mod outgoing;
-pub mod packaging;
-mod pipe;
+pub mod packet_stream;
 mod session;
+mod stream_buffer;
 #[cfg(test)]
 mod tests;
 pub mod v3;
 pub mod v4;
 
 pub use config::{Config, Counters, Tls, Version, Versions};
-pub use packaging::Packaging;
-pub use session::{Claim, Session, Verdict};
+pub use packet_stream::PacketStream;
+pub use session::{AdmissionDecision, CallerIdentity, Session};
 
 /// AX25CM-CL: a session of version 3 over a connected packet link; [`Config::ax25`] suits it.
-pub type PacketSession = crate::joint::Stack<Session, Packaging>;
+pub type PacketSession = crate::joint::Stack<Session, PacketStream>;

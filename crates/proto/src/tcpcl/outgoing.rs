@@ -1,7 +1,7 @@
 //! Transfers that go out: which are open, which are under way, what of them the peer has.
 
 use super::config::Config;
-use super::dialect::Say;
+use super::dialect::SegmentToSend;
 use super::incoming::Violation;
 use crate::service::{BundlesIndication, RefuseReason, TransferFailure, TransferId};
 use bytes::Bytes;
@@ -244,7 +244,10 @@ impl Outgoing {
 
     /// Makes the next segment, of `bytes_max` bytes at the most; the indication is there where that alone ends the
     /// transfer.
-    pub(super) fn next_segment(&mut self, bytes_max: u64) -> Option<(Say, Bytes, Option<BundlesIndication>)> {
+    pub(super) fn next_segment(
+        &mut self,
+        bytes_max: u64,
+    ) -> Option<(SegmentToSend, Bytes, Option<BundlesIndication>)> {
         let piece = self.pieces.front_mut()?;
         let bytes = (piece.data.len() as u64).min(bytes_max.max(1));
         let data = piece.data.split_to(bytes as usize);
@@ -256,7 +259,7 @@ impl Outgoing {
         self.queued -= bytes;
         let index = self.find(id).expect("a piece belongs to a transfer under way");
         let begun = &mut self.begun[index];
-        let say = Say { id, start: !begun.started, end, length: bytes, total: begun.length };
+        let say = SegmentToSend { id, start: !begun.started, end, length: bytes, total: begun.length };
         begun.started = true;
         begun.sent += bytes;
         begun.finished = end;

@@ -1,15 +1,15 @@
 //! The engine: brings a session up over a stream, keeps it up, and brings it back.
 
+mod admission;
 mod closing;
-mod judging;
 mod opening;
 
-pub use judging::{Claim, Verdict};
+pub use admission::{AdmissionDecision, CallerIdentity};
 
-use super::channel::{Channel, Fault, PROBE_EVERY, Spoken};
 use super::config::{Config, Counters, Tls, Version, Versions};
 use super::contact;
-use super::pipe::Pipe;
+use super::established::{EstablishedSession, PROBE_EVERY, SessionFault, Written};
+use super::stream_buffer::StreamBuffer;
 use super::v4::wire::{Message, TermReason};
 use super::{v3, v4};
 use crate::codec::DecodeError;
@@ -55,7 +55,7 @@ enum Timer {
 #[derive(Debug)]
 enum Phase {
     /// There is no stream.
-    Resting,
+    Closed,
     /// The stream is being opened.
     Connecting,
     /// The contact headers are being exchanged; ours is out or not.
@@ -65,9 +65,9 @@ enum Phase {
     /// The SESS_INITs are being exchanged; whom TLS proved, if it is there.
     Greeting { proof: Option<Proof> },
     /// The peer has said who it is, and the owner has not said yet whether it may come in.
-    Judged(Box<judging::Judged>),
+    AwaitingAdmission(Box<admission::AwaitingAdmission>),
     /// Bundles may go.
-    Up(Box<Channel>),
+    Up(Box<EstablishedSession>),
     /// The user knows that it is down; the stream is on its way out.
     Closing,
 }
@@ -98,9 +98,9 @@ pub struct Session {
     /// The user wants the link up.
     wanted: bool,
     /// A peer has called.
-    asked: bool,
+    peer_called: bool,
     /// The owner judges who calls.
-    judged: bool,
+    owner_admits: bool,
     /// TLS has proved the node id of the peer of this session, or of the last.
     proven_id: bool,
     /// The version to call with.
@@ -112,7 +112,7 @@ pub struct Session {
     guessed_at: Option<Instant>,
     /// When the stream was last asked to connect.
     called_at: Instant,
-    pipe: Pipe,
+    pipe: StreamBuffer,
     timers: Timers<6>,
     up: VecDeque<BundlesIndication>,
     /// The room that the user believes in.
@@ -150,12 +150,12 @@ impl Session {
             config,
             role,
             rng,
-            phase: Phase::Resting,
+            phase: Phase::Closed,
             wanted: role == Role::Passive,
-            asked: false,
-            judged: false,
+            peer_called: false,
+            owner_admits: false,
             proven_id: false,
-            pipe: Pipe::default(),
+            pipe: StreamBuffer::default(),
             timers: Timers::new(),
             up: VecDeque::new(),
             told: 0,
@@ -206,7 +206,7 @@ impl Session {
     fn hear_released(&mut self, now: Instant, mut input: Bytes) {
         // Each round takes bytes, changes the phase or is the last.
         loop {
-            match core::mem::replace(&mut self.phase, Phase::Resting) {
+            match core::mem::replace(&mut self.phase, Phase::Closed) {
                 Phase::Contact { said } => {
                     let versions = self.config.versions;
                     self.phase = Phase::Contact { said };
@@ -232,10 +232,10 @@ impl Session {
                     self.phase = Phase::Securing;
                     return self.undecodable(now);
                 }
-                Phase::Judged(mut judged) => {
+                Phase::AwaitingAdmission(mut judged) => {
                     self.pipe.hold(input.len() as u64);
                     judged.input.extend_from_slice(&input);
-                    return self.phase = Phase::Judged(judged);
+                    return self.phase = Phase::AwaitingAdmission(judged);
                 }
                 Phase::Up(channel) => match self.hear_up(now, channel, &mut input) {
                     Ok(true) => {}
@@ -262,7 +262,12 @@ impl Session {
     }
 
     /// Takes payload or one message. False when more bytes are needed.
-    fn hear_up(&mut self, now: Instant, mut channel: Box<Channel>, input: &mut Bytes) -> Result<bool, Fault> {
+    fn hear_up(
+        &mut self,
+        now: Instant,
+        mut channel: Box<EstablishedSession>,
+        input: &mut Bytes,
+    ) -> Result<bool, SessionFault> {
         let expected = channel.incoming.expected();
         if expected > 0 {
             let data = input.split_to(expected.min(input.len() as u64) as usize);
@@ -284,13 +289,13 @@ impl Session {
             }
             Err(_) => {
                 self.counters.violations += 1;
-                Err(Fault::PROTOCOL)
+                Err(SessionFault::PROTOCOL)
             }
         };
         if outcome.is_ok_and(|effect| effect.idles) && channel.is_flooded(now) {
             self.counters.floods += 1;
             self.counters.violations += 1;
-            outcome = Err(Fault::LIMIT);
+            outcome = Err(SessionFault::LIMIT);
         }
         if let Ok(effect) = outcome {
             if effect.matters {
@@ -327,7 +332,7 @@ impl Session {
     }
 
     /// More than a sign of life went one way or the other.
-    fn matters(&mut self, now: Instant, channel: &Channel) {
+    fn matters(&mut self, now: Instant, channel: &EstablishedSession) {
         if let Some(limit) = self.config.idle_timeout {
             self.set(Timer::Idle, now + limit);
         }
@@ -341,7 +346,7 @@ impl Session {
     fn contact_is_late(&mut self, now: Instant) {
         let opening = matches!(
             self.phase,
-            Phase::Greeting { .. } | Phase::Contact { .. } | Phase::Securing | Phase::Judged(_)
+            Phase::Greeting { .. } | Phase::Contact { .. } | Phase::Securing | Phase::AwaitingAdmission(_)
         );
         self.counters.late += u64::from(opening);
         match self.phase {
@@ -350,9 +355,11 @@ impl Session {
                 self.pipe.abort();
                 self.phase = Phase::Closing;
             }
-            Phase::Greeting { .. } | Phase::Judged(_) => self.refuse_contact(now, DownReason::KeepAlive),
+            Phase::Greeting { .. } | Phase::AwaitingAdmission(_) => {
+                self.refuse_contact(now, DownReason::KeepAlive)
+            }
             Phase::Contact { .. } | Phase::Securing => self.end_stream(now, DownReason::KeepAlive, true),
-            Phase::Resting | Phase::Up(_) | Phase::Closing => {}
+            Phase::Closed | Phase::Up(_) | Phase::Closing => {}
         }
     }
 
@@ -364,7 +371,7 @@ impl Session {
             return;
         }
         self.counters.silent += 1;
-        self.fail(now, Fault::new(DownReason::KeepAlive, TermReason::IdleTimeout));
+        self.fail(now, SessionFault::new(DownReason::KeepAlive, TermReason::IdleTimeout));
     }
 
     fn is_idle(&mut self, now: Instant) {
@@ -393,7 +400,7 @@ impl Session {
     /// It is time to call again; a stream that is still closing is in the way.
     fn retry(&mut self, now: Instant) {
         match self.phase {
-            Phase::Resting if self.wanted => self.connect(now),
+            Phase::Closed if self.wanted => self.connect(now),
             Phase::Closing if self.wanted => {
                 self.timers.stop(Timer::Linger as usize);
                 self.pipe.abort();
@@ -409,12 +416,12 @@ impl Session {
         let Phase::Up(channel) = &mut self.phase else { return false };
         if self.pipe.may_begin() {
             let spoken = channel.speak(&mut self.pipe, &mut self.up, &mut self.counters);
-            if spoken == Spoken::Message
+            if spoken == Written::Message
                 && let Some(limit) = self.config.idle_timeout
             {
                 self.timers.set(Timer::Idle as usize, now + limit);
             }
-            if spoken != Spoken::Nothing {
+            if spoken != Written::Nothing {
                 return true;
             }
         }
@@ -462,7 +469,7 @@ impl Engine for Session {
                 if self.role == Role::Active && !self.wanted {
                     self.wanted = true;
                     self.failures = 0;
-                    if matches!(self.phase, Phase::Resting) {
+                    if matches!(self.phase, Phase::Closed) {
                         self.connect(now);
                     }
                 }
@@ -554,7 +561,7 @@ impl Engine for Session {
     /// One that was called is over with its stream. One that calls stays, idle: its numbers of incoming transfers
     /// must not be used again, or what a user says late of an old one would hit a new one.
     fn finished(&self) -> bool {
-        let over = matches!(self.phase, Phase::Resting) && self.asked;
+        let over = matches!(self.phase, Phase::Closed) && self.peer_called;
         self.role == Role::Passive && over && self.up.is_empty() && self.pipe.is_silent()
     }
 }

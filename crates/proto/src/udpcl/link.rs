@@ -24,8 +24,8 @@ enum Timer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Resting,
+enum SocketState {
+    Closed,
     Joining,
     Up,
 }
@@ -42,7 +42,7 @@ struct Outgoing {
 pub struct Link {
     config: Config,
     listening: bool,
-    state: State,
+    state: SocketState,
     /// The user wants the link up.
     wanted: bool,
     /// A socket that listened is closed: this engine is done.
@@ -79,7 +79,7 @@ impl Link {
         Link {
             config,
             listening: false,
-            state: State::Resting,
+            state: SocketState::Closed,
             wanted: false,
             over: false,
             timers: Timers::new(),
@@ -113,16 +113,16 @@ impl Link {
 
     fn join(&mut self) {
         self.timers.stop(Timer::Retry as usize);
-        self.state = State::Joining;
+        self.state = SocketState::Joining;
         self.orders.push_back(DatagramsRequest::Join);
     }
 
     fn joined(&mut self, now: Instant, bytes_max: u64) {
-        let expected = if self.listening { State::Resting } else { State::Joining };
+        let expected = if self.listening { SocketState::Closed } else { SocketState::Joining };
         if self.state != expected {
             return;
         }
-        self.state = State::Up;
+        self.state = SocketState::Up;
         self.counters.joined += 1;
         self.bytes_max = bytes_max.min(self.config.datagram_bytes_max);
         self.next_at = now;
@@ -137,8 +137,8 @@ impl Link {
 
     /// The link is down: every transfer ends.
     fn down(&mut self, reason: DownReason, retry: bool) {
-        let was_up = self.state == State::Up;
-        self.state = State::Resting;
+        let was_up = self.state == SocketState::Up;
+        self.state = SocketState::Closed;
         self.timers.stop_all();
         self.keepalive_due = false;
         self.socket_room = 0;
@@ -156,7 +156,7 @@ impl Link {
     }
 
     fn left(&mut self, now: Instant, reason: CloseReason) {
-        if self.state == State::Resting {
+        if self.state == SocketState::Closed {
             return;
         }
         self.counters.failed += 1;
@@ -172,7 +172,7 @@ impl Link {
 
     fn close(&mut self) {
         let wanted = core::mem::replace(&mut self.wanted, false);
-        if self.state != State::Resting {
+        if self.state != SocketState::Closed {
             self.orders.clear();
             self.orders.push_back(DatagramsRequest::Leave);
             self.over = self.listening;
@@ -187,7 +187,7 @@ impl Link {
     }
 
     fn open(&mut self, transfer: TransferId, length: u64) {
-        if self.state != State::Up {
+        if self.state != SocketState::Up {
             self.fail(transfer, TransferFailure::LinkDown);
         } else if self.listening || length > self.bytes_max {
             self.counters.too_long += 1;
@@ -231,7 +231,7 @@ impl Link {
 
     fn receive(&mut self, data: Bytes) {
         let length = data.len() as u64;
-        if self.state != State::Up {
+        if self.state != SocketState::Up {
             return;
         }
         let welcome = match &data[..] {
@@ -269,7 +269,7 @@ impl Link {
 
     /// The room to tell: for the rest of the bundle that has begun, or for a new one.
     fn room(&self) -> u64 {
-        if self.state != State::Up || self.listening {
+        if self.state != SocketState::Up || self.listening {
             return 0;
         }
         if let Some(busy) = self.busy {
@@ -307,7 +307,7 @@ impl Link {
     }
 
     fn next_datagram(&mut self, now: Instant) -> Option<DatagramsRequest> {
-        if self.state != State::Up || self.socket_room == 0 {
+        if self.state != SocketState::Up || self.socket_room == 0 {
             return None;
         }
         if let Some((transfer, bytes)) = self.ready.pop_front() {
@@ -337,7 +337,7 @@ impl Engine for Link {
         match request {
             BundlesRequest::Connect => {
                 self.wanted = true;
-                if self.state == State::Resting && !self.listening {
+                if self.state == SocketState::Closed && !self.listening {
                     self.failures = 0;
                     self.join();
                 }

@@ -3,7 +3,10 @@
 use super::{Config, Link};
 use crate::engine::{Engine, drain};
 use crate::joint::{Fan, Origin};
-use crate::laws::{Air, BundleUsers, Crash, Draw, Idle, Manners, Plan, Replay, Trace, World, sweep};
+use crate::laws::{
+    BundleUserBehaviour, BundleUsers, Crash, Draw, HostileDatagrams, IdleBudget, LawRun, Replay, RunDigest,
+    RunPlan, sweep,
+};
 use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DatagramsIndication, DatagramsRequest, DownReason,
@@ -210,11 +213,11 @@ fn node(config: Config) -> Fan<LinkId, Link, Factory> {
     Fan::new(Box::new(move |_, origin| (origin == Origin::Above).then(|| Link::new(config.clone()))))
 }
 
-fn world(replay: &Replay) -> Trace {
+fn world(replay: &Replay) -> RunDigest {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
-    let calm_at = Instant::from_millis(1 + draw.below(60_000));
-    let manners = Manners { acknowledged: false, ..Manners::draw(&mut draw) };
+    let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
+    let manners = BundleUserBehaviour { acknowledged: false, ..BundleUserBehaviour::draw(&mut draw) };
     let config = Config {
         datagram_bytes_max: 65_507,
         rate_bps: if draw.chance(0.2) { 0 } else { 8_000 << draw.below(14) },
@@ -223,18 +226,18 @@ fn world(replay: &Replay) -> Trace {
         incoming_max: 1 + draw.below(4) as usize,
         ..Config::default()
     };
-    let crashes = Crash::draw(&mut draw, 2, calm_at);
-    let plan = Plan {
-        calm_at,
+    let crashes = Crash::draw(&mut draw, 2, faults_end_at);
+    let plan = RunPlan {
+        faults_end_at,
         crashes,
         patience: Duration::from_secs(3_600),
-        lateness: Plan::draw_lateness(&mut draw),
-        idle: Idle { after: 1_000 * SECOND, window: 3_600 * SECOND, wake_ups: 0, carried: 0 },
+        lateness: RunPlan::draw_lateness(&mut draw),
+        idle: IdleBudget { after: 1_000 * SECOND, window: 3_600 * SECOND, wake_ups: 0, carried: 0 },
     };
-    let ground = Air::draw(LINK, 65_507, &rng, &mut draw);
-    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LINK), (1, LINK)], calm_at);
+    let ground = HostileDatagrams::draw(LINK, 65_507, &rng, &mut draw);
+    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LINK), (1, LINK)], faults_end_at);
     let factory = |_: usize, _, _| node(config.clone());
-    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::config::{Config, Counters};
 use super::incoming::Incoming;
-use super::outgoing::{Audience, End, Outgoing, Progress};
+use super::outgoing::{GroupProgress, Outgoing, Recipients, TransferOutcome};
 use super::wire::{self, Packet};
 use crate::engine::Engine;
 use crate::joint::earlier;
@@ -25,15 +25,15 @@ const BITMAP_BYTES_MAX: usize = 128;
 const CANCELS_MAX: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Resting,
+enum ChannelState {
+    Closed,
     Joining,
     Up,
 }
 
 /// What became of a bundle that is no longer listened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Past {
+enum FinishedTransfer {
     Safe,
     Refused(RefuseReason),
     /// It broke off: it is nobody's.
@@ -42,7 +42,7 @@ enum Past {
 
 /// A bundle that the user hands down.
 #[derive(Debug)]
-struct Filling {
+struct IncompleteBundle {
     transfer: TransferId,
     length: u64,
     bytes: BytesMut,
@@ -50,7 +50,7 @@ struct Filling {
 
 /// An answer that waits for its slot, then for the channel.
 #[derive(Debug)]
-struct Answer {
+struct PendingAnswer {
     number: u32,
     at: Instant,
     due: bool,
@@ -63,7 +63,7 @@ pub struct Group {
     own: u32,
     names: Vec<u32>,
     rng: Rng,
-    state: State,
+    state: ChannelState,
     /// The user wants it up.
     wanted: bool,
     retry_at: Option<Instant>,
@@ -76,15 +76,15 @@ pub struct Group {
     /// The number of the next bundle of this side.
     number: u32,
     open: BTreeMap<TransferId, u64>,
-    filling: Option<Filling>,
+    filling: Option<IncompleteBundle>,
     waiting: Option<(TransferId, Bytes)>,
     active: Option<Outgoing>,
     cancels: VecDeque<u32>,
     incoming: BTreeMap<u32, Incoming>,
     /// The sender's number of each incoming bundle that has risen to the user.
     risen: BTreeMap<TransferId, u32>,
-    past: VecDeque<(u32, Past)>,
-    answers: Vec<Answer>,
+    past: VecDeque<(u32, FinishedTransfer)>,
+    answers: Vec<PendingAnswer>,
     next_incoming: u64,
     orders: VecDeque<DatagramsRequest>,
     release: u64,
@@ -103,7 +103,7 @@ impl Group {
             number: rng.next_u32(),
             config,
             rng,
-            state: State::Resting,
+            state: ChannelState::Closed,
             wanted: false,
             retry_at: None,
             failures: 0,
@@ -135,11 +135,11 @@ impl Group {
 
     /// The channel is joined.
     pub fn is_up(&self) -> bool {
-        self.state == State::Up
+        self.state == ChannelState::Up
     }
 
     /// How far the bundle is that is on its way.
-    pub fn progress(&self) -> Option<Progress> {
+    pub fn progress(&self) -> Option<GroupProgress> {
         self.active.as_ref().map(Outgoing::progress)
     }
 
@@ -148,15 +148,15 @@ impl Group {
 
     fn join(&mut self) {
         self.retry_at = None;
-        self.state = State::Joining;
+        self.state = ChannelState::Joining;
         self.orders.push_back(DatagramsRequest::Join);
     }
 
     fn joined(&mut self, bytes_max: u64) {
-        if self.state != State::Joining {
+        if self.state != ChannelState::Joining {
             return;
         }
-        self.state = State::Up;
+        self.state = ChannelState::Up;
         self.failures = 0;
         self.bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         self.told = 0;
@@ -165,7 +165,7 @@ impl Group {
     }
 
     fn down(&mut self, reason: DownReason, retry: bool) {
-        self.state = State::Resting;
+        self.state = ChannelState::Closed;
         (self.channel_room, self.release) = (0, 0);
         let handed = self.filling.take().map(|filling| filling.transfer);
         let waiting = self.waiting.take().map(|(transfer, _)| transfer);
@@ -179,7 +179,7 @@ impl Group {
             self.break_off(&incoming);
             // What has risen whole may not rise again as the same transfer of its sender.
             if incoming.is_whole() {
-                self.remember(number, Past::Refused(RefuseReason::Retransmit));
+                self.remember(number, FinishedTransfer::Refused(RefuseReason::Retransmit));
             }
         }
         self.answers.clear();
@@ -188,7 +188,7 @@ impl Group {
     }
 
     fn left(&mut self, now: Instant, reason: CloseReason) {
-        if self.state == State::Resting {
+        if self.state == ChannelState::Closed {
             return;
         }
         let retry = self.wanted;
@@ -203,7 +203,7 @@ impl Group {
     fn close(&mut self) {
         let wanted = core::mem::replace(&mut self.wanted, false);
         self.retry_at = None;
-        if self.state != State::Resting {
+        if self.state != ChannelState::Closed {
             self.orders.clear();
             self.orders.push_back(DatagramsRequest::Leave);
         } else if !wanted {
@@ -234,7 +234,7 @@ impl Group {
     }
 
     fn open(&mut self, transfer: TransferId, length: u64) {
-        if self.state != State::Up {
+        if self.state != ChannelState::Up {
             self.fail(transfer, TransferFailure::LinkDown);
         } else if length > self.transfer_bytes_max() {
             self.fail(transfer, TransferFailure::TooLong);
@@ -250,7 +250,7 @@ impl Group {
     fn piece(&mut self, transfer: TransferId, data: &Bytes, last: bool) {
         self.told = self.told.saturating_sub(data.len() as u64);
         if let Some(length) = self.open.remove(&transfer) {
-            self.filling = Some(Filling { transfer, length, bytes: BytesMut::new() });
+            self.filling = Some(IncompleteBundle { transfer, length, bytes: BytesMut::new() });
         }
         let Some(filling) = self.filling.as_mut().filter(|filling| filling.transfer == transfer) else {
             return;
@@ -271,7 +271,7 @@ impl Group {
         let Some((transfer, bundle)) = self.waiting.take() else { return };
         let needed = self.config.needed.map_or(self.names.len(), |needed| needed as usize);
         let Config { silent_max, rounds_max, .. } = self.config;
-        let audience = Audience { names: &self.names, needed, silent_max, rounds_max };
+        let audience = Recipients { names: &self.names, needed, silent_max, rounds_max };
         self.active = Some(Outgoing::new(transfer, self.number, &bundle, self.segment_bytes(), &audience));
         self.number = self.number.wrapping_add(1);
     }
@@ -303,14 +303,14 @@ impl Group {
         let Some(end) = outgoing.settle() else { return };
         let (transfer, number) = (outgoing.transfer, outgoing.number);
         self.active = None;
-        let (End::Sent { missed } | End::Failed { missed, .. }) = end;
+        let (TransferOutcome::Sent { missed } | TransferOutcome::Failed { missed, .. }) = end;
         self.counters.members_missed += missed;
         if missed > 0 {
             self.call_off(number);
         }
         match end {
-            End::Sent { .. } => self.up.push_back(BundlesIndication::Sent { transfer }),
-            End::Failed { reason, .. } => self.fail(transfer, TransferFailure::Refused(reason)),
+            TransferOutcome::Sent { .. } => self.up.push_back(BundlesIndication::Sent { transfer }),
+            TransferOutcome::Failed { reason, .. } => self.fail(transfer, TransferFailure::Refused(reason)),
         }
         self.advance();
     }
@@ -318,10 +318,10 @@ impl Group {
     /// The room to tell: for the rest of the bundle that is handed down, or for a new one.
     fn room(&self) -> u64 {
         match (self.state, &self.filling) {
-            (State::Resting | State::Joining, _) => 0,
-            (State::Up, Some(filling)) => filling.length.saturating_sub(filling.bytes.len() as u64),
-            (State::Up, None) if self.waiting.is_none() => self.transfer_bytes_max(),
-            (State::Up, None) => 0,
+            (ChannelState::Closed | ChannelState::Joining, _) => 0,
+            (ChannelState::Up, Some(filling)) => filling.length.saturating_sub(filling.bytes.len() as u64),
+            (ChannelState::Up, None) if self.waiting.is_none() => self.transfer_bytes_max(),
+            (ChannelState::Up, None) => 0,
         }
     }
 
@@ -329,7 +329,7 @@ impl Group {
     // From the group
 
     fn receive(&mut self, now: Instant, data: Bytes) {
-        if self.state != State::Up {
+        if self.state != ChannelState::Up {
             return;
         }
         self.release += data.len() as u64;
@@ -354,7 +354,7 @@ impl Group {
                 // What has risen whole is no longer its sender's to give up.
                 if self.incoming.get(&transfer).is_some_and(|incoming| !incoming.is_whole()) {
                     self.give_up(transfer);
-                    self.remember(transfer, Past::Over);
+                    self.remember(transfer, FinishedTransfer::Over);
                 }
             }
         }
@@ -390,7 +390,7 @@ impl Group {
         if incoming.bytes() + data.len() as u64 > most {
             self.counters.dropped += 1;
             self.give_up(number);
-            return self.remember(number, Past::Refused(RefuseReason::NotAcceptable));
+            return self.remember(number, FinishedTransfer::Refused(RefuseReason::NotAcceptable));
         }
         match incoming.take(index, data) {
             true => self.counters.segments_received += 1,
@@ -423,7 +423,7 @@ impl Group {
         }
         self.answers.retain(|answer| answer.number != number);
         if self.answers.len() < PAST_MAX {
-            self.answers.push(Answer { number, at: now + wait, due: wait.is_zero() });
+            self.answers.push(PendingAnswer { number, at: now + wait, due: wait.is_zero() });
         }
     }
 
@@ -457,9 +457,11 @@ impl Group {
         let past = self.past.iter().find(|(past, _)| *past == number).map(|(_, past)| *past);
         if let Some(past) = past {
             return match past {
-                Past::Safe => Some(Packet::Confirm { transfer: number, member }),
-                Past::Refused(reason) => Some(Packet::Refuse { transfer: number, member, reason }),
-                Past::Over => None,
+                FinishedTransfer::Safe => Some(Packet::Confirm { transfer: number, member }),
+                FinishedTransfer::Refused(reason) => {
+                    Some(Packet::Refuse { transfer: number, member, reason })
+                }
+                FinishedTransfer::Over => None,
             };
         }
         let octets_max = self.bytes_max.saturating_sub(wire::REQUEST_BYTES).min(BITMAP_BYTES_MAX);
@@ -477,7 +479,7 @@ impl Group {
         }
     }
 
-    fn remember(&mut self, number: u32, past: Past) {
+    fn remember(&mut self, number: u32, past: FinishedTransfer) {
         if self.past.len() >= PAST_MAX {
             self.past.pop_front();
         }
@@ -492,7 +494,7 @@ impl Group {
     }
 
     /// The user has made all of it safe, or wants no more of it.
-    fn user_is_done(&mut self, transfer: TransferId, past: Past) {
+    fn user_is_done(&mut self, transfer: TransferId, past: FinishedTransfer) {
         let Some(number) = self.risen.remove(&transfer) else { return };
         self.incoming.remove(&number);
         self.remember(number, past);
@@ -501,7 +503,7 @@ impl Group {
     fn accept(&mut self, transfer: TransferId, up_to: u64) {
         let incoming = self.risen.get(&transfer).and_then(|number| self.incoming.get(number));
         if incoming.is_some_and(|incoming| incoming.is_whole() && up_to >= incoming.risen) {
-            self.user_is_done(transfer, Past::Safe);
+            self.user_is_done(transfer, FinishedTransfer::Safe);
         }
     }
 
@@ -556,7 +558,7 @@ impl Engine for Group {
         match request {
             BundlesRequest::Connect => {
                 self.wanted = true;
-                if self.state == State::Resting {
+                if self.state == ChannelState::Closed {
                     self.failures = 0;
                     self.join();
                 }
@@ -567,7 +569,7 @@ impl Engine for Group {
             BundlesRequest::Accept { transfer, up_to } => self.accept(transfer, up_to),
             BundlesRequest::Refuse { transfer, reason } => {
                 self.counters.refused += 1;
-                self.user_is_done(transfer, Past::Refused(reason));
+                self.user_is_done(transfer, FinishedTransfer::Refused(reason));
             }
             BundlesRequest::Close => self.close(),
         }
@@ -617,7 +619,10 @@ impl Engine for Group {
         if self.release > 0 {
             return Some(DatagramsRequest::Release(core::mem::take(&mut self.release)));
         }
-        if self.state != State::Up || self.channel_room == 0 || self.bytes_max < wire::REQUEST_BYTES + 1 {
+        if self.state != ChannelState::Up
+            || self.channel_room == 0
+            || self.bytes_max < wire::REQUEST_BYTES + 1
+        {
             return None;
         }
         let packet = self.next_packet(now)?.to_bytes();

@@ -35,4 +35,4 @@ pub mod wire;
 
 pub use config::{Config, Counters, MEMBERS_MAX};
 pub use group::Group;
-pub use outgoing::Progress;
+pub use outgoing::GroupProgress;

@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 const QUIET_MAX: u8 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum MemberState {
     /// It has not said that it has all.
-    Open,
-    Has,
-    Refuses(RefuseReason),
+    Pending,
+    HasBundle,
+    Refused(RefuseReason),
     /// Silent for too long.
     Missed,
 }
@@ -23,7 +23,7 @@ enum Standing {
 #[derive(Debug)]
 struct Member {
     name: u32,
-    standing: Standing,
+    standing: MemberState,
     /// It has answered the last question.
     answered: bool,
     /// Questions in a row that it left unanswered.
@@ -32,16 +32,16 @@ struct Member {
 
 /// What is next.
 #[derive(Debug, PartialEq, Eq)]
-enum Phase {
+enum RoundPhase {
     /// A segment or, when none is left, the question.
-    Speaking,
+    Sending,
     /// Answers, until then.
-    Listening(Instant),
+    AwaitingAnswers(Instant),
 }
 
 /// How a bundle ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TransferOutcome {
     /// As many have it as are needed; so many others do not.
     Sent { missed: u64 },
     /// Not enough have it.
@@ -59,7 +59,7 @@ pub(super) struct Outgoing {
     pending: BTreeSet<u16>,
     members: Vec<Member>,
     needed: usize,
-    phase: Phase,
+    phase: RoundPhase,
     round: u16,
     rounds_max: u16,
     silent_max: u8,
@@ -70,7 +70,7 @@ pub(super) struct Outgoing {
 
 /// How far a bundle is on its way to a group, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct GroupProgress {
     /// Questions asked.
     pub round: u16,
     /// Segments of the bundle.
@@ -85,7 +85,7 @@ pub struct Progress {
 
 /// Who is meant, and how long they are waited for.
 #[derive(Debug)]
-pub(super) struct Audience<'a> {
+pub(super) struct Recipients<'a> {
     pub(super) names: &'a [u32],
     pub(super) needed: usize,
     pub(super) silent_max: u8,
@@ -99,13 +99,13 @@ impl Outgoing {
         number: u32,
         bundle: &Bytes,
         segment_bytes: usize,
-        audience: &Audience<'_>,
+        audience: &Recipients<'_>,
     ) -> Self {
         let cut = (0..bundle.len()).step_by(segment_bytes);
         let segments: Vec<Bytes> =
             cut.map(|at| bundle.slice(at..bundle.len().min(at + segment_bytes))).collect();
         let member =
-            |name: &u32| Member { name: *name, standing: Standing::Open, answered: false, silent: 0 };
+            |name: &u32| Member { name: *name, standing: MemberState::Pending, answered: false, silent: 0 };
         Outgoing {
             transfer,
             number,
@@ -114,7 +114,7 @@ impl Outgoing {
             sent: 0,
             members: audience.names.iter().map(member).collect(),
             needed: audience.needed,
-            phase: Phase::Speaking,
+            phase: RoundPhase::Sending,
             round: 0,
             rounds_max: audience.rounds_max,
             silent_max: audience.silent_max,
@@ -128,9 +128,9 @@ impl Outgoing {
     }
 
     /// How far it is.
-    pub(super) fn progress(&self) -> Progress {
-        let has = |member: &&Member| member.standing == Standing::Has;
-        Progress {
+    pub(super) fn progress(&self) -> GroupProgress {
+        let has = |member: &&Member| member.standing == MemberState::HasBundle;
+        GroupProgress {
             round: self.round,
             segments: self.count(),
             to_send: self.pending.len() as u16,
@@ -141,13 +141,13 @@ impl Outgoing {
 
     /// It has something to say.
     pub(super) fn speaks(&self) -> bool {
-        self.phase == Phase::Speaking
+        self.phase == RoundPhase::Sending
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Speaking => None,
-            Phase::Listening(until) => Some(until),
+            RoundPhase::Sending => None,
+            RoundPhase::AwaitingAnswers(until) => Some(until),
         }
     }
 
@@ -164,8 +164,12 @@ impl Outgoing {
     /// The question behind the last segment, to as many members as fit; the order turns, so that nobody always answers behind
     /// the same one.
     pub(super) fn query(&mut self, slot_ms: u16, members_max: usize) -> Packet {
-        let mut members: Vec<u32> =
-            self.members.iter().filter(|member| member.standing == Standing::Open).map(|m| m.name).collect();
+        let mut members: Vec<u32> = self
+            .members
+            .iter()
+            .filter(|member| member.standing == MemberState::Pending)
+            .map(|m| m.name)
+            .collect();
         if !members.is_empty() {
             let turn = usize::from(self.round) % members.len();
             members.rotate_left(turn);
@@ -182,7 +186,7 @@ impl Outgoing {
 
     /// The question has been handed down: answers come until then.
     pub(super) fn listen(&mut self, until: Instant) {
-        self.phase = Phase::Listening(until);
+        self.phase = RoundPhase::AwaitingAnswers(until);
     }
 
     /// An answer came: others may be late, too.
@@ -200,26 +204,28 @@ impl Outgoing {
                 self.wanted |= self.pending.len() > before;
                 self.answered(member(*name), None);
             }
-            Packet::Confirm { member: name, .. } => self.answered(member(*name), Some(Standing::Has)),
+            Packet::Confirm { member: name, .. } => {
+                self.answered(member(*name), Some(MemberState::HasBundle))
+            }
             Packet::Refuse { member: name, reason, .. } => {
                 let standing = match reason {
-                    RefuseReason::Completed => Standing::Has,
-                    reason => Standing::Refuses(*reason),
+                    RefuseReason::Completed => MemberState::HasBundle,
+                    reason => MemberState::Refused(*reason),
                 };
                 self.answered(member(*name), Some(standing));
             }
             _ => {}
         }
-        if let Phase::Listening(until) = &mut self.phase {
+        if let RoundPhase::AwaitingAnswers(until) = &mut self.phase {
             *until = (*until).max(not_before);
         }
     }
 
-    fn answered(&mut self, place: Option<usize>, standing: Option<Standing>) {
+    fn answered(&mut self, place: Option<usize>, standing: Option<MemberState>) {
         let Some(member) = place.map(|place| &mut self.members[place]) else { return };
         (member.answered, member.silent) = (true, 0);
         if let Some(standing) = standing
-            && matches!(member.standing, Standing::Open | Standing::Missed)
+            && matches!(member.standing, MemberState::Pending | MemberState::Missed)
         {
             member.standing = standing;
         }
@@ -231,19 +237,19 @@ impl Outgoing {
     }
 
     /// Answers have come, or the time for them is over.
-    pub(super) fn settle(&mut self) -> Option<End> {
-        self.phase = Phase::Speaking;
+    pub(super) fn settle(&mut self) -> Option<TransferOutcome> {
+        self.phase = RoundPhase::Sending;
         // Who hears another ask for what it lacks says nothing itself.
         let excused = self.wanted;
         let silent_max = self.silent_max;
         for member in self.members.iter_mut().filter(|member| !member.answered && !excused) {
             member.silent += 1;
-            if member.silent >= silent_max && member.standing == Standing::Open {
-                member.standing = Standing::Missed;
+            if member.silent >= silent_max && member.standing == MemberState::Pending {
+                member.standing = MemberState::Missed;
             }
         }
         self.quiet = if self.wanted { 0 } else { self.quiet + 1 };
-        let open = self.members.iter().any(|member| member.standing == Standing::Open);
+        let open = self.members.iter().any(|member| member.standing == MemberState::Pending);
         let over = self.round >= self.rounds_max;
         let waits = if self.members.is_empty() { self.quiet < QUIET_MAX } else { open };
         if waits && !over {
@@ -252,17 +258,17 @@ impl Outgoing {
         Some(self.end())
     }
 
-    fn end(&self) -> End {
-        let has = self.members.iter().filter(|member| member.standing == Standing::Has).count();
-        let silent = |member: &&Member| matches!(member.standing, Standing::Open | Standing::Missed);
+    fn end(&self) -> TransferOutcome {
+        let has = self.members.iter().filter(|member| member.standing == MemberState::HasBundle).count();
+        let silent = |member: &&Member| matches!(member.standing, MemberState::Pending | MemberState::Missed);
         let missed = self.members.iter().filter(silent).count() as u64;
         if has >= self.needed {
-            return End::Sent { missed };
+            return TransferOutcome::Sent { missed };
         }
         let refusal = self.members.iter().find_map(|member| match member.standing {
-            Standing::Refuses(reason) => Some(reason),
+            MemberState::Refused(reason) => Some(reason),
             _ => None,
         });
-        End::Failed { missed, reason: refusal.unwrap_or(RefuseReason::Unknown) }
+        TransferOutcome::Failed { missed, reason: refusal.unwrap_or(RefuseReason::Unknown) }
     }
 }

@@ -4,14 +4,17 @@ use super::wire::{self, Packet};
 use super::{Config, Group};
 use crate::engine::{Engine, drain};
 use crate::joint::{Fan, Origin};
-use crate::laws::{Air, BundleUsers, Draw, Idle, Manners, Plan, Replay, Trace, World, sweep};
+use crate::laws::{
+    BundleUserBehaviour, BundleUsers, Draw, HostileDatagrams, IdleBudget, LawRun, Replay, RunDigest, RunPlan,
+    sweep,
+};
 use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, DatagramsIndication, DatagramsRequest, DownReason, LinkId, Priority,
     RefuseReason, TransferFailure, TransferId,
 };
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::Bytes;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -62,7 +65,7 @@ fn packets_are_the_octets_that_are_written_down() {
 
 /// A group, what it said last, and when.
 struct Scene {
-    group: Lawful<Group>,
+    group: Checked<Group>,
     now: Instant,
     up: Vec<BundlesIndication>,
     down: Vec<Packet>,
@@ -76,7 +79,7 @@ fn config(node_id: &str, members: &[&str]) -> Config {
 impl Scene {
     fn new(config: Config) -> Self {
         config.check().expect("sensible numbers");
-        let group = Lawful::new("group", Group::new(config, Rng::new(7)));
+        let group = Checked::new("group", Group::new(config, Rng::new(7)));
         let mut scene = Scene { group, now: Instant::ZERO, up: vec![], down: vec![] };
         scene.ask(BundlesRequest::Connect);
         scene.hear(DatagramsIndication::Joined { bytes_max: BYTES_MAX });
@@ -343,11 +346,11 @@ const LINK: LinkId = LinkId(1);
 type Factory = Box<dyn FnMut(LinkId, Origin) -> Option<Group>>;
 
 /// Nobody crashes: who does forgets what it has confirmed, and its agent has to tell that it came before.
-fn world(replay: &Replay, named: bool) -> Trace {
+fn world(replay: &Replay, named: bool) -> RunDigest {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
-    let calm_at = Instant::from_millis(1 + draw.below(60_000));
-    let manners = Manners { acknowledged: named, ..Manners::draw(&mut draw) };
+    let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
+    let manners = BundleUserBehaviour { acknowledged: named, ..BundleUserBehaviour::draw(&mut draw) };
     let plain = Config {
         rate_bps: 1_000_000,
         access: 6 * SECOND,
@@ -358,16 +361,16 @@ fn world(replay: &Replay, named: bool) -> Trace {
         incoming_max: 1 + draw.below(4) as usize,
         ..Config::default()
     };
-    let plan = Plan {
-        calm_at,
+    let plan = RunPlan {
+        faults_end_at,
         crashes: Vec::new(),
         patience: Duration::from_secs(100_000),
-        lateness: Plan::draw_lateness(&mut draw),
-        idle: Idle { after: 1_000 * SECOND, window: 3_600 * SECOND, wake_ups: 0, carried: 0 },
+        lateness: RunPlan::draw_lateness(&mut draw),
+        idle: IdleBudget { after: 1_000 * SECOND, window: 3_600 * SECOND, wake_ups: 0, carried: 0 },
     };
     let bytes_max = 100 + draw.below(900);
-    let ground = Air::draw(LINK, bytes_max, &rng, &mut draw);
-    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LINK), (1, LINK)], calm_at);
+    let ground = HostileDatagrams::draw(LINK, bytes_max, &rng, &mut draw);
+    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LINK), (1, LINK)], faults_end_at);
     let factory = |node: usize, boot: u32, _| {
         let rng = rng.fork(&format!("node {node}, boot {boot}"));
         let name = |node: usize| format!("ipn:{node}.0");
@@ -378,7 +381,7 @@ fn world(replay: &Replay, named: bool) -> Trace {
         });
         Fan::new(make)
     };
-    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
 }
 
 #[test]

@@ -4,17 +4,19 @@
 //! | wrapper | what it does |
 //! |---|---|
 //! | [`Tap`] | shows every crossing, with its time, to a sink: timelines, captures, counters |
-//! | [`Spoil`] | loses, repeats, delays and damages what passes, from a seed; in tests and on a live link |
-//! | [`Lawful`] | panics when room is overspent or another rule of the contract is broken; around everything in tests |
+//! | [`Impair`] | loses, repeats, delays and damages what passes, from a seed; in tests and on a live link |
+//! | [`Checked`] | panics when room is overspent or another rule of the contract is broken; around everything in tests |
 
-mod lawful;
-mod spoil;
+mod checked;
+mod impair;
 mod tap;
 
-pub use lawful::{Accounted, AppAccount, Breach, BundlesAccount, DatagramsAccount, FramesAccount, Lawful};
-pub use lawful::{StorageAccount, StreamAccount};
-pub use spoil::{Spoil, SpoilConfig, SpoilCounters, Spoilable};
-pub use tap::{Crossing, Sink, Tap, Teller, Timeline};
+pub use checked::{
+    AppAccount, BundlesAccount, Checked, CheckedService, ContractBreach, DatagramsAccount, FramesAccount,
+};
+pub use checked::{StorageAccount, StreamAccount};
+pub use impair::{Impair, ImpairConfig, ImpairCounters, Impairable};
+pub use tap::{Crossing, Sink, Tap, Timeline, TimelineWriter};
 
 #[cfg(test)]
 mod tests;

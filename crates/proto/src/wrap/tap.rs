@@ -133,12 +133,12 @@ impl<E: Engine, F: Sink<E::Above, E::Below>> Engine for Tap<E, F> {
 ///
 /// ```
 /// use longwire_proto::engine::Engine;
-/// use longwire_proto::joint::Through;
+/// use longwire_proto::joint::PassThrough;
 /// use longwire_proto::service::{Frames, FramesRequest};
 /// use longwire_proto::time::Instant;
 /// use longwire_proto::wrap::{Tap, Timeline};
 /// let mut timeline = Timeline::new();
-/// let mut earth = Tap::new(Through::<Frames>::new(), timeline.teller("earth"));
+/// let mut earth = Tap::new(PassThrough::<Frames>::new(), timeline.teller("earth"));
 /// earth.handle_request(Instant::from_secs(1), FramesRequest::Join);
 /// assert_eq!(timeline.text(), "     1.000000 earth hears v Join\n");
 /// ```
@@ -161,8 +161,8 @@ impl Timeline {
     }
 
     /// A sink that writes here on behalf of the engine called `name`.
-    pub fn teller(&self, name: &str) -> Teller {
-        Teller { name: name.to_owned(), sender: self.sender.clone(), told: 0 }
+    pub fn timeline_writer(&self, name: &str) -> TimelineWriter {
+        TimelineWriter { name: name.to_owned(), sender: self.sender.clone(), told: 0 }
     }
 
     /// Takes the lines written since the last call.
@@ -184,13 +184,13 @@ impl Default for Timeline {
 
 /// Writes one engine's lines of a [`Timeline`].
 #[derive(Clone, Debug)]
-pub struct Teller {
+pub struct TimelineWriter {
     name: String,
     sender: mpsc::Sender<String>,
     told: usize,
 }
 
-impl Teller {
+impl TimelineWriter {
     /// Writes a line of the teller's own: a remark, an event in the world.
     pub fn tell(&mut self, at: Instant, what: impl fmt::Display) {
         if self.told == Timeline::LINES_MAX {
@@ -207,7 +207,7 @@ impl Teller {
     }
 }
 
-impl<A: Service, B: Service> Sink<A, B> for Teller {
+impl<A: Service, B: Service> Sink<A, B> for TimelineWriter {
     fn cross(&mut self, at: Instant, crossing: Crossing<'_, A, B>) {
         if self.told < Timeline::LINES_MAX {
             self.tell(at, crossing);

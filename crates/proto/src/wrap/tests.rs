@@ -1,4 +1,4 @@
-//! The wrappers, each shown to do what it says, and [`Lawful`] shown to catch every breach that it is there for.
+//! The wrappers, each shown to do what it says, and [`Checked`] shown to catch every breach that it is there for.
 
 use super::*;
 use crate::engine::{Engine, Indication, Request, Service, drain};
@@ -61,8 +61,8 @@ enum Say<A: Service, B: Service> {
 }
 
 /// Plays a dialogue through a lawful engine, and returns the message of the panic, if there is one.
-fn play<A: Accounted, B: Accounted>(dialogue: Vec<Say<A, B>>) -> Result<Vec<String>, String> {
-    let mut lawful = Lawful::new("engine", Script::<A, B>::new());
+fn play<A: CheckedService, B: CheckedService>(dialogue: Vec<Say<A, B>>) -> Result<Vec<String>, String> {
+    let mut lawful = Checked::new("engine", Script::<A, B>::new());
     verdict(move || {
         for (turn, say) in dialogue.into_iter().enumerate() {
             let now = Instant::from_secs(turn as u64);
@@ -92,12 +92,12 @@ fn verdict<T>(act: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 /// The dialogue is lawful, and nothing is owed at its end.
-fn fine<A: Accounted, B: Accounted>(dialogue: Vec<Say<A, B>>) {
+fn fine<A: CheckedService, B: CheckedService>(dialogue: Vec<Say<A, B>>) {
     assert_eq!(play(dialogue), Ok(vec![]));
 }
 
 /// The dialogue's last line breaks a rule: who broke it, and which.
-fn breach<A: Accounted, B: Accounted>(who: &str, what: &str, dialogue: Vec<Say<A, B>>) {
+fn breach<A: CheckedService, B: CheckedService>(who: &str, what: &str, dialogue: Vec<Say<A, B>>) {
     let message = play(dialogue).expect_err(what);
     assert!(message.contains(who) && message.contains(what), "expected {who} / {what}, got: {message}");
 }
@@ -489,10 +489,10 @@ mod app {
 
 mod engines {
     use super::*;
-    type Engine0 = Lawful<Script<Frames, Frames>>;
+    type Engine0 = Checked<Script<Frames, Frames>>;
 
     fn blamed(what: &str, act: impl FnOnce(&mut Engine0)) {
-        let mut lawful = Lawful::new("engine", Script::new());
+        let mut lawful = Checked::new("engine", Script::new());
         let message = verdict(move || act(&mut lawful)).expect_err(what);
         assert!(message.contains(what), "expected {what}, got: {message}");
     }
@@ -588,7 +588,7 @@ mod engines {
 
     #[test]
     fn draining_ends() {
-        let mut lawful = Lawful::new("engine", Chatterbox);
+        let mut lawful = Checked::new("engine", Chatterbox);
         let message = verdict(|| drain(&mut lawful, Instant::ZERO, |_| {}, |_| {})).expect_err("endless");
         assert!(message.contains("does not stop talking"), "{message}");
     }
@@ -596,13 +596,13 @@ mod engines {
 
 mod tap {
     use super::*;
-    use crate::joint::Through;
+    use crate::joint::PassThrough;
 
     #[test]
     fn two_engines_write_one_timeline() {
         let mut timeline = Timeline::new();
-        let mut earth = Tap::new(Through::<Frames>::new(), timeline.teller("earth"));
-        let mut moon = Tap::new(Through::<Frames>::new(), timeline.teller("moon"));
+        let mut earth = Tap::new(PassThrough::<Frames>::new(), timeline.timeline_writer("earth"));
+        let mut moon = Tap::new(PassThrough::<Frames>::new(), timeline.timeline_writer("moon"));
         earth.handle_request(Instant::from_secs(1), frame(Some(1)));
         drain(&mut earth, Instant::from_secs(1), |_| {}, |_| {});
         moon.handle_indication(Instant::from_millis(2_500), FramesIndication::Frame(bytes(3)));
@@ -628,7 +628,7 @@ mod tap {
         let sink = |_at: Instant, crossing: Crossing<'_, Frames, Frames>| {
             frames += u32::from(matches!(crossing, Crossing::RequestOut(FramesRequest::Frame { .. })));
         };
-        let mut tap = Tap::new(Through::<Frames>::new(), sink);
+        let mut tap = Tap::new(PassThrough::<Frames>::new(), sink);
         for request in [FramesRequest::Join, frame(None), frame(None)] {
             tap.handle_request(Instant::ZERO, request);
         }
@@ -642,8 +642,8 @@ mod spoil {
 
     /// Sends `count` frames, each its own number, through a spoil over a link with room for `room` frames at a
     /// time; returns what the link got, and the spoil.
-    fn send(config: SpoilConfig, count: u32, room: u32) -> (Vec<Bytes>, Spoil<Frames>) {
-        let mut lawful = Lawful::new("spoil", Spoil::<Frames>::new(config, Rng::new(5)));
+    fn send(config: ImpairConfig, count: u32, room: u32) -> (Vec<Bytes>, Impair<Frames>) {
+        let mut lawful = Checked::new("spoil", Impair::<Frames>::new(config, Rng::new(5)));
         let (mut left, mut told, mut got, mut answered) = (count, 0, vec![], 0);
         lawful.handle_request(Instant::ZERO, FramesRequest::Join);
         drain(&mut lawful, Instant::ZERO, |_| {}, |_| {});
@@ -683,7 +683,7 @@ mod spoil {
             }
             if left == 0 && lawful.finished() && lawful.owed().is_empty() {
                 assert_eq!(answered, count, "each frame is answered once");
-                let Lawful { engine, .. } = lawful;
+                let Checked { engine, .. } = lawful;
                 return (got, engine);
             }
         }
@@ -692,29 +692,29 @@ mod spoil {
 
     #[test]
     fn nothing_is_spoiled_by_default() {
-        let (got, spoil) = send(SpoilConfig::default(), 100, 7);
+        let (got, spoil) = send(ImpairConfig::default(), 100, 7);
         let all: Vec<_> = (0..100u32).rev().map(|n| Bytes::copy_from_slice(&n.to_be_bytes())).collect();
         assert_eq!(got, all);
-        assert_eq!(spoil.counters, SpoilCounters { passed: 100, ..Default::default() });
+        assert_eq!(spoil.counters, ImpairCounters { passed: 100, ..Default::default() });
     }
 
     #[test]
     fn losses_are_made_good_in_room() {
-        let (got, spoil) = send(SpoilConfig { loss: 0.3, ..Default::default() }, 1000, 3);
+        let (got, spoil) = send(ImpairConfig { loss: 0.3, ..Default::default() }, 1000, 3);
         assert_eq!(got.len() as u64, 1000 - spoil.counters.lost);
         assert!((230..370).contains(&spoil.counters.lost), "{:?}", spoil.counters);
     }
 
     #[test]
     fn copies_take_room_of_their_own() {
-        let (got, spoil) = send(SpoilConfig { duplication: 0.3, ..Default::default() }, 1000, 3);
+        let (got, spoil) = send(ImpairConfig { duplication: 0.3, ..Default::default() }, 1000, 3);
         assert_eq!(got.len() as u64, 1000 + spoil.counters.duplicated);
         assert!(spoil.counters.duplicated > 100, "{:?}", spoil.counters);
     }
 
     #[test]
     fn held_frames_are_overtaken_and_come() {
-        let config = SpoilConfig { delay: 0.3, delay_max: Duration::from_secs(9), ..Default::default() };
+        let config = ImpairConfig { delay: 0.3, delay_max: Duration::from_secs(9), ..Default::default() };
         let (got, spoil) = send(config, 1000, 3);
         assert_eq!(got.len(), 1000);
         assert!(spoil.counters.delayed > 100, "{:?}", spoil.counters);
@@ -723,7 +723,7 @@ mod spoil {
 
     #[test]
     fn bits_are_flipped_and_not_too_many() {
-        let config = SpoilConfig { corruption: 1.0, flips_max: 3, ..Default::default() };
+        let config = ImpairConfig { corruption: 1.0, flips_max: 3, ..Default::default() };
         let (got, spoil) = send(config, 1000, 3);
         assert_eq!(spoil.counters.corrupted, 1000);
         let flips: Vec<_> = got
@@ -738,9 +738,9 @@ mod spoil {
 
     #[test]
     fn what_comes_up_is_spoiled_too_and_the_seed_decides() {
-        let config = SpoilConfig { loss: 0.2, duplication: 0.2, corruption: 0.2, ..Default::default() };
-        let hear = |config: &SpoilConfig, seed| {
-            let mut spoil = Spoil::<Frames>::new(config.clone(), Rng::new(seed));
+        let config = ImpairConfig { loss: 0.2, duplication: 0.2, corruption: 0.2, ..Default::default() };
+        let hear = |config: &ImpairConfig, seed| {
+            let mut spoil = Impair::<Frames>::new(config.clone(), Rng::new(seed));
             let mut heard = vec![];
             for n in 0..200u8 {
                 let frame = FramesIndication::Frame(Bytes::copy_from_slice(&[n; 4]));
@@ -754,6 +754,6 @@ mod spoil {
         assert!(counters.lost > 20 && counters.duplicated > 20 && counters.corrupted > 20, "{counters:?}");
         assert_eq!(hear(&config, 1).0, heard);
         assert_ne!(hear(&config, 2).0, heard);
-        assert_eq!(hear(&SpoilConfig { up: false, ..config }, 1).1.passed, 0);
+        assert_eq!(hear(&ImpairConfig { up: false, ..config }, 1).1.passed, 0);
     }
 }

@@ -1,13 +1,13 @@
 //! A radio channel at work: who is keyed, who hears it, and what overlaps.
 
 use super::config::RadioConfig;
-use super::ears::Path;
-use super::post::{Post, Sending, State};
+use super::path::HearingPath;
+use super::station::{SimStation, StationState, Transmission};
 use crate::airtime::{Airtime, spoken_for};
 use crate::channel::{ChannelId, Counters, Direction};
-use crate::line::Handed;
-use crate::queue::{Event, EventQueue};
-use crate::trace::{End, Fate, FrameRecord, FrameSink};
+use crate::line::QueuedFrame;
+use crate::queue::{EventQueue, SimEvent};
+use crate::trace::{ChannelEnd, FrameFate, FrameRecord, FrameSink};
 use bytes::Bytes;
 use longwire_proto::rng::Rng;
 use longwire_proto::time::Instant;
@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 
 /// A timer of a station is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Due {
+pub(crate) struct StationTimer {
     pub(crate) radio: u32,
-    post: u16,
+    station_number: u16,
     timer: Timer,
     epoch: u32,
 }
@@ -32,14 +32,14 @@ enum Timer {
 
 /// What happens to a station next. The simulation takes these one by one, and lets the station's node speak after each.
 #[derive(Debug)]
-pub(crate) struct Note {
-    pub(crate) post: u16,
-    pub(crate) what: What,
+pub(crate) struct StationEvent {
+    pub(crate) station_number: u16,
+    pub(crate) what: StationEventKind,
 }
 
-/// See [`Note`].
+/// See [`StationEvent`].
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum StationEventKind {
     /// Its room may have changed.
     Room,
     /// Others are heard, or no more.
@@ -53,7 +53,7 @@ pub(crate) enum What {
 }
 
 /// The world around a channel.
-pub(crate) struct Air<'a> {
+pub(crate) struct ChannelContext<'a> {
     pub(crate) now: Instant,
     pub(crate) queue: &'a mut EventQueue,
     pub(crate) trace: &'a mut Option<FrameSink>,
@@ -61,21 +61,21 @@ pub(crate) struct Air<'a> {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Radio {
+pub(crate) struct SharedChannel {
     pub(crate) channel: ChannelId,
     index: u32,
     config: RadioConfig,
-    posts: Vec<Post>,
+    stations: Vec<SimStation>,
     /// By sender, then by hearer.
-    paths: Vec<Path>,
+    paths: Vec<HearingPath>,
     cut: bool,
     /// Where the time of the channel went, and up to when that is known.
     airtime: Airtime,
     accounted: Instant,
-    pub(crate) notes: VecDeque<Note>,
+    pub(crate) notes: VecDeque<StationEvent>,
 }
 
-impl Radio {
+impl SharedChannel {
     /// Channel number `index` of its kind.
     ///
     /// # Panics
@@ -84,22 +84,22 @@ impl Radio {
         config: RadioConfig,
         channel: ChannelId,
         index: u32,
-        ends: &[(End, String)],
+        ends: &[(ChannelEnd, String)],
         rng: &Rng,
     ) -> Self {
         if let Err(why) = config.validate(ends.len()) {
             panic!("radio channel {}: {why}", channel.0);
         }
         let names: Vec<String> = ends.iter().map(|(_, name)| name.clone()).collect();
-        let posts = ends.iter().enumerate().map(|(at, (end, name))| {
-            Post::new(config.station(at), *end, rng.fork(&format!("radio access of {name}")))
+        let stations = ends.iter().enumerate().map(|(at, (end, name))| {
+            SimStation::new(config.station(at), *end, rng.fork(&format!("radio access of {name}")))
         });
-        let (posts, paths) = (posts.collect(), Path::all(&config, &names, rng));
-        Radio {
+        let (stations, paths) = (stations.collect(), HearingPath::all(&config, &names, rng));
+        SharedChannel {
             channel,
             index,
             config,
-            posts,
+            stations,
             paths,
             cut: false,
             airtime: Airtime::default(),
@@ -112,18 +112,18 @@ impl Radio {
     // What users ask
 
     pub(crate) fn join(&mut self, post: u16) {
-        self.posts[usize::from(post)].joined = true;
+        self.stations[usize::from(post)].joined = true;
     }
 
     /// The user wants the channel.
-    pub(crate) fn seize(&mut self, air: &mut Air<'_>, post: u16) {
+    pub(crate) fn seize(&mut self, air: &mut ChannelContext<'_>, post: u16) {
         self.account(air.now);
         let at = usize::from(post);
-        if self.config.full_duplex || !self.posts[at].joined {
+        if self.config.full_duplex || !self.stations[at].joined {
             return;
         }
-        self.posts[at].wants = true;
-        if matches!(self.posts[at].state, State::Quiet) {
+        self.stations[at].wants = true;
+        if matches!(self.stations[at].state, StationState::Quiet) {
             self.pursue(air, at);
         }
     }
@@ -132,10 +132,16 @@ impl Radio {
     ///
     /// # Panics
     /// If the sender had no room for it, or says more about its bytes than it has.
-    pub(crate) fn hand(&mut self, air: &mut Air<'_>, post: u16, frame: Handed, last: bool) -> bool {
+    pub(crate) fn hand(
+        &mut self,
+        air: &mut ChannelContext<'_>,
+        post: u16,
+        frame: QueuedFrame,
+        last: bool,
+    ) -> bool {
         self.account(air.now);
         let at = usize::from(post);
-        let station = &mut self.posts[at];
+        let station = &mut self.stations[at];
         assert!(station.told > 0, "{:?} was sent a frame without room", station.end);
         assert!(
             spoken_for(&frame.shares) <= frame.bytes.len() as u64,
@@ -147,15 +153,15 @@ impl Radio {
             self.path(at, to).counters.hand();
         }
         if frame.bytes.len() as u64 > u64::from(self.config.mtu_bytes) {
-            self.drop_frame(air, at, &frame, Fate::TooLong);
+            self.drop_frame(air, at, &frame, FrameFate::TooLong);
             return false;
         }
-        self.posts[at].queue.push_back(frame);
+        self.stations[at].queue.push_back(frame);
         if self.config.full_duplex {
-            match self.posts[at].state {
-                State::Quiet => self.key_up(air, at),
+            match self.stations[at].state {
+                StationState::Quiet => self.key_up(air, at),
                 // It is keyed still.
-                State::Tail => self.start(air, at),
+                StationState::Tail => self.start(air, at),
                 _ => {}
             }
         }
@@ -164,8 +170,8 @@ impl Radio {
 
     /// The room of a station, if its user believes something else.
     pub(crate) fn changed_room(&mut self, post: u16) -> Option<u32> {
-        let station = &mut self.posts[usize::from(post)];
-        let free = station.queue.is_empty() && !matches!(station.state, State::Sending(_));
+        let station = &mut self.stations[usize::from(post)];
+        let free = station.queue.is_empty() && !matches!(station.state, StationState::Sending(_));
         let room = match (station.joined, self.config.full_duplex) {
             (false, _) => 0,
             (true, true) => u32::from(free),
@@ -175,18 +181,18 @@ impl Radio {
     }
 
     /// The sender has crashed: what waited is gone. The transmitter finishes what it has begun.
-    pub(crate) fn abandon(&mut self, air: &mut Air<'_>, post: u16) {
+    pub(crate) fn abandon(&mut self, air: &mut ChannelContext<'_>, post: u16) {
         self.account(air.now);
         let at = usize::from(post);
-        let station = &mut self.posts[at];
+        let station = &mut self.stations[at];
         (station.joined, station.told, station.granted, station.wants) = (false, 0, 0, false);
         match &mut station.state {
-            State::Sending(sending) => sending.frame.token = None,
-            State::Waiting | State::Contending => station.turn(air.now, State::Quiet),
+            StationState::Sending(sending) => sending.frame.token = None,
+            StationState::Waiting | StationState::Contending => station.turn(air.now, StationState::Quiet),
             _ => {}
         }
-        for frame in core::mem::take(&mut self.posts[at].queue) {
-            self.drop_frame(air, at, &frame, Fate::SenderCrashed);
+        for frame in core::mem::take(&mut self.stations[at].queue) {
+            self.drop_frame(air, at, &frame, FrameFate::SenderCrashed);
         }
     }
 
@@ -194,10 +200,10 @@ impl Radio {
     // What time brings
 
     /// A timer is over, if it still counts.
-    pub(crate) fn due(&mut self, air: &mut Air<'_>, due: Due) {
+    pub(crate) fn due(&mut self, air: &mut ChannelContext<'_>, due: StationTimer) {
         self.account(air.now);
-        let at = usize::from(due.post);
-        let station = &mut self.posts[at];
+        let at = usize::from(due.station_number);
+        let station = &mut self.stations[at];
         match due.timer {
             Timer::Sense if due.epoch == station.sense_epoch => self.sense(air, at),
             Timer::Proceed if due.epoch == station.epoch => self.proceed(air, at),
@@ -205,71 +211,71 @@ impl Radio {
         }
     }
 
-    fn proceed(&mut self, air: &mut Air<'_>, at: usize) {
-        let station = &mut self.posts[at];
+    fn proceed(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        let station = &mut self.stations[at];
         match station.state {
-            State::Contending => match station.try_luck(air.now) {
+            StationState::Contending => match station.draw_persistence(air.now) {
                 Some(next) => self.wake(air, at, next),
                 None => self.win(air, at),
             },
-            State::Keying => self.start(air, at),
-            State::Sending(_) => self.leave(air, at),
-            State::Tail => self.key_down(air, at),
-            State::Quiet | State::Waiting | State::Won | State::Between => {
+            StationState::Keying => self.start(air, at),
+            StationState::Sending(_) => self.leave(air, at),
+            StationState::Tail => self.key_down(air, at),
+            StationState::Quiet | StationState::Waiting | StationState::Won | StationState::Between => {
                 unreachable!("no timer runs in {:?}", station.state)
             }
         }
     }
 
     /// It wants the channel and is not keyed.
-    fn pursue(&mut self, air: &mut Air<'_>, at: usize) {
-        let station = &mut self.posts[at];
+    fn pursue(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        let station = &mut self.stations[at];
         if station.busy {
-            return station.turn(air.now, State::Waiting);
+            return station.turn(air.now, StationState::Waiting);
         }
         let next = station.contend(air.now);
         self.wake(air, at, next);
     }
 
-    fn win(&mut self, air: &mut Air<'_>, at: usize) {
-        let station = &mut self.posts[at];
-        station.turn(air.now, State::Won);
+    fn win(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        let station = &mut self.stations[at];
+        station.turn(air.now, StationState::Won);
         (station.wants, station.granted) = (false, station.config.key_up_frames);
-        self.note(at, What::Room);
-        self.note(at, What::GoOn);
+        self.note(at, StationEventKind::Room);
+        self.note(at, StationEventKind::GoOn);
     }
 
     /// The user has said what it had to say.
-    pub(crate) fn go_on(&mut self, air: &mut Air<'_>, post: u16) {
+    pub(crate) fn go_on(&mut self, air: &mut ChannelContext<'_>, post: u16) {
         self.account(air.now);
         let at = usize::from(post);
-        match self.posts[at].state {
-            State::Won if self.posts[at].queue.is_empty() => self.give_back(air, at),
-            State::Won => self.key_up(air, at),
-            State::Between => self.start(air, at),
+        match self.stations[at].state {
+            StationState::Won if self.stations[at].queue.is_empty() => self.give_back(air, at),
+            StationState::Won => self.key_up(air, at),
+            StationState::Between => self.start(air, at),
             _ => unreachable!("nobody waits for the user"),
         }
     }
 
     /// It was given the channel and says nothing.
-    fn give_back(&mut self, air: &mut Air<'_>, at: usize) {
-        let station = &mut self.posts[at];
+    fn give_back(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        let station = &mut self.stations[at];
         station.granted = 0;
-        station.turn(air.now, State::Quiet);
-        self.note(at, What::Room);
-        if self.posts[at].wants {
+        station.turn(air.now, StationState::Quiet);
+        self.note(at, StationEventKind::Room);
+        if self.stations[at].wants {
             self.pursue(air, at);
         }
     }
 
-    fn key_up(&mut self, air: &mut Air<'_>, at: usize) {
-        let station = &mut self.posts[at];
-        station.turn(air.now, State::Keying);
+    fn key_up(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        let station = &mut self.stations[at];
+        station.turn(air.now, StationState::Keying);
         station.sense_epoch += 1;
         let first_frame = air.now + station.config.tx_delay;
         self.wake(air, at, first_frame);
         for sender in self.others(at) {
-            if matches!(self.posts[sender].state, State::Sending(_)) {
+            if matches!(self.stations[sender].state, StationState::Sending(_)) {
                 self.disturb(sender, at);
             }
         }
@@ -281,10 +287,10 @@ impl Radio {
         for hearer in self.others(sender) {
             if hearer == other {
                 if !self.config.full_duplex {
-                    self.path(sender, hearer).spoil(Fate::Deaf);
+                    self.path(sender, hearer).destroy(FrameFate::Deaf);
                 }
             } else if self.destroys(other, sender, hearer) {
-                self.path(sender, hearer).spoil(Fate::Collided);
+                self.path(sender, hearer).destroy(FrameFate::Collided);
             }
         }
     }
@@ -297,49 +303,49 @@ impl Radio {
     }
 
     /// The next frame goes on the air; if there is none, the key-up ends.
-    fn start(&mut self, air: &mut Air<'_>, at: usize) {
-        let Some(end) = self.posts[at].start(air.now, self.config.rate_bps) else {
-            let station = &mut self.posts[at];
+    fn start(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        let Some(end) = self.stations[at].start(air.now, self.config.rate_bps) else {
+            let station = &mut self.stations[at];
             station.granted = 0;
-            station.turn(air.now, State::Tail);
+            station.turn(air.now, StationState::Tail);
             let over = air.now + station.config.tx_tail;
             self.wake(air, at, over);
-            return self.note(at, What::Room);
+            return self.note(at, StationEventKind::Room);
         };
         self.wake(air, at, end);
         for hearer in self.others(at) {
-            let spoiled = self.befallen(at, hearer);
-            self.path(at, hearer).begin(spoiled);
+            let destroyed_by = self.add_outcome(at, hearer);
+            self.path(at, hearer).begin(destroyed_by);
         }
     }
 
     /// What has befallen a frame that begins now.
-    fn befallen(&mut self, sender: usize, hearer: usize) -> Option<Fate> {
+    fn add_outcome(&mut self, sender: usize, hearer: usize) -> Option<FrameFate> {
         if self.cut {
-            return Some(Fate::Outage);
+            return Some(FrameFate::Outage);
         }
-        if !self.config.full_duplex && self.posts[hearer].is_keyed() {
-            return Some(Fate::Deaf);
+        if !self.config.full_duplex && self.stations[hearer].is_keyed() {
+            return Some(FrameFate::Deaf);
         }
-        let collides = (0..self.posts.len()).any(|other| {
+        let collides = (0..self.stations.len()).any(|other| {
             let third = other != sender && other != hearer;
-            third && self.posts[other].is_keyed() && self.destroys(other, sender, hearer)
+            third && self.stations[other].is_keyed() && self.destroys(other, sender, hearer)
         });
-        collides.then_some(Fate::Collided)
+        collides.then_some(FrameFate::Collided)
     }
 
     /// The last bit of a frame leaves, and arrives.
-    fn leave(&mut self, air: &mut Air<'_>, at: usize) {
-        let sending = self.posts[at].leave(air.now);
+    fn leave(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        let sending = self.stations[at].leave(air.now);
         sending.enter(sending.channel_nanos, &mut self.airtime);
         for hearer in self.others(at) {
-            let listens = self.posts[hearer].joined;
+            let listens = self.stations[hearer].joined;
             let path = self.path(at, hearer);
             let (fate, damaged) = path.end(&sending.frame.bytes, sending.first_slot, listens);
             path.counters.count(fate);
-            if matches!(fate, Fate::Delivered | Fate::Damaged) {
+            if matches!(fate, FrameFate::Delivered | FrameFate::Damaged) {
                 let bytes = damaged.as_ref().unwrap_or(&sending.frame.bytes).clone();
-                self.note(hearer, What::Frame(bytes));
+                self.note(hearer, StationEventKind::Frame(bytes));
             }
             if let Some(trace) = air.trace {
                 let record = self.record(at, hearer, &sending.frame, fate);
@@ -347,24 +353,24 @@ impl Radio {
             }
         }
         if let Some(token) = sending.frame.token {
-            self.note(at, What::Transmitted(token));
+            self.note(at, StationEventKind::Transmitted(token));
         }
         if self.config.full_duplex {
-            self.note(at, What::Room);
+            self.note(at, StationEventKind::Room);
         }
-        self.note(at, What::GoOn);
+        self.note(at, StationEventKind::GoOn);
     }
 
-    fn key_down(&mut self, air: &mut Air<'_>, at: usize) {
-        let station = &mut self.posts[at];
-        station.turn(air.now, State::Quiet);
+    fn key_down(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        let station = &mut self.stations[at];
+        station.turn(air.now, StationState::Quiet);
         if station.carriers > 0 && !self.config.full_duplex {
             // Its detection begins anew.
             let noticed = air.now + station.config.carrier_on;
             self.sense_at(air, at, noticed);
         }
         self.recount(air);
-        if self.posts[at].wants {
+        if self.stations[at].wants {
             self.pursue(air, at);
         }
     }
@@ -373,16 +379,16 @@ impl Radio {
     // Carriers
 
     /// Counts whom everybody hears, and lets those know for whom it makes a difference.
-    fn recount(&mut self, air: &mut Air<'_>) {
+    fn recount(&mut self, air: &mut ChannelContext<'_>) {
         if self.config.full_duplex {
             return;
         }
-        for at in 0..self.posts.len() {
+        for at in 0..self.stations.len() {
             let keyed = |other: &usize| {
-                self.posts[*other].is_keyed() && self.paths[other * self.posts.len() + at].heard
+                self.stations[*other].is_keyed() && self.paths[other * self.stations.len() + at].heard
             };
             let carriers = if self.cut { 0 } else { self.others(at).filter(keyed).count() as u32 };
-            let station = &mut self.posts[at];
+            let station = &mut self.stations[at];
             let before = core::mem::replace(&mut station.carriers, carriers);
             if (before > 0) != (carriers > 0) && !station.is_keyed() {
                 let config = &station.config;
@@ -393,30 +399,30 @@ impl Radio {
     }
 
     /// What there is to hear is noticed.
-    fn sense(&mut self, air: &mut Air<'_>, at: usize) {
-        let station = &mut self.posts[at];
+    fn sense(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        let station = &mut self.stations[at];
         let busy = station.carriers > 0;
         if core::mem::replace(&mut station.busy, busy) == busy {
             return;
         }
         match (&station.state, busy) {
-            (State::Contending, true) => station.turn(air.now, State::Waiting),
-            (State::Waiting, false) => self.pursue(air, at),
+            (StationState::Contending, true) => station.turn(air.now, StationState::Waiting),
+            (StationState::Waiting, false) => self.pursue(air, at),
             _ => {}
         }
-        if self.posts[at].joined {
-            self.note(at, What::Busy(busy));
+        if self.stations[at].joined {
+            self.note(at, StationEventKind::Busy(busy));
         }
     }
 
     /// There is no channel, or there is one again. What is on the air is lost.
-    pub(crate) fn set_cut(&mut self, air: &mut Air<'_>, cut: bool) {
+    pub(crate) fn set_cut(&mut self, air: &mut ChannelContext<'_>, cut: bool) {
         self.account(air.now);
         self.cut = cut;
-        for sender in 0..self.posts.len() {
-            self.posts[sender].set_out(air.now, cut);
-            if cut && matches!(self.posts[sender].state, State::Sending(_)) {
-                self.others(sender).for_each(|hearer| self.path(sender, hearer).spoil(Fate::Outage));
+        for sender in 0..self.stations.len() {
+            self.stations[sender].set_out(air.now, cut);
+            if cut && matches!(self.stations[sender].state, StationState::Sending(_)) {
+                self.others(sender).for_each(|hearer| self.path(sender, hearer).destroy(FrameFate::Outage));
             }
         }
         self.recount(air);
@@ -426,32 +432,32 @@ impl Radio {
     // Helpers
 
     fn others(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
-        (0..self.posts.len()).filter(move |other| *other != at)
+        (0..self.stations.len()).filter(move |other| *other != at)
     }
 
-    fn path(&mut self, from: usize, to: usize) -> &mut Path {
-        &mut self.paths[from * self.posts.len() + to]
+    fn path(&mut self, from: usize, to: usize) -> &mut HearingPath {
+        &mut self.paths[from * self.stations.len() + to]
     }
 
-    fn note(&mut self, at: usize, what: What) {
-        self.notes.push_back(Note { post: at as u16, what });
+    fn note(&mut self, at: usize, what: StationEventKind) {
+        self.notes.push_back(StationEvent { station_number: at as u16, what });
     }
 
-    fn wake(&self, air: &mut Air<'_>, at: usize, when: Instant) {
-        let epoch = self.posts[at].epoch;
-        let due = Due { radio: self.index, post: at as u16, timer: Timer::Proceed, epoch };
-        air.queue.push(when, Event::Radio(due));
+    fn wake(&self, air: &mut ChannelContext<'_>, at: usize, when: Instant) {
+        let epoch = self.stations[at].epoch;
+        let due = StationTimer { radio: self.index, station_number: at as u16, timer: Timer::Proceed, epoch };
+        air.queue.push(when, SimEvent::Radio(due));
     }
 
-    fn sense_at(&mut self, air: &mut Air<'_>, at: usize, when: Instant) {
-        self.posts[at].sense_epoch += 1;
-        let epoch = self.posts[at].sense_epoch;
-        let due = Due { radio: self.index, post: at as u16, timer: Timer::Sense, epoch };
-        air.queue.push(when, Event::Radio(due));
+    fn sense_at(&mut self, air: &mut ChannelContext<'_>, at: usize, when: Instant) {
+        self.stations[at].sense_epoch += 1;
+        let epoch = self.stations[at].sense_epoch;
+        let due = StationTimer { radio: self.index, station_number: at as u16, timer: Timer::Sense, epoch };
+        air.queue.push(when, SimEvent::Radio(due));
     }
 
     /// A frame is dropped that never was on the air.
-    fn drop_frame(&mut self, air: &mut Air<'_>, at: usize, frame: &Handed, fate: Fate) {
+    fn drop_frame(&mut self, air: &mut ChannelContext<'_>, at: usize, frame: &QueuedFrame, fate: FrameFate) {
         for hearer in self.others(at) {
             self.path(at, hearer).counters.count(fate);
             if let Some(trace) = air.trace {
@@ -460,12 +466,12 @@ impl Radio {
         }
     }
 
-    fn record(&self, from: usize, to: usize, frame: &Handed, fate: Fate) -> FrameRecord {
+    fn record(&self, from: usize, to: usize, frame: &QueuedFrame, fate: FrameFate) -> FrameRecord {
         FrameRecord {
             channel: self.channel,
             direction: Direction::Forward,
-            from: self.posts[from].end,
-            to: self.posts[to].end,
+            from: self.stations[from].end,
+            to: self.stations[to].end,
             handed: frame.at,
             started: None,
             left: None,
@@ -481,22 +487,22 @@ impl Radio {
     // Looking
 
     /// Whose station this is.
-    pub(crate) fn end(&self, post: u16) -> End {
-        self.posts[usize::from(post)].end
+    pub(crate) fn end(&self, post: u16) -> ChannelEnd {
+        self.stations[usize::from(post)].end
     }
 
     /// Which station is at this end.
     ///
     /// # Panics
     /// If none is.
-    pub(crate) fn post(&self, end: End) -> usize {
-        let found = self.posts.iter().position(|post| post.end == end);
+    pub(crate) fn post(&self, end: ChannelEnd) -> usize {
+        let found = self.stations.iter().position(|post| post.end == end);
         found.unwrap_or_else(|| panic!("{end:?} is not on radio channel {}", self.channel.0))
     }
 
     /// Where the time of a station went.
-    pub(crate) fn airtime(&self, end: End, now: Instant) -> Airtime {
-        self.posts[self.post(end)].airtime(now)
+    pub(crate) fn airtime(&self, end: ChannelEnd, now: Instant) -> Airtime {
+        self.stations[self.post(end)].airtime(now)
     }
 
     /// Where the time of the channel went: what any station sends counts, once where several do; then keying, then waiting.
@@ -504,8 +510,8 @@ impl Radio {
         let mut airtime = self.airtime;
         let nanos = now.as_nanos() - self.accounted.as_nanos();
         let on_air = self.spend(nanos, &mut airtime);
-        for (at, post) in self.posts.iter().enumerate() {
-            if let State::Sending(sending) = &post.state {
+        for (at, post) in self.stations.iter().enumerate() {
+            if let StationState::Sending(sending) = &post.state {
                 let more = if on_air == Some(at) { nanos } else { 0 };
                 sending.enter(sending.channel_nanos + more, &mut airtime);
             }
@@ -519,7 +525,7 @@ impl Radio {
         let nanos = now.as_nanos() - self.accounted.as_nanos();
         let mut airtime = self.airtime;
         if let Some(at) = self.spend(nanos, &mut airtime)
-            && let State::Sending(sending) = &mut self.posts[at].state
+            && let StationState::Sending(sending) = &mut self.stations[at].state
         {
             sending.channel_nanos += nanos;
         }
@@ -532,29 +538,31 @@ impl Radio {
             airtime.outage += nanos;
             return None;
         }
-        let sends = |post: &Post| matches!(post.state, State::Sending(_));
-        let waits = |post: &Post| matches!(post.state, State::Waiting | State::Contending | State::Won);
-        let sender = self.posts.iter().position(sends);
+        let sends = |post: &SimStation| matches!(post.state, StationState::Sending(_));
+        let waits = |post: &SimStation| {
+            matches!(post.state, StationState::Waiting | StationState::Contending | StationState::Won)
+        };
+        let sender = self.stations.iter().position(sends);
         match sender {
             Some(_) => {}
-            None if self.posts.iter().any(Post::is_keyed) => airtime.keying += nanos,
-            None if self.posts.iter().any(waits) => airtime.access += nanos,
+            None if self.stations.iter().any(SimStation::is_keyed) => airtime.keying += nanos,
+            None if self.stations.iter().any(waits) => airtime.access += nanos,
             None => airtime.idle += nanos,
         }
         sender
     }
 
     /// What became of the frames of one station at another.
-    pub(crate) fn counters(&self, from: End, to: End) -> Counters {
-        self.paths[self.post(from) * self.posts.len() + self.post(to)].counters
+    pub(crate) fn counters(&self, from: ChannelEnd, to: ChannelEnd) -> Counters {
+        self.paths[self.post(from) * self.stations.len() + self.post(to)].counters
     }
 
     /// A line about each station.
-    pub(crate) fn status(&self, name: impl Fn(End) -> String) -> String {
+    pub(crate) fn status(&self, name: impl Fn(ChannelEnd) -> String) -> String {
         let out = if self.cut { "out" } else { "there" };
-        let line = |post: &Post| {
+        let line = |post: &SimStation| {
             let state = match post.state {
-                State::Sending(_) => "sending".to_owned(),
+                StationState::Sending(_) => "sending".to_owned(),
                 ref other => format!("{other:?}").to_lowercase(),
             };
             let (name, joined) = (name(post.end), if post.joined { "" } else { " (not joined)" });
@@ -564,13 +572,13 @@ impl Radio {
                 self.channel.0
             )
         };
-        self.posts.iter().map(line).collect()
+        self.stations.iter().map(line).collect()
     }
 }
 
 /// The record of a frame that was on the air.
-fn on_air(record: FrameRecord, sending: &Sending, now: Instant, damaged: Option<Bytes>) -> FrameRecord {
-    let arrived = matches!(record.fate, Fate::Delivered | Fate::Damaged | Fate::CheckFailed);
+fn on_air(record: FrameRecord, sending: &Transmission, now: Instant, damaged: Option<Bytes>) -> FrameRecord {
+    let arrived = matches!(record.fate, FrameFate::Delivered | FrameFate::Damaged | FrameFate::CheckFailed);
     let received = arrived.then_some(now);
     FrameRecord { started: Some(sending.started), left: Some(now), received, damaged, ..record }
 }

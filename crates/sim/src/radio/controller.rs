@@ -106,7 +106,7 @@ pub struct Controller {
     line_down: Instant,
     line_up: Instant,
     processor: Instant,
-    told_room: u64,
+    announced_room: u64,
     /// The host wants the connection closed when all is sent.
     closing: bool,
     /// For the host, in order of time: packets that it has not released, of which the station has a limit.
@@ -146,7 +146,7 @@ impl Controller {
             line_down: Instant::ZERO,
             line_up: Instant::ZERO,
             processor: Instant::ZERO,
-            told_room: 0,
+            announced_room: 0,
             closing: false,
             to_host: VecDeque::new(),
             wants: None,
@@ -175,8 +175,8 @@ impl Controller {
     }
 
     fn take(&mut self, packet: Bytes) {
-        assert!(self.told_room > 0, "a packet for a controller without room");
-        self.told_room -= 1;
+        assert!(self.announced_room > 0, "a packet for a controller without room");
+        self.announced_room -= 1;
         self.line_down = self.line_down.max(self.now) + self.config.serial_time(packet.len());
         let kilocycles = self.config.firmware.octet_kilocycles * packet.len() as f64;
         let making = self.config.time_of(kilocycles / 1000.0);
@@ -218,7 +218,7 @@ impl Controller {
         let mut at = self.now;
         match &said {
             PacketsIndication::Connected { .. } => self.link = Some(link),
-            PacketsIndication::Takes { .. } => {}
+            PacketsIndication::Sizes { .. } => {}
             PacketsIndication::Room(room) => {
                 self.station_room = *room;
                 return;
@@ -235,7 +235,7 @@ impl Controller {
             }
             PacketsIndication::Closed(_) => {
                 (self.link, self.closing) = (None, false);
-                (self.station_room, self.told_room, self.acknowledged) = (0, 0, 0);
+                (self.station_room, self.announced_room, self.acknowledged) = (0, 0, 0);
                 self.window = if self.config.firmware.window_grows { 1 } else { usize::MAX };
                 self.held.clear();
                 self.sent.clear();
@@ -307,7 +307,7 @@ impl Engine for Controller {
             return Some((link, said));
         }
         let (link, room) = (self.link?, self.host_room());
-        let changed = core::mem::replace(&mut self.told_room, room) != room;
+        let changed = core::mem::replace(&mut self.announced_room, room) != room;
         changed.then_some((link, PacketsIndication::Room(room)))
     }
 

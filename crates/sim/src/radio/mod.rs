@@ -34,12 +34,12 @@
 mod channel;
 mod config;
 pub mod controller;
-mod ears;
-mod post;
+mod path;
+mod station;
 pub mod tnc;
 
 pub use config::{Access, PathConfig, RadioConfig, StationConfig};
 pub use controller::{Controller, ControllerConfig, Firmware};
-pub use tnc::{Reports, Tnc, TncConfig};
+pub use tnc::{Tnc, TncConfig, TransmitReports};
 
-pub(crate) use channel::{Air, Due, Radio, What};
+pub(crate) use channel::{ChannelContext, SharedChannel, StationEventKind, StationTimer};

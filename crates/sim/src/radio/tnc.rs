@@ -40,7 +40,7 @@ pub struct TncConfig {
     /// Frames of one key-up at most, 1 or more. Default: 128.
     pub burst_frames: u32,
     /// What the host hears of frames that it handed over. Default: when they have left.
-    pub reports: Reports,
+    pub reports: TransmitReports,
     /// The host hears whether the channel is busy. Default: no, as with KISS.
     pub tells_busy: bool,
     /// A fault of firmware: after so many frames heard since it last sent one, it hears nothing until it sends again.
@@ -57,7 +57,7 @@ impl Default for TncConfig {
             ahead_frames: 128,
             buffer_frames: 128,
             burst_frames: 128,
-            reports: Reports::Left,
+            reports: TransmitReports::Left,
             tells_busy: false,
             deaf_after_frames: None,
         }
@@ -79,7 +79,7 @@ impl TncConfig {
 /// What a host hears of the frames that it handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reports {
+pub enum TransmitReports {
     /// That the last bit has left the transmitter; of a swallowed one, that it has come.
     #[default]
     Left,
@@ -91,7 +91,7 @@ pub enum Reports {
 
 /// A frame from the host.
 #[derive(Debug)]
-struct Held {
+struct BufferedFrame {
     bytes: Bytes,
     token: Option<u64>,
     shares: Shares,
@@ -107,7 +107,7 @@ struct Held {
 pub struct Tnc {
     config: TncConfig,
     /// From the host, in order; those that have come and those on the line.
-    held: VecDeque<Held>,
+    held: VecDeque<BufferedFrame>,
     /// Handed to the channel: the host's tokens by the channel's.
     leaving: BTreeMap<u64, Option<u64>>,
     next_token: u64,
@@ -120,7 +120,7 @@ pub struct Tnc {
     to_host: VecDeque<(Instant, Bytes)>,
     indications: VecDeque<FramesIndication>,
     wants_join: bool,
-    told_room: u32,
+    announced_room: u32,
     /// The channel's room, and frames of this key-up so far.
     room: u32,
     burst: u32,
@@ -156,7 +156,7 @@ impl Tnc {
             to_host: VecDeque::new(),
             indications: VecDeque::new(),
             wants_join: false,
-            told_room: 0,
+            announced_room: 0,
             room: 0,
             burst: 0,
             seized: false,
@@ -184,13 +184,13 @@ impl Tnc {
     }
 
     fn take(&mut self, now: Instant, bytes: Bytes, token: Option<u64>, shares: Shares) {
-        assert!(self.told_room > 0, "a frame for a controller without room");
-        self.told_room -= 1;
+        assert!(self.announced_room > 0, "a frame for a controller without room");
+        self.announced_room -= 1;
         let comes_at = self.line_down.max(now) + serial_time(self.config.serial_bps, &bytes);
         self.line_down = comes_at;
         let ready_at = self.processor_down.max(comes_at) + self.config.frame_time;
         self.processor_down = ready_at;
-        self.held.push_back(Held { bytes, token, shares, comes_at, came: false, ready_at });
+        self.held.push_back(BufferedFrame { bytes, token, shares, comes_at, came: false, ready_at });
         self.advance(now);
     }
 
@@ -228,7 +228,7 @@ impl Tnc {
             let fits = here < space;
             here += usize::from(fits);
             *swallowed += u64::from(!fits);
-            if reports == Reports::Taken || (reports == Reports::Left && !fits) {
+            if reports == TransmitReports::Taken || (reports == TransmitReports::Left && !fits) {
                 indications.extend(held.token.take().map(FramesIndication::Transmitted));
             }
             fits
@@ -237,7 +237,7 @@ impl Tnc {
 
     fn left(&mut self, token: u64) {
         let Some(user_token) = self.leaving.remove(&token) else { return };
-        if self.config.reports == Reports::Left {
+        if self.config.reports == TransmitReports::Left {
             self.indications.extend(user_token.map(FramesIndication::Transmitted));
         }
     }
@@ -247,7 +247,7 @@ impl Tnc {
         if self.burst >= self.config.burst_frames || self.held.front()?.ready_at > now {
             return None;
         }
-        let Held { bytes, token, shares, .. } = self.held.pop_front()?;
+        let BufferedFrame { bytes, token, shares, .. } = self.held.pop_front()?;
         self.heard_in_a_row = 0;
         self.room -= 1;
         self.burst += 1;
@@ -312,7 +312,7 @@ impl Engine for Tnc {
             return Some(indication);
         }
         let room = self.host_room();
-        (core::mem::replace(&mut self.told_room, room) != room).then_some(FramesIndication::Room(room))
+        (core::mem::replace(&mut self.announced_room, room) != room).then_some(FramesIndication::Room(room))
     }
 
     fn poll_request(&mut self, now: Instant) -> Option<FramesRequest> {

@@ -9,7 +9,7 @@ use longwire_proto::service::{
     FramesIndication, FramesRequest, InterfaceId, Port, Shares, StorageIndication, StorageRequest,
 };
 use longwire_proto::time::Instant;
-use longwire_proto::wrap::{Accounted, Breach, Lawful};
+use longwire_proto::wrap::{Checked, CheckedService, ContractBreach};
 use longwire_sim::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -44,13 +44,13 @@ pub enum Hear {
     Rang,
 }
 
-impl Accounted for Talk {
+impl CheckedService for Talk {
     type Account = ();
 
-    fn request(_: &mut (), _: &Ask) -> Result<(), Breach> {
+    fn request(_: &mut (), _: &Ask) -> Result<(), ContractBreach> {
         Ok(())
     }
-    fn indication(_: &mut (), _: &Hear) -> Result<(), Breach> {
+    fn indication(_: &mut (), _: &Hear) -> Result<(), ContractBreach> {
         Ok(())
     }
     fn owed(_: &()) -> Vec<String> {
@@ -60,7 +60,7 @@ impl Accounted for Talk {
 
 /// A station that panics when the simulator breaks the contract.
 pub fn station(name: &str, interfaces: &[u16]) -> NodeEngine<Talk> {
-    Box::new(Lawful::new(name, Station::new(interfaces)))
+    Box::new(Checked::new(name, Station::new(interfaces)))
 }
 
 #[derive(Default)]
@@ -185,7 +185,7 @@ pub fn numbered(length: usize, token: Option<u64>) -> Ask {
 }
 
 /// What one node said, without what is only about room.
-pub fn said(told: &[Told<Talk>], node: NodeId) -> Vec<(f64, Hear)> {
+pub fn said(told: &[NodeIndication<Talk>], node: NodeId) -> Vec<(f64, Hear)> {
     let of_node = told.iter().filter(|told| told.1 == node && !matches!(told.2, Hear::Room(..)));
     of_node.map(|told| (told.0.as_secs_f64(), told.2.clone())).collect()
 }

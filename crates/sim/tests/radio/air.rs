@@ -49,7 +49,8 @@ fn a_carrier_that_was_about_to_be_noticed_at_key_up_blocks_nobody() {
     world.request_at(Instant::from_secs(2), nodes[1], say(3, 20));
     world.run_until(Instant::from_secs(5));
     let told = world.take_indications();
-    let busy = |told: &&Told<Talk>| told.1 == nodes[1] && matches!(told.2, FramesIndication::Busy(_));
+    let busy =
+        |told: &&NodeIndication<Talk>| told.1 == nodes[1] && matches!(told.2, FramesIndication::Busy(_));
     assert_eq!(told.iter().filter(busy).count(), 0, "it was keyed as long as there was anything to hear");
     let left: Vec<u64> = told
         .iter()
@@ -60,6 +61,7 @@ fn a_carrier_that_was_about_to_be_noticed_at_key_up_blocks_nobody() {
         })
         .collect();
     assert_eq!(left, [2, 3], "it gets the channel again");
-    let heard = |told: &Told<Talk>| told.1 == nodes[0] && matches!(told.2, FramesIndication::Frame(_));
+    let heard =
+        |told: &NodeIndication<Talk>| told.1 == nodes[0] && matches!(told.2, FramesIndication::Frame(_));
     assert_eq!(told.iter().filter(|told| heard(told)).count(), 1, "and is heard");
 }

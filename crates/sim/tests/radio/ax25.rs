@@ -2,7 +2,7 @@
 
 use crate::nodes::*;
 use bytes::Bytes;
-use longwire_proto::ax25::{self, Callsign, LinkConfig, Peer, Station, Version};
+use longwire_proto::ax25::{self, Callsign, LinkConfig, PeerStation, Station, Version};
 use longwire_proto::engine::{Engine, Indication, Request, Service};
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
@@ -10,7 +10,7 @@ use longwire_proto::service::{
     Both, CloseReason, Datagrams, LinkId, Many, Packets, PacketsIndication, PacketsRequest, Port,
 };
 use longwire_proto::time::{Duration, Instant};
-use longwire_proto::wrap::Lawful;
+use longwire_proto::wrap::Checked;
 use longwire_sim::*;
 use std::collections::VecDeque;
 
@@ -62,7 +62,7 @@ impl Engine for User {
         let Port::First((id, said)) = indication else { return };
         match said {
             PacketsIndication::Connected { .. } => self.met.push_back(Met::Connected),
-            PacketsIndication::Takes { .. } => {}
+            PacketsIndication::Sizes { .. } => {}
             PacketsIndication::Room(room) => self.room = room,
             PacketsIndication::Packet(packet) => {
                 self.met.push_back(Met::Packet(packet));
@@ -99,13 +99,13 @@ pub(crate) fn call(text: &str) -> Callsign {
 }
 
 /// What the link layer believes of the channel.
-pub(crate) fn believed(radio: &RadioConfig, at: usize) -> ax25::Radio {
+pub(crate) fn believed(radio: &RadioConfig, at: usize) -> ax25::RadioParameters {
     let station = match &radio.stations[..] {
         [] => StationConfig::default(),
         [one] => one.clone(),
         all => all[at].clone(),
     };
-    ax25::Radio {
+    ax25::RadioParameters {
         rate_bps: radio.rate_bps as u32,
         tx_delay: station.tx_delay,
         tx_tail: station.tx_tail,
@@ -163,16 +163,16 @@ impl Rig {
             config.repeats = path.contains(name);
             if at == 0 {
                 let path = path.iter().map(|name| call(name)).collect();
-                config.peers.insert(OWN, Peer { station: call("B"), path, link: link.clone() });
+                config.peers.insert(OWN, PeerStation { station: call("B"), path, link: link.clone() });
             }
             let tnc = tnc.cloned();
             let factory: Factory<Transfers> = Box::new(move |boot| {
-                let station = Lawful::new(&boot.name, Station::new(config.clone()));
+                let station = Checked::new(&boot.name, Station::new(config.clone()));
                 let station = Stack::starting(boot.now, User::default(), station);
                 match &tnc {
                     None => Box::new(OnRadio(station)),
                     Some(tnc) => {
-                        let tnc = Lawful::new(&format!("{}'s TNC", boot.name), Tnc::new(tnc.clone()));
+                        let tnc = Checked::new(&format!("{}'s TNC", boot.name), Tnc::new(tnc.clone()));
                         Box::new(OnRadio(Stack::starting(boot.now, station, tnc)))
                     }
                 }

@@ -3,7 +3,7 @@
 use crate::ax25::{believed, call, file, link};
 use crate::nodes::*;
 use bytes::Bytes;
-use longwire_proto::ax25::{self, LinkConfig, Peer, Station};
+use longwire_proto::ax25::{self, LinkConfig, PeerStation, Station};
 use longwire_proto::engine::{Engine, Indication, Request, Service};
 use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::rng::Rng;
@@ -12,7 +12,7 @@ use longwire_proto::service::{
     TransferId,
 };
 use longwire_proto::time::{Duration, Instant};
-use longwire_proto::wrap::Lawful;
+use longwire_proto::wrap::Checked;
 use longwire_proto::{ax25cl, tcpcl};
 use longwire_sim::*;
 use std::collections::VecDeque;
@@ -201,7 +201,7 @@ pub(crate) fn ours(at: usize, rng: Rng) -> Layer {
         ..ax25cl::Config::default()
     };
     let configure: ax25cl::Configure = Box::new(move |_| Some(config.clone()));
-    over_links(Lawful::new("ours", ax25cl::Sessions::new(configure, rng)))
+    over_links(Checked::new("ours", ax25cl::Sessions::new(configure, rng)))
 }
 
 /// AX25CM-CL with this window of acknowledgements.
@@ -212,9 +212,9 @@ fn ax25cm(at: usize, rng: Rng, ack_window: u32) -> Layer {
             Origin::Above => tcpcl::Session::active(config.clone(), rng.clone()),
             Origin::Below => tcpcl::Session::passive(config.clone(), rng.clone()),
         };
-        Some(Stack::new(session, tcpcl::Packaging::new()))
+        Some(Stack::new(session, tcpcl::PacketStream::new()))
     };
-    over_links(Lawful::new("ax25cm", Fan::new(make)))
+    over_links(Checked::new("ax25cm", Fan::new(make)))
 }
 
 pub(crate) fn radio(rate_bps: u64) -> RadioConfig {
@@ -267,10 +267,12 @@ pub(crate) fn carried_over(
         config.radio = believed(&radio, at);
         config.callers = Some(link.clone());
         if at == 0 {
-            config.peers.insert(OWN, Peer { station: call("B"), path: Vec::new(), link: link.clone() });
+            config
+                .peers
+                .insert(OWN, PeerStation { station: call("B"), path: Vec::new(), link: link.clone() });
         }
         let factory: Factory<Errands> = Box::new(move |boot| {
-            let station = Lawful::new(&boot.name, Station::new(config.clone()));
+            let station = Checked::new(&boot.name, Station::new(config.clone()));
             let courier = Courier::new(layer(at, Rng::new(seed).fork(&boot.name)));
             Box::new(OnRadio(Stack::starting(boot.now, courier, station)))
         });

@@ -23,7 +23,7 @@ fn air_time(frames: &[Say]) -> Duration {
 }
 
 /// When each node heard which frames.
-fn heard(told: &[Told<Talk>], node: NodeId) -> Vec<(Instant, u64)> {
+fn heard(told: &[NodeIndication<Talk>], node: NodeId) -> Vec<(Instant, u64)> {
     let of = told.iter().filter(|told| told.1 == node).filter_map(|told| match &told.2 {
         FramesIndication::Frame(bytes) => Some((told.0, u64::from_le_bytes(bytes[..8].try_into().unwrap()))),
         _ => None,
@@ -31,7 +31,7 @@ fn heard(told: &[Told<Talk>], node: NodeId) -> Vec<(Instant, u64)> {
     of.collect()
 }
 
-fn numbers(told: &[Told<Talk>], node: NodeId) -> Vec<u64> {
+fn numbers(told: &[NodeIndication<Talk>], node: NodeId) -> Vec<u64> {
     heard(told, node).into_iter().map(|(_, number)| number).collect()
 }
 
@@ -235,9 +235,9 @@ fn bit_errors_destroy_as_many_frames_as_they_should() {
 fn a_cut_takes_what_is_on_the_air_and_shows_to_nobody() {
     let (mut world, nodes, channel) = talkers(1, 2, channel_of(eager()));
     world.request(nodes[0], say(1, 200));
-    world.fault_at(Instant::from_millis(150), Fault::Cut(channel));
+    world.fault_at(Instant::from_millis(150), InjectedFault::Cut(channel));
     world.request_at(Instant::from_secs(2), nodes[0], say(2, 200));
-    world.fault_at(Instant::from_secs(4), Fault::Heal(channel));
+    world.fault_at(Instant::from_secs(4), InjectedFault::Heal(channel));
     world.request_at(Instant::from_secs(5), nodes[0], say(3, 200));
     world.run_until(Instant::from_secs(9));
     let told = world.take_indications();
@@ -276,7 +276,7 @@ fn a_delay_changes_nothing_on_the_air() {
         let (mut world, nodes, channel) = talkers(1, 2, channel_of(eager()));
         if delayed {
             let delay = Delay::Constant(Duration::from_secs(3));
-            world.apply(Fault::Delay(channel, Direction::Forward, delay));
+            world.apply(InjectedFault::Delay(channel, Direction::Forward, delay));
         }
         world.request(nodes[0], say(1, 100));
         world.run_until(Instant::from_secs(20));

@@ -3,11 +3,11 @@
 use crate::ax25::call;
 use crate::nodes::AT;
 use bytes::Bytes;
-use longwire_proto::ax25::{self, LinkConfig, Peer, Station, Version, Watcher, Windows};
+use longwire_proto::ax25::{self, ChannelMonitor, LinkConfig, PeerStation, Station, Version, Windows};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{LinkId, Many, Packets, PacketsIndication, PacketsRequest};
 use longwire_proto::time::{Duration, Instant};
-use longwire_proto::wrap::Lawful;
+use longwire_proto::wrap::Checked;
 use longwire_sim::*;
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +31,7 @@ fn config() -> ControllerConfig {
 struct Pair {
     world: Simulation<Many<LinkId, Packets>>,
     nodes: [NodeId; 2],
-    watcher: Arc<Mutex<Watcher>>,
+    watcher: Arc<Mutex<ChannelMonitor>>,
     room: u64,
     heard: Vec<(Instant, Bytes)>,
     acknowledged: u64,
@@ -71,16 +71,16 @@ impl Pair {
             config.radio.turnaround = Duration::from_secs(60);
             config.callers = Some(link.clone());
             if own == 0 {
-                config.peers.insert(OWN, Peer { station: call("B"), path: Vec::new(), link });
+                config.peers.insert(OWN, PeerStation { station: call("B"), path: Vec::new(), link });
             }
             let factory: Factory<Many<LinkId, Packets>> = Box::new(move |boot| {
                 let controller = Controller::new(controller, Station::new(config.clone()), FRAME_BYTES);
-                Box::new(OnRadio(Lawful::new(&boot.name, controller)))
+                Box::new(OnRadio(Checked::new(&boot.name, controller)))
             });
             world.add_node(["A", "B"][own], DiskConfig::default(), ClockConfig::default(), factory)
         });
         world.add_radio(radio, &nodes.map(|node| (node, AT)));
-        let watcher = Arc::new(Mutex::new(Watcher::new()));
+        let watcher = Arc::new(Mutex::new(ChannelMonitor::new()));
         let hears = watcher.clone();
         world.set_trace(Box::new(move |record| {
             hears.lock().expect("nobody panics").hear(record.bytes).expect("stations send frames");

@@ -73,8 +73,8 @@ fn what_a_controller_says_of_leaving_costs_nothing() {
         for rate_bps in [1200, 9600] {
             for window in [1, 4, 7, 32] {
                 let tnc = |reports| TncConfig { reports, turnaround, ..TncConfig::default() };
-                let honest = runs(rate_bps, window, &tnc(Reports::Left));
-                for reports in [Reports::Left, Reports::Taken, Reports::Never] {
+                let honest = runs(rate_bps, window, &tnc(TransmitReports::Left));
+                for reports in [TransmitReports::Left, TransmitReports::Taken, TransmitReports::Never] {
                     let sent = runs(rate_bps, window, &tnc(reports));
                     let what =
                         format!("{turnaround:?}, {rate_bps} bit/s, k = {window}, {reports:?}: {sent:?}");
@@ -95,8 +95,8 @@ fn reports_of_a_slow_line_repeat_nothing() {
         TncConfig { reports, ..slow }
     };
     for (rate_bps, window) in [(1200, 1), (1200, 4), (1200, 7), (9600, 4), (9600, 7)] {
-        let honest = runs(rate_bps, window, &tnc(Reports::Left));
-        let sent = runs(rate_bps, window, &tnc(Reports::Taken));
+        let honest = runs(rate_bps, window, &tnc(TransmitReports::Left));
+        let sent = runs(rate_bps, window, &tnc(TransmitReports::Taken));
         let what = format!("{rate_bps} bit/s, k = {window}: {sent:?}, not {honest:?}");
         assert!(sent.repeated == 0 && sent.questions <= 6, "{what}");
         assert!((sent.seconds / honest.seconds - 1.0).abs() < 0.02, "{what}");

@@ -3,13 +3,13 @@
 use crate::ax25::{believed, call};
 use crate::bundles::*;
 use crate::nodes::*;
-use longwire_proto::ax25::{self, LinkConfig, Peer, Station};
+use longwire_proto::ax25::{self, LinkConfig, PeerStation, Station};
 use longwire_proto::joint::{Fan, Origin, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{LinkId, Port};
 use longwire_proto::time::{Duration, Instant};
 use longwire_proto::uicl::{self, Group};
-use longwire_proto::wrap::Lawful;
+use longwire_proto::wrap::Checked;
 use longwire_sim::*;
 
 const GROUP: LinkId = LinkId(0);
@@ -36,7 +36,7 @@ fn group(at: usize, rate_bps: u64, needed: Option<u32>, rng: Rng) -> Courier {
     let make = move |link, origin| {
         (origin == Origin::Above).then(|| Group::new(config.clone(), rng.fork(&format!("{link:?}"))))
     };
-    let layer = Lawful::new("group", Fan::new(make));
+    let layer = Checked::new("group", Fan::new(make));
     let up = |said| if let Port::Second(said) = said { Some(said) } else { None };
     Courier::new(Box::new(OneSide { layer, down: Port::Second, up }))
 }
@@ -48,11 +48,11 @@ fn told(seed: u64, radio: &RadioConfig, needed: Option<u32>) -> (f64, f64) {
         .map(|at| {
             let mut config = ax25::Config::new(call(&format!("N{at}")));
             config.radio = believed(radio, at);
-            let all = Peer { station: call("ALL"), path: Vec::new(), link: LinkConfig::default() };
+            let all = PeerStation { station: call("ALL"), path: Vec::new(), link: LinkConfig::default() };
             config.unconnected.insert(GROUP, all);
             let rate_bps = radio.rate_bps;
             let factory: Factory<Errands> = Box::new(move |boot| {
-                let station = Lawful::new(&boot.name, Station::new(config.clone()));
+                let station = Checked::new(&boot.name, Station::new(config.clone()));
                 let courier = group(at, rate_bps, needed, Rng::new(seed).fork(&boot.name));
                 Box::new(OnRadio(Stack::starting(boot.now, courier, station)))
             });

@@ -6,12 +6,12 @@ use crate::bundles::{Courier, Done, Errands, Layer, ours};
 use crate::nodes::AT;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::ax25::{
-    self, Control, Frame, LinkConfig, Modulo, Peer, Station, Unnumbered, Version, Watcher,
+    self, ChannelMonitor, Control, Frame, LinkConfig, Modulo, PeerStation, Station, Unnumbered, Version,
 };
-use longwire_proto::controller::{self, Channel};
+use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::engine::{Engine, Service};
 use longwire_proto::joint::Stack;
-use longwire_proto::kiss::{self, Acknowledgement, Body, Checksum, Deframer, enclose};
+use longwire_proto::kiss::{self, Acknowledgement, Checksum, Command, Deframer, enclose};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{
     CloseReason, Frames, FramesIndication, FramesRequest, LinkId, Shares, Stream, StreamIndication,
@@ -58,8 +58,8 @@ impl Program {
     fn read(&mut self, mut bytes: Bytes) {
         while let Some(mut content) = self.deframer.next(&mut bytes) {
             match kiss::Frame::decode(&mut content).expect("a host speaks KISS").body {
-                Body::Data(bytes) => self.queue.push_back((bytes, None)),
-                Body::DataAcknowledged { token, bytes } if self.acknowledges => {
+                Command::Data(bytes) => self.queue.push_back((bytes, None)),
+                Command::DataAcknowledged { token, bytes } if self.acknowledges => {
                     self.queue.push_back((bytes, Some(token.into())));
                 }
                 _ => {}
@@ -68,7 +68,7 @@ impl Program {
         self.said.push_back(StreamIndication::Room(LINE_ROOM));
     }
 
-    fn say(&mut self, body: Body) {
+    fn say(&mut self, body: Command) {
         let mut line = BytesMut::new();
         enclose(&kiss::Frame { port: 0, body }, Checksum::None, &mut line);
         self.said.push_back(StreamIndication::Data(line.freeze()));
@@ -93,9 +93,9 @@ impl Engine for Program {
         match said {
             FramesIndication::Room(room) => (self.room, self.seized) = (room, false),
             FramesIndication::Frame(_) if self.dice.chance(self.lost) => {}
-            FramesIndication::Frame(bytes) => self.say(Body::Data(bytes)),
+            FramesIndication::Frame(bytes) => self.say(Command::Data(bytes)),
             FramesIndication::Transmitted(token) => {
-                self.say(Body::DataAcknowledged { token: token as u16, bytes: Bytes::new() });
+                self.say(Command::DataAcknowledged { token: token as u16, bytes: Bytes::new() });
             }
             FramesIndication::Busy(_) | FramesIndication::Carrier(_) => {}
         }
@@ -163,7 +163,7 @@ struct Carried {
 impl Carried {
     /// Unnumbered frames of this kind.
     fn unnumbered(&self, wanted: Unnumbered) -> usize {
-        let mut watcher = Watcher::new();
+        let mut watcher = ChannelMonitor::new();
         let controls =
             self.said.iter().map(|said| watcher.hear(said.bytes.clone()).expect("a frame").frame.control);
         controls
@@ -173,7 +173,7 @@ impl Carried {
 
     /// Frames with information of each key-up of the caller.
     fn key_ups(&self) -> Vec<usize> {
-        let (mut watcher, mut key_ups, mut end) = (Watcher::new(), Vec::new(), None);
+        let (mut watcher, mut key_ups, mut end) = (ChannelMonitor::new(), Vec::new(), None);
         for said in &self.said {
             let heard = watcher.hear(said.bytes.clone()).expect("stations send frames");
             if said.from != NodeId(0) || !matches!(heard.frame.control, Control::Information { .. }) {
@@ -196,7 +196,7 @@ impl Air {
         upper: impl Fn(
             usize,
             Rng,
-            Stack<Station, kiss::Tnc>,
+            Stack<Station, kiss::KissTnc>,
             Instant,
         ) -> Box<dyn Engine<Above = A, Below = Stream> + Send>
         + Clone
@@ -237,11 +237,11 @@ impl Air {
     }
 
     fn station(self, at: usize) -> Station {
-        let radio = ax25::Radio {
+        let radio = ax25::RadioParameters {
             rate_bps: self.rate_bps as u32,
             tx_delay: Duration::from_millis(150),
             slot_time: Duration::from_millis(20),
-            ..ax25::Radio::default()
+            ..ax25::RadioParameters::default()
         };
         let link = LinkConfig {
             version: if self.window > 7 { Version::Best } else { Version::Plain },
@@ -254,21 +254,21 @@ impl Air {
         let mut config = ax25::Config { radio, ..ax25::Config::new(call(["A", "B"][at])) };
         config.callers = Some(link.clone());
         if at == 0 {
-            config.peers.insert(OWN, Peer { station: call("B"), path: Vec::new(), link });
+            config.peers.insert(OWN, PeerStation { station: call("B"), path: Vec::new(), link });
         }
         Station::new(config)
     }
 
-    fn tnc(self, at: usize) -> kiss::Tnc {
-        let channel = Channel {
+    fn tnc(self, at: usize) -> kiss::KissTnc {
+        let channel = ChannelParameters {
             rate_bps: self.rate_bps as u32,
             tx_delay: Duration::from_millis(150),
             slot_time: Duration::from_millis(20),
-            ..Channel::default()
+            ..ChannelParameters::default()
         };
         let config = kiss::Config { acknowledgement: self.acknowledgement, ..kiss::Config::default() };
         let identification = Frame::identification(call(["A", "B"][at])).to_bytes(Modulo::Eight);
-        kiss::Tnc::new(config, controller::Config { channel, ..controller::Config::default() })
+        kiss::KissTnc::new(config, controller::Config { channel, ..controller::Config::default() })
             .probing(identification)
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 /// All that can be seen of a run.
 struct Run {
-    told: Vec<Told<Talk>>,
+    told: Vec<NodeIndication<Talk>>,
     frames: Vec<FrameRecord>,
     world: Simulation<Talk>,
     nodes: Vec<NodeId>,
@@ -66,13 +66,13 @@ fn run(seed: u64, mut probe: impl FnMut(&Simulation<Talk>, &[NodeId], ChannelId)
     }
     for _ in 0..rng.below(4) {
         let from = Instant::from_millis(rng.below(300_000));
-        world.fault_at(from, Fault::Cut(channel));
-        world.fault_at(from + Duration::from_millis(rng.below(20_000)), Fault::Heal(channel));
+        world.fault_at(from, InjectedFault::Cut(channel));
+        world.fault_at(from + Duration::from_millis(rng.below(20_000)), InjectedFault::Heal(channel));
     }
     for _ in 0..rng.below(4) {
         let (node, at) = (nodes[rng.below(count as u64) as usize], rng.below(6) * 60_000 + rng.below(6000));
-        world.fault_at(Instant::from_millis(at), Fault::Crash(node));
-        world.fault_at(Instant::from_millis(at + rng.below(9000)), Fault::Restart(node));
+        world.fault_at(Instant::from_millis(at), InjectedFault::Crash(node));
+        world.fault_at(Instant::from_millis(at + rng.below(9000)), InjectedFault::Restart(node));
     }
     while let Some(at) = world.next_event_at() {
         probe(&world, &nodes, channel);
@@ -170,7 +170,7 @@ fn what_arrives_is_what_was_sent_and_the_trace_says_so() {
                 heard.entry((*at, *node)).or_default().push(bytes.clone());
             }
         }
-        for frame in run.frames.iter().filter(|frame| frame.fate == Fate::Delivered) {
+        for frame in run.frames.iter().filter(|frame| frame.fate == FrameFate::Delivered) {
             let found = heard.get_mut(&(frame.received.unwrap(), frame.to.node)).expect("it was heard");
             let place = found.iter().position(|bytes| *bytes == frame.bytes).expect("as it was sent");
             found.swap_remove(place);
@@ -190,8 +190,10 @@ fn nobody_transmits_while_it_receives_in_half_duplex() {
         };
         for node in &run.nodes {
             let sent: Vec<(Instant, Instant)> = intervals(*node).collect();
-            let received =
-                run.frames.iter().filter(|frame| frame.to.node == *node && frame.fate == Fate::Delivered);
+            let received = run
+                .frames
+                .iter()
+                .filter(|frame| frame.to.node == *node && frame.fate == FrameFate::Delivered);
             for frame in received.filter(|_| !run.config.full_duplex) {
                 let (started, left) = (frame.started.unwrap(), frame.left.unwrap());
                 let both = sent.iter().find(|own| own.0 < left && started < own.1);

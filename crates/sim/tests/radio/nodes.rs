@@ -4,7 +4,7 @@ use bytes::Bytes;
 use longwire_proto::engine::{Engine, Service};
 use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Shares};
 use longwire_proto::time::Instant;
-use longwire_proto::wrap::{Accounted, Breach, Lawful};
+use longwire_proto::wrap::{Checked, CheckedService, ContractBreach};
 use longwire_sim::*;
 use std::collections::VecDeque;
 
@@ -36,13 +36,13 @@ pub(crate) fn say(number: u64, length: usize) -> Say {
     Say { bytes: bytes.into(), token: Some(number), shares }
 }
 
-impl Accounted for Talk {
+impl CheckedService for Talk {
     type Account = ();
 
-    fn request(_: &mut (), _: &Say) -> Result<(), Breach> {
+    fn request(_: &mut (), _: &Say) -> Result<(), ContractBreach> {
         Ok(())
     }
-    fn indication(_: &mut (), _: &FramesIndication) -> Result<(), Breach> {
+    fn indication(_: &mut (), _: &FramesIndication) -> Result<(), ContractBreach> {
         Ok(())
     }
     fn owed(_: &()) -> Vec<String> {
@@ -127,7 +127,8 @@ pub(crate) fn talkers_of(
 ) -> (Simulation<Talk>, Vec<NodeId>, ChannelId) {
     let mut world = Simulation::new(seed);
     let add = |(index, kind): (usize, fn() -> Talker)| {
-        let factory: Factory<Talk> = Box::new(move |boot| Box::new(OnRadio(Lawful::new(&boot.name, kind()))));
+        let factory: Factory<Talk> =
+            Box::new(move |boot| Box::new(OnRadio(Checked::new(&boot.name, kind()))));
         world.add_node(&format!("t{index}"), DiskConfig::default(), ClockConfig::default(), factory)
     };
     let nodes: Vec<NodeId> = kinds.enumerate().map(add).collect();

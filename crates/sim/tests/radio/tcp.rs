@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use longwire_proto::ax25::{
-    self, Callsign, Carriage, InterfaceTo, Internet, LinkConfig, Peer, Station, Version, pid,
+    self, Callsign, IpInterfaceConfig, IpInterfaces, IpMode, LinkConfig, PeerStation, Station, Version, pid,
 };
 use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
@@ -10,7 +10,7 @@ use longwire_proto::service::{InterfaceId, LinkId, Many, Stream, StreamIndicatio
 use longwire_proto::tcp::Host;
 use longwire_proto::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
 use longwire_proto::time::{Duration, Instant};
-use longwire_proto::wrap::Lawful;
+use longwire_proto::wrap::Checked;
 use longwire_sim::*;
 
 type Streams = Many<LinkId, Stream>;
@@ -23,7 +23,7 @@ fn call(text: &str) -> Callsign {
 }
 
 /// A node: TCP/IP over an interface that leads to the other station.
-fn node(boot: &Boot, at: usize, carriage: Carriage) -> NodeEngine<Streams> {
+fn node(boot: &Boot, at: usize, carriage: IpMode) -> NodeEngine<Streams> {
     let (own, peer) = [("A", "B"), ("B", "A")][at];
     let link = LinkConfig {
         version: Version::Plain,
@@ -33,14 +33,15 @@ fn node(boot: &Boot, at: usize, carriage: Carriage) -> NodeEngine<Streams> {
     };
     let mut station = ax25::Config::new(call(own));
     station.radio.rate_bps = 9600;
-    let to = Peer { station: call(peer), path: Vec::new(), link: link.clone() };
+    let to = PeerStation { station: call(peer), path: Vec::new(), link: link.clone() };
     station.callers = Some(link);
     match carriage {
-        Carriage::Unconnected => station.unconnected.insert(OWN, to),
-        Carriage::Connected => station.peers.insert(OWN, to),
+        IpMode::Unconnected => station.unconnected.insert(OWN, to),
+        IpMode::Connected => station.peers.insert(OWN, to),
     };
     let interface = InterfaceId(0);
-    let internet = Internet::new([InterfaceTo { interface, link: OWN, peer: call(peer), carriage }]);
+    let internet =
+        IpInterfaces::new([IpInterfaceConfig { interface, link: OWN, peer: call(peer), carriage }]);
     let address = |at: usize| [10, 0, 0, 1 + at as u8].into();
     let here =
         InterfaceConfig { interface, address: address(at), mtu_bytes: 576, ..InterfaceConfig::default() };
@@ -52,12 +53,12 @@ fn node(boot: &Boot, at: usize, carriage: Carriage) -> NodeEngine<Streams> {
         ..HostConfig::default()
     };
     let host = Host::new(config, boot.rng.fork("tcp"));
-    let lower = Stack::new(Lawful::new("internet", internet), Lawful::new(own, Station::new(station)));
-    Box::new(OnRadio(Stack::new(Lawful::new("tcp", host), lower)))
+    let lower = Stack::new(Checked::new("internet", internet), Checked::new(own, Station::new(station)));
+    Box::new(OnRadio(Stack::new(Checked::new("tcp", host), lower)))
 }
 
 /// What arrived of a file, and when.
-fn transfer(seed: u64, carriage: Carriage, errors: Errors) -> (Instant, Vec<u8>, Vec<u8>) {
+fn transfer(seed: u64, carriage: IpMode, errors: Errors) -> (Instant, Vec<u8>, Vec<u8>) {
     let mut world: Simulation<Streams> = Simulation::new(seed);
     let nodes: Vec<NodeId> = (0..2)
         .map(|at| {
@@ -98,7 +99,7 @@ fn transfer(seed: u64, carriage: Carriage, errors: Errors) -> (Instant, Vec<u8>,
 
 #[test]
 fn a_file_goes_over_tcp_over_ui_frames_and_over_links() {
-    for carriage in [Carriage::Unconnected, Carriage::Connected] {
+    for carriage in [IpMode::Unconnected, IpMode::Connected] {
         let (took, file, heard) = transfer(1, carriage, Errors::None);
         assert!(file == heard, "{carriage:?}");
         // The bits of the file alone are six seconds.
@@ -109,7 +110,7 @@ fn a_file_goes_over_tcp_over_ui_frames_and_over_links() {
 
 #[test]
 fn bit_errors_are_mended_by_tcp_or_below_it() {
-    for carriage in [Carriage::Unconnected, Carriage::Connected] {
+    for carriage in [IpMode::Unconnected, IpMode::Connected] {
         for seed in 0..4 {
             let (_, file, heard) = transfer(seed, carriage, Errors::Ber(3e-5));
             assert!(file == heard, "{carriage:?}, seed {seed}");

@@ -8,7 +8,7 @@ use longwire_proto::joint::Stack;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::FramesIndication;
 use longwire_proto::time::{Duration, Instant};
-use longwire_proto::wrap::Lawful;
+use longwire_proto::wrap::Checked;
 use longwire_sim::*;
 use std::sync::{Arc, Mutex};
 
@@ -29,8 +29,8 @@ fn talkers_behind(
     let mut world = Simulation::new(seed);
     let add = |(index, tnc): (usize, TncConfig)| {
         let factory: Factory<Talk> = Box::new(move |boot| {
-            let tnc = Lawful::new("tnc", Tnc::new(tnc.clone()));
-            Box::new(OnRadio(Stack::starting(boot.now, Lawful::new(&boot.name, Talker::default()), tnc)))
+            let tnc = Checked::new("tnc", Tnc::new(tnc.clone()));
+            Box::new(OnRadio(Stack::starting(boot.now, Checked::new(&boot.name, Talker::default()), tnc)))
         });
         world.add_node(&format!("t{index}"), DiskConfig::default(), ClockConfig::default(), factory)
     };
@@ -70,7 +70,7 @@ fn draw_tnc(rng: &mut Rng) -> TncConfig {
         ahead_frames: 1 + rng.below(12) as u32,
         buffer_frames: 1 + rng.below(12) as u32,
         burst_frames: 1 + rng.below(6) as u32,
-        reports: [Reports::Left, Reports::Taken][rng.below(2) as usize],
+        reports: [TransmitReports::Left, TransmitReports::Taken][rng.below(2) as usize],
         tells_busy: rng.chance(0.5),
         deaf_after_frames: None,
     }
@@ -294,7 +294,7 @@ fn values_that_make_no_sense_are_named() {
     let text = "serial-bps = 9600\nframe-time-ms = 2.5\nturnaround-ms = 1460\nreports = \"never\"\n";
     let read: TncConfig = toml::from_str(text).expect("it reads");
     let frame_time = Duration::from_micros(2500);
-    let reports = Reports::Never;
+    let reports = TransmitReports::Never;
     assert_eq!(
         read,
         TncConfig { serial_bps: Some(9600), frame_time, turnaround: MS(1460), reports, ..tnc() }

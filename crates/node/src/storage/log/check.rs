@@ -3,12 +3,12 @@
 use super::device::Device;
 use super::index::Index;
 use super::lock::Lock;
-use super::newest::Newest;
+use super::newest::NewestBatch;
 use super::opening::{self, OpenError};
-use super::quarantine::{self, Damage, Quarantine};
+use super::quarantine::{self, Quarantine, StoreDamage};
 use super::{FORMAT, Log, lock_index};
-use crate::private;
-use crate::storage::backend::{Backend as _, Write};
+use crate::private_files;
+use crate::storage::backend::{Backend as _, StoreWrite};
 use longwire_proto::service::RecordId;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -21,11 +21,11 @@ use std::sync::{Arc, Mutex};
 const REMOVED_AT_ONCE: usize = 1000;
 
 /// Hears how many bytes of how many were looked at.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+pub type ProgressFn<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// The content of a store, with all that is damaged or missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Checked {
+pub struct StoreCheck {
     /// Its format.
     pub format: u32,
     /// Its segments, those that are missing included.
@@ -43,10 +43,10 @@ pub struct Checked {
     /// Bytes of a write that a crash cut off; they were never acknowledged.
     pub torn_bytes: u64,
     /// All that is damaged or missing, place by place.
-    pub damage: Vec<Damage>,
+    pub damage: Vec<StoreDamage>,
 }
 
-impl Checked {
+impl StoreCheck {
     /// Nothing is damaged or missing.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
@@ -55,22 +55,22 @@ impl Checked {
 
 /// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Repaired {
+pub struct StoreRepair {
     /// All that was damaged or missing, and where it is kept now.
-    pub damage: Vec<Damage>,
+    pub damage: Vec<StoreDamage>,
     /// Places beside these: they were too many to be remembered.
     pub untold: u64,
     /// Records that were removed, as nothing of them was left.
     pub removed: u64,
     /// How the store is now.
-    pub now: Checked,
+    pub now: StoreCheck,
 }
 
 /// Reads all of a store, and changes nothing.
 ///
 /// # Errors
 /// There is none, a node has it open, or it is not understood.
-pub fn check(folder: &Path, progress: Progress<'_>) -> Result<Checked, OpenError> {
+pub fn check(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreCheck, OpenError> {
     let (names, secret) = match opening::look(folder) {
         Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => {
             return Err(OpenError::Missing);
@@ -87,16 +87,16 @@ pub fn check(folder: &Path, progress: Progress<'_>) -> Result<Checked, OpenError
     let (damage, _) = collected(&quarantine);
     let mut parts = opening::parts(&names, secret)?;
     parts.put_away(&quarantine)?;
-    let newest = lock.as_ref().and_then(|lock| Newest::read(lock, secret));
+    let newest = lock.as_ref().and_then(|lock| NewestBatch::read(lock, secret));
     let found = opening::read(parts, secret, newest, &quarantine, |_, _| {})?;
-    let mut checked = Checked {
+    let mut checked = StoreCheck {
         format: FORMAT,
         segments: found.index.segments.len() as u64,
         bytes: Device::new(folder).of_segments(),
         records: found.index.records.len() as u64,
         unnamed: found.met.unnamed,
         torn_bytes: found.met.torn_bytes,
-        ..Checked::default()
+        ..StoreCheck::default()
     };
     look_through(&Mutex::new(found.index), &quarantine, progress);
     checked.damage = core::mem::take(&mut *damage.lock().expect("no thread panics with the list"));
@@ -110,14 +110,14 @@ pub fn check(folder: &Path, progress: Progress<'_>) -> Result<Checked, OpenError
 ///
 /// # Errors
 /// As [`check`]; or the device fails, and what was done until then stays.
-pub fn repair(folder: &Path, progress: Progress<'_>) -> Result<Repaired, OpenError> {
+pub fn repair(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreRepair, OpenError> {
     let quarantine = Quarantine::new(folder);
     let (damage, _) = collected(&quarantine);
     // A folder without a store is not made one.
     let known = match opening::look(folder) {
         Err(OpenError::Device(error)) if error.kind() == io::ErrorKind::NotFound => None,
         Err(OpenError::DamagedFormat { .. }) => {
-            let mut options = private::file();
+            let mut options = private_files::file();
             options.create(true).truncate(false).read(true).write(true);
             let _lock = Lock::take(options.open(folder.join("lock"))?)?;
             opening::mend_formats(folder, &quarantine)?;
@@ -129,10 +129,10 @@ pub fn repair(folder: &Path, progress: Progress<'_>) -> Result<Repaired, OpenErr
     let (mut log, _) = Log::open(folder)?;
     let untold = log.quarantine.listen(told(&damage));
     look_through(&log.index, &log.quarantine, progress);
-    let gone: Vec<Write> = {
+    let gone: Vec<StoreWrite> = {
         let index = lock_index(&log.index);
         let is_gone = |record: &&RecordId| quarantine::is_gone(&index, **record);
-        index.records.keys().filter(is_gone).map(|record| Write::Remove { record: *record }).collect()
+        index.records.keys().filter(is_gone).map(|record| StoreWrite::Remove { record: *record }).collect()
     };
     for some in gone.chunks(REMOVED_AT_ONCE) {
         let failed = |_| io::Error::other("the records of which nothing is left cannot be removed");
@@ -146,10 +146,10 @@ pub fn repair(folder: &Path, progress: Progress<'_>) -> Result<Repaired, OpenErr
     log.note_newest(end);
     drop(log);
     let damage = core::mem::take(&mut *damage.lock().expect("no thread panics with the list"));
-    Ok(Repaired { damage, untold, removed: gone.len() as u64, now: check(folder, progress)? })
+    Ok(StoreRepair { damage, untold, removed: gone.len() as u64, now: check(folder, progress)? })
 }
 
-impl Checked {
+impl StoreCheck {
     fn count(&mut self) {
         let harmed: BTreeSet<RecordId> = self.damage.iter().filter_map(|damage| damage.record).collect();
         self.harmed = harmed.len() as u64;
@@ -158,20 +158,20 @@ impl Checked {
 }
 
 /// All that is told from now on, and was before; and how much of that is not told any more.
-fn collected(quarantine: &Quarantine) -> (Arc<Mutex<Vec<Damage>>>, u64) {
+fn collected(quarantine: &Quarantine) -> (Arc<Mutex<Vec<StoreDamage>>>, u64) {
     let all = Arc::new(Mutex::new(Vec::new()));
     let untold = quarantine.listen(told(&all));
     (all, untold)
 }
 
 /// Adds what is told to a list.
-fn told(all: &Arc<Mutex<Vec<Damage>>>) -> impl Fn(Damage) + Send + 'static {
+fn told(all: &Arc<Mutex<Vec<StoreDamage>>>) -> impl Fn(StoreDamage) + Send + 'static {
     let all = all.clone();
     move |damage| all.lock().expect("no thread panics with the list").push(damage)
 }
 
 /// Reads every record, and tells of those that are not whole.
-fn look_through(index: &Mutex<Index>, quarantine: &Quarantine, progress: Progress<'_>) {
+fn look_through(index: &Mutex<Index>, quarantine: &Quarantine, progress: ProgressFn<'_>) {
     let records: Vec<(RecordId, u64)> =
         lock_index(index).records.iter().map(|(id, record)| (*id, record.length())).collect();
     let all = records.iter().map(|(_, length)| length).sum();

@@ -1,6 +1,6 @@
 //! The device under a store: what is free on it, and everything that takes some of it.
 
-use crate::private;
+use crate::private_files;
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, IoSlice};
@@ -103,7 +103,8 @@ impl Device {
 
     /// Takes so much for a file that nobody reads.
     pub(super) fn put_aside(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        let mut file = private::make(private::file().create(true).truncate(false).write(true), path)?;
+        let mut file =
+            private_files::make(private_files::file().create(true).truncate(false).write(true), path)?;
         #[cfg(test)]
         self.check(&file, bytes, &[])?;
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {

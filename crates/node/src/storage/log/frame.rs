@@ -31,55 +31,58 @@ pub(super) const PREAMBLE_BYTES: usize = 20;
 
 /// The two kinds of files that begin with a marker, the format and the store's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum StoreFileKind {
     /// A segment, or the lock file.
     Segment,
     /// The listing of a segment.
     Listing,
 }
 
-impl Made {
+impl StoreFileKind {
     fn marker(self) -> &'static [u8; 5] {
         match self {
-            Made::Segment => b"LWSEG",
-            Made::Listing => b"LWLST",
+            StoreFileKind::Segment => b"LWSEG",
+            StoreFileKind::Listing => b"LWLST",
         }
     }
 }
 
 /// How a file begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beginning {
+pub(super) enum FileBeginning {
     /// As those of a store of this format do.
-    Ours(Made, Secret),
+    Ours(StoreFileKind, SealKey),
     /// With the marker of another format.
     OtherFormat(u32),
     /// In no way that is known, or it is too short.
     Unknown,
 }
 
-impl Beginning {
+impl FileBeginning {
     /// A file that begins with these bytes.
     pub(super) fn of(input: &[u8]) -> Self {
         let number =
             input.get(5..8).and_then(|digits| core::str::from_utf8(digits).ok()?.parse::<u32>().ok());
-        let known = [Made::Segment, Made::Listing].map(Made::marker);
+        let known = [StoreFileKind::Segment, StoreFileKind::Listing].map(StoreFileKind::marker);
         if let Some(number) = number
             && known.iter().any(|marker| input.starts_with(*marker))
             && number != FORMAT
         {
-            return Beginning::OtherFormat(number);
+            return FileBeginning::OtherFormat(number);
         }
-        let of = |made| Some(Beginning::Ours(made, Secret::of_preamble(made, input)?));
-        [Made::Segment, Made::Listing].into_iter().find_map(of).unwrap_or(Beginning::Unknown)
+        let of = |made| Some(FileBeginning::Ours(made, SealKey::of_preamble(made, input)?));
+        [StoreFileKind::Segment, StoreFileKind::Listing]
+            .into_iter()
+            .find_map(of)
+            .unwrap_or(FileBeginning::Unknown)
     }
 }
 
 /// What a store's headers are sealed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Secret(pub(super) u64);
+pub(super) struct SealKey(pub(super) u64);
 
-impl Secret {
+impl SealKey {
     fn seal(self, header: &[u8]) -> u32 {
         let mut all = [0; 8 + HEADER_BYTES - 4];
         all[..8].copy_from_slice(&self.0.to_be_bytes());
@@ -88,7 +91,7 @@ impl Secret {
     }
 
     /// The beginning of a file.
-    pub(super) fn preamble(self, made: Made) -> Vec<u8> {
+    pub(super) fn preamble(self, made: StoreFileKind) -> Vec<u8> {
         let mut out = made.marker().to_vec();
         out.extend_from_slice(format!("{FORMAT:03}").as_bytes());
         out.put_u64(self.0);
@@ -98,16 +101,16 @@ impl Secret {
     }
 
     /// The secret of the file that begins with `input`; none if it is not one of these.
-    pub(super) fn of_preamble(made: Made, input: &[u8]) -> Option<Self> {
+    pub(super) fn of_preamble(made: StoreFileKind, input: &[u8]) -> Option<Self> {
         let input = input.get(..PREAMBLE_BYTES)?;
-        let secret = Secret((&input[8..]).get_u64());
+        let secret = SealKey((&input[8..]).get_u64());
         (input == secret.preamble(made)).then_some(secret)
     }
 }
 
 /// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     /// A batch begins here: everything before it is known to be durable.
     Batch,
     /// Data of a record, for the first time or moved from a segment that goes.
@@ -120,8 +123,8 @@ pub(super) enum Kind {
 
 /// The header of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) kind: Kind,
+pub(super) struct EntryHeader {
+    pub(super) kind: EntryKind,
     pub(super) record: RecordId,
     /// Where the data belong in the record, bytes.
     pub(super) offset: u64,
@@ -130,44 +133,50 @@ pub(super) struct Header {
     pub(super) data_crc: u32,
 }
 
-impl Header {
+impl EntryHeader {
     /// The mark of a batch: its number, that of its segment, and how many records there are.
     pub(super) fn batch(number: u64, segment: u32, records: u64) -> Self {
         let record = RecordId(records + 1);
-        Header { kind: Kind::Batch, record, offset: number, length: 0, data_crc: segment }
+        EntryHeader { kind: EntryKind::Batch, record, offset: number, length: 0, data_crc: segment }
     }
 
     /// Of a mark: the number of its segment, if it says that.
     pub(super) fn segment(&self) -> Option<u32> {
-        (self.kind == Kind::Batch && self.data_crc != 0).then_some(self.data_crc)
+        (self.kind == EntryKind::Batch && self.data_crc != 0).then_some(self.data_crc)
     }
 
     /// Of a mark: how many records there were, if it says that.
     pub(super) fn records(&self) -> Option<u64> {
-        self.record.0.checked_sub(1).filter(|_| self.kind == Kind::Batch)
+        self.record.0.checked_sub(1).filter(|_| self.kind == EntryKind::Batch)
     }
 
     pub(super) fn lost(record: RecordId, offset: u64, bytes: u32) -> Self {
-        Header { kind: Kind::Lost, record, offset, length: 0, data_crc: bytes }
+        EntryHeader { kind: EntryKind::Lost, record, offset, length: 0, data_crc: bytes }
     }
 
     pub(super) fn remove(record: RecordId) -> Self {
-        Header { kind: Kind::Remove, record, offset: 0, length: 0, data_crc: 0 }
+        EntryHeader { kind: EntryKind::Remove, record, offset: 0, length: 0, data_crc: 0 }
     }
 
     pub(super) fn data(record: RecordId, offset: u64, data: &[u8]) -> Self {
         assert!(data.len() <= DATA_BYTES_MAX, "entries are bounded");
-        Header { kind: Kind::Data, record, offset, length: data.len() as u32, data_crc: crc32c(data) }
+        EntryHeader {
+            kind: EntryKind::Data,
+            record,
+            offset,
+            length: data.len() as u32,
+            data_crc: crc32c(data),
+        }
     }
 
-    pub(super) fn encode(&self, secret: Secret, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, secret: SealKey, out: &mut Vec<u8>) {
         let start = out.len();
         out.put_slice(MAGIC);
         out.put_u8(match self.kind {
-            Kind::Batch => 1,
-            Kind::Data => 2,
-            Kind::Remove => 3,
-            Kind::Lost => 4,
+            EntryKind::Batch => 1,
+            EntryKind::Data => 2,
+            EntryKind::Remove => 3,
+            EntryKind::Lost => 4,
         });
         out.put_slice(&[0; 3]);
         out.put_u64(self.record.0);
@@ -179,20 +188,20 @@ impl Header {
     }
 
     /// The header at the front of `input`; none where there is none, or it is damaged.
-    pub(super) fn decode(secret: Secret, input: &[u8]) -> Option<Self> {
+    pub(super) fn decode(secret: SealKey, input: &[u8]) -> Option<Self> {
         let mut input = input.get(..HEADER_BYTES)?;
         if input[..4] != MAGIC[..] || secret.seal(&input[..HEADER_BYTES - 4]).to_be_bytes() != input[32..] {
             return None;
         }
         let kind = match input[4] {
-            1 => Kind::Batch,
-            2 => Kind::Data,
-            3 => Kind::Remove,
-            4 => Kind::Lost,
+            1 => EntryKind::Batch,
+            2 => EntryKind::Data,
+            3 => EntryKind::Remove,
+            4 => EntryKind::Lost,
             _ => return None,
         };
         input.advance(8);
-        let header = Header {
+        let header = EntryHeader {
             kind,
             record: RecordId(input.get_u64()),
             offset: input.get_u64(),
@@ -200,12 +209,12 @@ impl Header {
             data_crc: input.get_u32(),
         };
         // In a listing the length of a mark is its place.
-        (kind == Kind::Batch || header.length as usize <= DATA_BYTES_MAX).then_some(header)
+        (kind == EntryKind::Batch || header.length as usize <= DATA_BYTES_MAX).then_some(header)
     }
 
     /// Bytes of the entry in its segment.
     pub(super) fn entry_bytes(&self) -> u64 {
-        HEADER_BYTES as u64 + if self.kind == Kind::Data { u64::from(self.length) } else { 0 }
+        HEADER_BYTES as u64 + if self.kind == EntryKind::Data { u64::from(self.length) } else { 0 }
     }
 
     /// Where the next header may begin in `input`, from its second byte on.
@@ -222,20 +231,20 @@ mod tests {
     #[test]
     fn a_header_survives_and_every_flipped_bit_is_noticed() {
         for header in [
-            Header::batch(7, 2, 900),
-            Header::remove(RecordId(9)),
-            Header::lost(RecordId(9), 5, 128),
-            Header::data(RecordId(1 << 40), 12, b"hello"),
+            EntryHeader::batch(7, 2, 900),
+            EntryHeader::remove(RecordId(9)),
+            EntryHeader::lost(RecordId(9), 5, 128),
+            EntryHeader::data(RecordId(1 << 40), 12, b"hello"),
         ] {
             let mut bytes = Vec::new();
-            header.encode(Secret(5), &mut bytes);
+            header.encode(SealKey(5), &mut bytes);
             assert_eq!(bytes.len(), HEADER_BYTES);
-            assert_eq!(Header::decode(Secret(5), &bytes), Some(header));
-            assert_eq!(Header::decode(Secret(6), &bytes), None, "of another segment");
+            assert_eq!(EntryHeader::decode(SealKey(5), &bytes), Some(header));
+            assert_eq!(EntryHeader::decode(SealKey(6), &bytes), None, "of another segment");
             for bit in 0..HEADER_BYTES * 8 {
                 let mut damaged = bytes.clone();
                 damaged[bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(Header::decode(Secret(5), &damaged), None, "bit {bit}");
+                assert_eq!(EntryHeader::decode(SealKey(5), &damaged), None, "bit {bit}");
             }
         }
     }

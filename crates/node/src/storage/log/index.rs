@@ -1,7 +1,7 @@
 //! Where everything lies: records, their chunks, and the segments that hold them.
 
 use super::device::in_blocks;
-use super::frame::{HEADER_BYTES, Header, Kind, PREAMBLE_BYTES};
+use super::frame::{EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES};
 use longwire_proto::service::RecordId;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ const NOWHERE: u32 = 0;
 
 /// A part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Chunk {
+pub(super) struct ChunkPlace {
     /// Where it begins in the record.
     pub(super) offset: u64,
     pub(super) length: u32,
@@ -23,7 +23,7 @@ pub(super) struct Chunk {
     pub(super) at: u32,
 }
 
-impl Chunk {
+impl ChunkPlace {
     pub(super) fn end(&self) -> u64 {
         self.offset + u64::from(self.length)
     }
@@ -42,21 +42,21 @@ impl Chunk {
 
 /// A record.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct RecordIndex {
     /// In order.
-    pub(super) chunks: Vec<Chunk>,
+    pub(super) chunks: Vec<ChunkPlace>,
 }
 
-impl Record {
+impl RecordIndex {
     /// Its length in bytes: where the last chunk ends.
     pub(super) fn length(&self) -> u64 {
-        self.chunks.last().map_or(0, Chunk::end)
+        self.chunks.last().map_or(0, ChunkPlace::end)
     }
 }
 
 /// A segment file.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(super) struct SegmentFile {
     pub(super) file: Arc<File>,
     pub(super) path: PathBuf,
     /// Its length in bytes.
@@ -70,18 +70,18 @@ pub(super) struct Segment {
 /// All of it.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    pub(super) records: BTreeMap<RecordId, Record>,
-    pub(super) segments: BTreeMap<u32, Segment>,
+    pub(super) records: BTreeMap<RecordId, RecordIndex>,
+    pub(super) segments: BTreeMap<u32, SegmentFile>,
 }
 
 impl Index {
     pub(super) fn add_segment(&mut self, number: u32, path: PathBuf, file: Arc<File>) {
-        let segment = Segment { file, path, bytes: PREAMBLE_BYTES as u64, entries: 0, live: 0 };
+        let segment = SegmentFile { file, path, bytes: PREAMBLE_BYTES as u64, entries: 0, live: 0 };
         self.segments.insert(number, segment);
     }
 
     /// A chunk is durable: the next one of its record, or a copy of one that is there.
-    pub(super) fn add(&mut self, record: RecordId, chunk: Chunk) {
+    pub(super) fn add(&mut self, record: RecordId, chunk: ChunkPlace) {
         self.segments.get_mut(&chunk.segment).expect("chunks lie in segments").live += chunk.bytes();
         let chunks = &mut self.records.entry(record).or_default().chunks;
         let at = chunks.partition_point(|other| other.offset < chunk.offset);
@@ -101,7 +101,7 @@ impl Index {
     }
 
     /// A chunk that was durable is damaged or missing: it is known, unless there is a copy of it.
-    pub(super) fn add_harmed(&mut self, record: RecordId, chunk: Chunk) -> bool {
+    pub(super) fn add_harmed(&mut self, record: RecordId, chunk: ChunkPlace) -> bool {
         let there = self.records.get(&record).is_some_and(|found| {
             found.chunks.binary_search_by_key(&chunk.offset, |other| other.offset).is_ok()
         });
@@ -112,7 +112,7 @@ impl Index {
     }
 
     /// True if this chunk counts.
-    pub(super) fn has(&self, record: RecordId, chunk: &Chunk) -> bool {
+    pub(super) fn has(&self, record: RecordId, chunk: &ChunkPlace) -> bool {
         self.records.get(&record).is_some_and(|found| found.chunks.contains(chunk))
     }
 
@@ -125,14 +125,14 @@ impl Index {
         true
     }
 
-    fn kill(&mut self, chunk: &Chunk) {
+    fn kill(&mut self, chunk: &ChunkPlace) {
         if let Some(segment) = self.segments.get_mut(&chunk.segment) {
             segment.live -= chunk.bytes();
         }
     }
 
     /// The oldest segment, unless it is the only one.
-    pub(super) fn oldest(&self) -> Option<(u32, &Segment)> {
+    pub(super) fn oldest(&self) -> Option<(u32, &SegmentFile)> {
         let (number, segment) = self.segments.first_key_value()?;
         (self.segments.len() > 1).then_some((*number, segment))
     }
@@ -140,7 +140,7 @@ impl Index {
     /// Bytes of all segments in whole blocks and of their listings, and bytes in them that still count. A listing is so short
     /// that what is left of its last block is as much as all of it: no moving brings that back.
     pub(super) fn totals(&self) -> (u64, u64) {
-        let sum = |total: (u64, u64), segment: &Segment| {
+        let sum = |total: (u64, u64), segment: &SegmentFile| {
             let listing = PREAMBLE_BYTES as u64 + segment.entries * HEADER_BYTES as u64;
             (total.0 + in_blocks(segment.bytes) + listing, total.1 + segment.live)
         };
@@ -152,8 +152,8 @@ impl Index {
         &self,
         segment: u32,
         bytes_max: u64,
-        mut is_wanted: impl FnMut(RecordId, &Chunk) -> bool,
-    ) -> Vec<(RecordId, Chunk)> {
+        mut is_wanted: impl FnMut(RecordId, &ChunkPlace) -> bool,
+    ) -> Vec<(RecordId, ChunkPlace)> {
         let mut left = bytes_max;
         let all = self
             .records
@@ -170,12 +170,18 @@ impl Index {
 }
 
 /// The entry with this header whose data begin at `at`.
-pub(super) fn chunk_of(header: &Header, segment: u32, at: u32) -> Chunk {
+pub(super) fn chunk_of(header: &EntryHeader, segment: u32, at: u32) -> ChunkPlace {
     match header.kind {
-        Kind::Lost => {
-            Chunk { offset: header.offset, length: header.data_crc, data_crc: 0, segment, at: NOWHERE }
+        EntryKind::Lost => {
+            ChunkPlace { offset: header.offset, length: header.data_crc, data_crc: 0, segment, at: NOWHERE }
         }
-        _ => Chunk { offset: header.offset, length: header.length, data_crc: header.data_crc, segment, at },
+        _ => ChunkPlace {
+            offset: header.offset,
+            length: header.length,
+            data_crc: header.data_crc,
+            segment,
+            at,
+        },
     }
 }
 
@@ -192,7 +198,7 @@ mod tests {
             index.add_segment(number, PathBuf::new(), Arc::new(file));
         }
         let live = |index: &Index| [1, 2].map(|number| index.segments[&number].live);
-        let chunk = |offset, segment| Chunk { offset, length: 10, data_crc: 0, segment, at: 100 };
+        let chunk = |offset, segment| ChunkPlace { offset, length: 10, data_crc: 0, segment, at: 100 };
         let (record, other) = (RecordId(1), RecordId(2));
         for (record, offset) in [(record, 0), (record, 10), (other, 0)] {
             index.add(record, chunk(offset, 1));

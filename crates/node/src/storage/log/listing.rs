@@ -10,9 +10,9 @@
 //! place in the segment.
 
 use super::device::Device;
-use super::frame::{HEADER_BYTES, Header, Kind, Made, PREAMBLE_BYTES, Secret};
+use super::frame::{EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES, SealKey, StoreFileKind};
 use super::reading;
-use crate::private;
+use crate::private_files;
 use std::fs::{self, File};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) fn path(folder: &Path, segment: u32) -> PathBuf {
 }
 
 /// An entry and its place in the segment.
-pub(super) type Placed = (u64, Header);
+pub(super) type Placed = (u64, EntryHeader);
 
 /// The listing of the segment that is written, at its end.
 #[derive(Debug)]
@@ -34,11 +34,11 @@ pub(super) struct Listing {
 
 impl Listing {
     /// Makes a new one.
-    pub(super) fn begin(device: &Device, folder: &Path, segment: u32, secret: Secret) -> io::Result<Self> {
+    pub(super) fn begin(device: &Device, folder: &Path, segment: u32, secret: SealKey) -> io::Result<Self> {
         let path = path(folder, segment);
-        let file = private::make(private::file().create(true).truncate(true).write(true), &path)?;
+        let file = private_files::make(private_files::file().create(true).truncate(true).write(true), &path)?;
         let listing = Listing { file, bytes: PREAMBLE_BYTES as u64 };
-        match device.append(&listing.file, 0, &mut [IoSlice::new(&secret.preamble(Made::Listing))]) {
+        match device.append(&listing.file, 0, &mut [IoSlice::new(&secret.preamble(StoreFileKind::Listing))]) {
             Ok(()) => Ok(listing),
             Err(error) => {
                 let _ = fs::remove_file(path);
@@ -60,8 +60,8 @@ impl Listing {
 }
 
 /// A mark as it stands in a listing.
-pub(super) fn placed(mark: Header, at: u64) -> Header {
-    Header { length: at as u32, ..mark }
+pub(super) fn placed(mark: EntryHeader, at: u64) -> EntryHeader {
+    EntryHeader { length: at as u32, ..mark }
 }
 
 /// The content of a listing.
@@ -78,7 +78,7 @@ impl Listed {
     pub(super) fn end(&self) -> u64 {
         self.entries.last().map_or(0, |(at, header)| match header.kind {
             // Everything before a mark is durable, and the mark itself perhaps not.
-            Kind::Batch => *at,
+            EntryKind::Batch => *at,
             _ => at + header.entry_bytes(),
         })
     }
@@ -95,21 +95,21 @@ fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a listing, as far as it makes sense.
-pub(super) fn read(path: &Path, secret: Secret) -> io::Result<Listed> {
+pub(super) fn read(path: &Path, secret: SealKey) -> io::Result<Listed> {
     let bytes = bytes(path, u64::MAX)?;
-    let preamble = Secret::of_preamble(Made::Listing, &bytes);
+    let preamble = SealKey::of_preamble(StoreFileKind::Listing, &bytes);
     let headers = bytes.get(PREAMBLE_BYTES..).unwrap_or_default();
     let mut listed = Listed { entries: Vec::with_capacity(headers.len() / HEADER_BYTES), is_sound: true };
     listed.is_sound = preamble == Some(secret) && headers.len().is_multiple_of(HEADER_BYTES);
     // Behind one that is damaged places are known again from the next mark on.
     let mut at = None;
-    for header in headers.chunks_exact(HEADER_BYTES).map(|header| Header::decode(secret, header)) {
+    for header in headers.chunks_exact(HEADER_BYTES).map(|header| EntryHeader::decode(secret, header)) {
         let Some(mut header) = header else {
             listed.is_sound = false;
             at = None;
             continue;
         };
-        if header.kind == Kind::Batch {
+        if header.kind == EntryKind::Batch {
             at = Some(u64::from(core::mem::take(&mut header.length)));
         }
         if let Some(place) = at {
@@ -121,12 +121,12 @@ pub(super) fn read(path: &Path, secret: Secret) -> io::Result<Listed> {
 }
 
 /// The number of the segment that a listing is of, as its marks have it.
-pub(super) fn number(path: &Path, secret: Secret) -> io::Result<Option<u32>> {
+pub(super) fn number(path: &Path, secret: SealKey) -> io::Result<Option<u32>> {
     // The first batch is near its beginning, unless that is damaged.
     const LOOKED_AT_BYTES: u64 = 1 << 20;
     let bytes = bytes(path, LOOKED_AT_BYTES)?;
     let headers = bytes.get(PREAMBLE_BYTES..).unwrap_or_default().chunks_exact(HEADER_BYTES);
-    Ok(headers.filter_map(|header| Header::decode(secret, header)).find_map(|header| header.segment()))
+    Ok(headers.filter_map(|header| EntryHeader::decode(secret, header)).find_map(|header| header.segment()))
 }
 
 /// Writes a listing anew, whole or not at all.
@@ -134,18 +134,18 @@ pub(super) fn write(
     device: &Device,
     folder: &Path,
     segment: u32,
-    secret: Secret,
+    secret: SealKey,
     entries: &[Placed],
 ) -> io::Result<()> {
-    let mut out = secret.preamble(Made::Listing);
+    let mut out = secret.preamble(StoreFileKind::Listing);
     out.reserve(entries.len() * HEADER_BYTES);
     for (at, header) in entries {
-        let header = if header.kind == Kind::Batch { placed(*header, *at) } else { *header };
+        let header = if header.kind == EntryKind::Batch { placed(*header, *at) } else { *header };
         header.encode(secret, &mut out);
     }
     let (path, part) = (path(folder, segment), folder.join(format!("{segment:08}.listing-part")));
     let written = (|| {
-        let file = private::make(private::file().create(true).truncate(true).write(true), &part)?;
+        let file = private_files::make(private_files::file().create(true).truncate(true).write(true), &part)?;
         device.append(&file, 0, &mut [IoSlice::new(&out)])?;
         file.sync_all()?;
         fs::rename(&part, &path)

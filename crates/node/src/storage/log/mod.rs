@@ -38,26 +38,26 @@ mod reading;
 mod scan;
 mod scrub;
 
-pub use check::{Checked, Progress, Repaired, check, repair};
+pub use check::{ProgressFn, StoreCheck, StoreRepair, check, repair};
 pub use frame::FORMAT;
 pub use opening::OpenError;
 pub(crate) use opening::can_be_read;
 pub(crate) use quarantine::WAITING_MAX as DAMAGE_WAITING_MAX;
-pub use quarantine::{Damage, Harm, Quarantine};
-pub(crate) use scrub::{Pace, Scrub};
+pub use quarantine::{DamageKind, Quarantine, StoreDamage};
+pub(crate) use scrub::{Scrub, ScrubPace};
 
-use super::backend::{Backend, Reader, Refusal, Write};
-use crate::private;
+use super::backend::{Backend, BatchRefusal, StoreReader, StoreWrite};
+use crate::private_files;
 use bytes::{Bytes, BytesMut};
 use device::Device;
-use frame::{DATA_BYTES_MAX, HEADER_BYTES, Header, Kind, Made, PREAMBLE_BYTES, Secret};
-use index::{Chunk, Index, chunk_of};
+use frame::{DATA_BYTES_MAX, EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES, SealKey, StoreFileKind};
+use index::{ChunkPlace, Index, chunk_of};
 use listing::Listing;
 use lock::Lock;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::{RecordId, StorageFailure};
-use moving::Unreadable;
-use newest::Newest;
+use moving::UnreadableChunks;
+use newest::NewestBatch;
 use rustix::fs::Advice;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ pub struct Log {
     lock: Lock,
     index: Arc<Mutex<Index>>,
     quarantine: Arc<Quarantine>,
-    secret: Secret,
+    secret: SealKey,
     active: u32,
     batch: u64,
     /// The active segment ends with the mark of the next batch.
@@ -123,13 +123,13 @@ pub struct Log {
     /// Records that are missing, and nothing says whose they were: marks count them, too.
     unnamed: u64,
     /// The active segment may have bytes of a write that failed.
-    spoilt: bool,
-    unreadable: Unreadable,
+    may_have_torn_bytes: bool,
+    unreadable: UnreadableChunks,
     /// Bytes of the reserve that are there: an opening on a device that seemed smaller or larger has put aside less or more
     /// than this one would.
-    aside: u64,
+    reserve_bytes_present: u64,
     /// The device was full, and has not had much room since.
-    short: bool,
+    device_was_full: bool,
     /// How long a segment may be.
     segment_bytes: u64,
 }
@@ -145,24 +145,24 @@ impl Log {
     /// It is not a store of this format, the folder cannot be made or read, or another process has it. No byte of it was
     /// changed.
     pub fn open(folder: &Path) -> Result<(Self, Opened), OpenError> {
-        private::make_folder(folder)?;
+        private_files::make_folder(folder)?;
         Log::open_on(folder, Device::new(folder))
     }
 
     fn open_on(folder: &Path, device: Device) -> Result<(Self, Opened), OpenError> {
         // Before anything is made.
         opening::look(folder)?;
-        let mut options = private::file();
+        let mut options = private_files::file();
         options.create(true).truncate(false).read(true).write(true);
-        let lock = Lock::take(private::make(&mut options, &folder.join("lock"))?)?;
+        let lock = Lock::take(private_files::make(&mut options, &folder.join("lock"))?)?;
         let (names, known) = opening::look(folder)?;
         // An earlier version let everybody read it.
         let mut open_to_others = names.close()?;
         for path in [folder, &folder.join("lock")] {
-            open_to_others += u64::from(!private::close(path)?);
+            open_to_others += u64::from(!private_files::close(path)?);
         }
-        let secret = known.unwrap_or_else(|| Secret(super::random_u64()));
-        let (preamble, mut there) = (secret.preamble(Made::Segment), [0; PREAMBLE_BYTES]);
+        let secret = known.unwrap_or_else(|| SealKey(super::random_u64()));
+        let (preamble, mut there) = (secret.preamble(StoreFileKind::Segment), [0; PREAMBLE_BYTES]);
         if lock.read_exact_at(&mut there, 0).is_err() || there != preamble[..] {
             lock.write_all_at(&preamble, 0)?;
             lock.sync_all()?;
@@ -177,8 +177,9 @@ impl Log {
         let mend = |number, entries: &[listing::Placed]| {
             drop(listing::write(&device, folder, number, secret, entries))
         };
-        let newest = Newest::read(&lock, secret);
-        let opening::Found { index, met, empty } = opening::read(parts, secret, newest, &quarantine, mend)?;
+        let newest = NewestBatch::read(&lock, secret);
+        let opening::LoadedStore { index, met, empty } =
+            opening::read(parts, secret, newest, &quarantine, mend)?;
         // Segments have the number that their marks say, whatever their names are.
         last = last.max(index.segments.last_key_value().map_or(0, |(number, _)| *number));
         let noted_end = newest.filter(|newest| newest.segment == last).map_or(0, |newest| newest.end);
@@ -205,10 +206,10 @@ impl Log {
             marked: false,
             listing: None,
             unnamed: met.unnamed,
-            spoilt: false,
-            unreadable: Unreadable::default(),
-            aside: 0,
-            short: false,
+            may_have_torn_bytes: false,
+            unreadable: UnreadableChunks::default(),
+            reserve_bytes_present: 0,
+            device_was_full: false,
             segment_bytes: (room / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES),
         };
         for (record, _) in met.harmed {
@@ -221,17 +222,17 @@ impl Log {
         names.parts.iter().for_each(|part| drop(fs::remove_file(part)));
         // All that is missing has been told.
         log.note_newest(noted_end);
-        log.aside = fs::metadata(log.reserve_path()).map_or(0, |about| about.len());
+        log.reserve_bytes_present = fs::metadata(log.reserve_path()).map_or(0, |about| about.len());
         if let Err(error) = log.begin_segment() {
             // A full device: what was put aside is enough to open it and to remove.
-            if !is_full(&error) || log.aside == 0 {
+            if !is_full(&error) || log.reserve_bytes_present == 0 {
                 return Err(error.into());
             }
             log.release_reserve();
             log.begin_segment()?;
         }
         log.drop_dead();
-        log.short = !log.reserve() || log.device.free() < log.much_bytes();
+        log.device_was_full = !log.reserve() || log.device.free() < log.much_bytes();
         Ok((log, opened))
     }
 
@@ -244,7 +245,7 @@ impl Log {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(crate) fn scrub(&self, pace: Pace) -> io::Result<Scrub> {
+    pub(crate) fn scrub(&self, pace: ScrubPace) -> io::Result<Scrub> {
         Scrub::start(self.log_reader(), pace)
     }
 
@@ -260,10 +261,10 @@ impl Log {
     fn begin_segment(&mut self) -> io::Result<()> {
         let number = self.active.checked_add(1).ok_or_else(|| io::Error::other("all numbers were given"))?;
         let path = segment_path(&self.folder, number);
-        let file = private::make(private::file().create_new(true).read(true).write(true), &path)?;
+        let file = private_files::make(private_files::file().create_new(true).read(true).write(true), &path)?;
         let made = self
             .device
-            .append(&file, 0, &mut [IoSlice::new(&self.secret.preamble(Made::Segment))])
+            .append(&file, 0, &mut [IoSlice::new(&self.secret.preamble(StoreFileKind::Segment))])
             .and_then(|()| self.device.sync_all(&file));
         if let Err(error) = made {
             let _ = fs::remove_file(&path);
@@ -276,7 +277,7 @@ impl Log {
         }
         lock_index(&self.index).add_segment(number, path, Arc::new(file));
         self.active = number;
-        self.spoilt = false;
+        self.may_have_torn_bytes = false;
         self.mark(&[]);
         Ok(())
     }
@@ -289,7 +290,7 @@ impl Log {
             let segment = &index.segments[&self.active];
             (segment.file.clone(), segment.bytes, index.records.len() as u64 + self.unnamed)
         };
-        let mark = Header::batch(self.batch + 1, self.active, records);
+        let mark = EntryHeader::batch(self.batch + 1, self.active, records);
         let mut listed = Vec::with_capacity(headers.len() + HEADER_BYTES);
         listed.extend_from_slice(headers);
         let mut out = Vec::with_capacity(HEADER_BYTES);
@@ -313,7 +314,7 @@ impl Log {
     /// Notes what the newest batch left, and where it ends. Without the note it is known as far as the segments say it.
     fn note_newest(&self, end: u64) {
         let records = lock_index(&self.index).records.len() as u64 + self.unnamed;
-        let newest = Newest { segment: self.active, batch: self.batch, records, end };
+        let newest = NewestBatch { segment: self.active, batch: self.batch, records, end };
         let _ = newest.write(&self.lock, self.secret);
     }
 
@@ -345,23 +346,23 @@ impl Log {
     /// Puts space aside, if there is some; true: it is there as a whole.
     fn reserve(&mut self) -> bool {
         let wanted = self.reserve_bytes();
-        if self.aside < wanted && self.free_in_need() >= wanted {
+        if self.reserve_bytes_present < wanted && self.free_in_need() >= wanted {
             match self.device.put_aside(&self.reserve_path(), wanted) {
-                Ok(()) => self.aside = wanted,
+                Ok(()) => self.reserve_bytes_present = wanted,
                 Err(_) => self.release_reserve(),
             }
         }
-        self.aside >= wanted
+        self.reserve_bytes_present >= wanted
     }
 
     fn release_reserve(&mut self) {
-        self.aside = 0;
+        self.reserve_bytes_present = 0;
         let _ = fs::remove_file(self.reserve_path());
     }
 
     /// What is free, and what would be without the reserve.
     fn free_in_need(&self) -> u64 {
-        self.device.free().saturating_add(self.aside)
+        self.device.free().saturating_add(self.reserve_bytes_present)
     }
 
     /// Removes the oldest segments as long as nothing in them counts.
@@ -390,30 +391,30 @@ impl Log {
     }
 
     /// Writes a batch at the end of the active segment and syncs it, with what is known to be lost.
-    fn commit(&mut self, batch: &[Write], lost: &[Header]) -> io::Result<()> {
+    fn commit(&mut self, batch: &[StoreWrite], lost: &[EntryHeader]) -> io::Result<()> {
         if !self.marked {
             self.mark(&[]);
         }
         let (file, start) = self.end();
-        let composed = Composed::new(batch, lost, self.secret, start);
+        let composed = ComposedBatch::new(batch, lost, self.secret, start);
         let written = composed.write(&self.device, &file, start).and_then(|()| self.device.sync_data(&file));
         if let Err(error) = written {
             // Nothing of it may come back at the next start.
-            self.spoilt = file.set_len(start).is_err() || self.device.sync_all(&file).is_err();
+            self.may_have_torn_bytes = file.set_len(start).is_err() || self.device.sync_all(&file).is_err();
             return Err(error);
         }
         let mut index = lock_index(&self.index);
         let mut removed = Vec::new();
         for (header, at) in &composed.entries {
             match header.kind {
-                Kind::Data | Kind::Lost => {
+                EntryKind::Data | EntryKind::Lost => {
                     index.add(header.record, chunk_of(header, self.active, *at as u32));
                 }
-                Kind::Remove => {
+                EntryKind::Remove => {
                     index.remove(header.record);
                     removed.push(header.record);
                 }
-                Kind::Batch => unreachable!("marks are written by themselves"),
+                EntryKind::Batch => unreachable!("marks are written by themselves"),
             }
         }
         let segment = index.segments.get_mut(&self.active).expect("the active segment is there");
@@ -427,20 +428,20 @@ impl Log {
         Ok(())
     }
 
-    fn commit_in_place(&mut self, batch: &[Write], lost: &[Header]) -> io::Result<()> {
+    fn commit_in_place(&mut self, batch: &[StoreWrite], lost: &[EntryHeader]) -> io::Result<()> {
         let bytes = lock_index(&self.index).segments[&self.active].bytes;
         let full = bytes > SEGMENT_EMPTY_BYTES && bytes + entries_bytes(batch) > self.segment_bytes;
-        if full || self.spoilt {
+        if full || self.may_have_torn_bytes {
             self.begin_segment()?;
         }
         self.commit(batch, lost)
     }
 
     /// Commits; where there is no space, from the reserve.
-    fn commit_in_need(&mut self, batch: &[Write], lost: &[Header]) -> io::Result<()> {
+    fn commit_in_need(&mut self, batch: &[StoreWrite], lost: &[EntryHeader]) -> io::Result<()> {
         match self.commit_in_place(batch, lost) {
-            Err(error) if is_full(&error) && self.aside > 0 => {
-                self.short = true;
+            Err(error) if is_full(&error) && self.reserve_bytes_present > 0 => {
+                self.device_was_full = true;
                 self.release_reserve();
                 self.commit_in_place(batch, lost)
             }
@@ -449,19 +450,18 @@ impl Log {
     }
 
     /// There is no space: what is removed is removed all the same, and notes are taken.
-    fn write_on_full(&mut self, batch: &[Write]) -> Result<(), Refusal> {
-        self.short = true;
-        let is_note =
-            |write: &Write| !matches!(write, Write::Append { data, .. } if data.len() > NOTE_BYTES_MAX);
+    fn write_on_full(&mut self, batch: &[StoreWrite]) -> Result<(), BatchRefusal> {
+        self.device_was_full = true;
+        let is_note = |write: &StoreWrite| !matches!(write, StoreWrite::Append { data, .. } if data.len() > NOTE_BYTES_MAX);
         let left = self.segment_bytes + self.spare_bytes() / 8 * 5 + entries_bytes(batch);
         let all = batch.iter().all(is_note) && self.free_in_need() >= left;
-        let kept: Vec<Write> =
-            batch.iter().filter(|write| all || matches!(write, Write::Remove { .. })).cloned().collect();
+        let kept: Vec<StoreWrite> =
+            batch.iter().filter(|write| all || matches!(write, StoreWrite::Remove { .. })).cloned().collect();
         if !kept.is_empty() {
-            self.commit_in_need(&kept, &[]).map_err(|_| Refusal::Device)?;
+            self.commit_in_need(&kept, &[]).map_err(|_| BatchRefusal::Device)?;
             self.drop_dead();
         }
-        if all { Ok(()) } else { Err(Refusal::Full) }
+        if all { Ok(()) } else { Err(BatchRefusal::Full) }
     }
 }
 
@@ -470,13 +470,14 @@ impl Backend for Log {
         lock_index(&self.index).records.iter().map(|(id, record)| (*id, record.length())).collect()
     }
 
-    fn write(&mut self, batch: &[Write]) -> Result<(), Refusal> {
-        let needed = if self.short { without_vain(&lock_index(&self.index), batch) } else { batch.into() };
+    fn write(&mut self, batch: &[StoreWrite]) -> Result<(), BatchRefusal> {
+        let needed =
+            if self.device_was_full { without_vain(&lock_index(&self.index), batch) } else { batch.into() };
         let batch = &needed[..];
-        if self.short && batch.is_empty() {
+        if self.device_was_full && batch.is_empty() {
             return Ok(());
         }
-        let brings = batch.iter().any(|write| matches!(write, Write::Append { .. }));
+        let brings = batch.iter().any(|write| matches!(write, StoreWrite::Append { .. }));
         if brings && !self.reserve() {
             return self.write_on_full(batch);
         }
@@ -486,7 +487,7 @@ impl Backend for Log {
                 Ok(())
             }
             Err(error) if is_full(&error) => self.write_on_full(batch),
-            Err(_) => Err(Refusal::Device),
+            Err(_) => Err(BatchRefusal::Device),
         }
     }
 
@@ -495,19 +496,19 @@ impl Backend for Log {
         (self.segment_bytes / 2) as usize
     }
 
-    fn tend(&mut self) -> bool {
+    fn maintain(&mut self) -> bool {
         self.reserve();
-        if self.short && self.aside >= self.reserve_bytes() {
-            self.short = self.device.free() < self.much_bytes();
+        if self.device_was_full && self.reserve_bytes_present >= self.reserve_bytes() {
+            self.device_was_full = self.device.free() < self.much_bytes();
         }
         self.move_some()
     }
 
-    fn rests(&self) -> Option<Duration> {
-        self.unreadable.rests()
+    fn maintenance_pause(&self) -> Option<Duration> {
+        self.unreadable.maintenance_pause()
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
+    fn reader(&self) -> Box<dyn StoreReader> {
         Box::new(self.log_reader())
     }
 }
@@ -522,48 +523,48 @@ fn segment_path(folder: &Path, number: u32) -> PathBuf {
 }
 
 /// A batch without the removals of what is not there: whoever is refused has none of it removed at the cost of the reserve.
-fn without_vain<'a>(index: &Index, batch: &'a [Write]) -> Cow<'a, [Write]> {
+fn without_vain<'a>(index: &Index, batch: &'a [StoreWrite]) -> Cow<'a, [StoreWrite]> {
     let mut brought = BTreeSet::new();
-    let mut is_needed = |write: &&Write| match write {
-        Write::Append { record, .. } => {
+    let mut is_needed = |write: &&StoreWrite| match write {
+        StoreWrite::Append { record, .. } => {
             brought.insert(*record);
             true
         }
-        Write::Remove { record } => brought.contains(record) || index.records.contains_key(record),
+        StoreWrite::Remove { record } => brought.contains(record) || index.records.contains_key(record),
     };
     let needed = batch.iter().filter(|write| is_needed(write)).cloned().collect();
     Cow::Owned(needed)
 }
 
 /// What a batch takes in a segment.
-fn entries_bytes(batch: &[Write]) -> u64 {
-    let bytes = |write: &Write| match write {
-        Write::Append { data, .. } => data.len() + data.len().div_ceil(DATA_BYTES_MAX) * HEADER_BYTES,
-        Write::Remove { .. } => HEADER_BYTES,
+fn entries_bytes(batch: &[StoreWrite]) -> u64 {
+    let bytes = |write: &StoreWrite| match write {
+        StoreWrite::Append { data, .. } => data.len() + data.len().div_ceil(DATA_BYTES_MAX) * HEADER_BYTES,
+        StoreWrite::Remove { .. } => HEADER_BYTES,
     };
     batch.iter().map(|write| bytes(write) as u64).sum()
 }
 
 /// A batch as it goes to the device.
-struct Composed<'a> {
+struct ComposedBatch<'a> {
     /// Headers and short data.
     small: Vec<u8>,
     /// The headers alone.
     headers: Vec<u8>,
     /// What is written one after the other: a range of `small`, or data where they are.
-    parts: Vec<Part<'a>>,
-    entries: Vec<(Header, u64)>,
+    parts: Vec<BatchPart<'a>>,
+    entries: Vec<(EntryHeader, u64)>,
     bytes: u64,
 }
 
-enum Part<'a> {
+enum BatchPart<'a> {
     Small(usize, usize),
     Data(&'a [u8]),
 }
 
-impl<'a> Composed<'a> {
-    fn new(batch: &'a [Write], lost: &[Header], secret: Secret, start: u64) -> Self {
-        let mut composed = Composed {
+impl<'a> ComposedBatch<'a> {
+    fn new(batch: &'a [StoreWrite], lost: &[EntryHeader], secret: SealKey, start: u64) -> Self {
+        let mut composed = ComposedBatch {
             small: Vec::new(),
             headers: Vec::with_capacity(batch.len() * HEADER_BYTES),
             parts: Vec::new(),
@@ -575,11 +576,13 @@ impl<'a> Composed<'a> {
         }
         for write in batch {
             match write {
-                Write::Remove { record } => composed.put(Header::remove(*record), secret, &[], start),
-                Write::Append { record, offset, data } => {
+                StoreWrite::Remove { record } => {
+                    composed.put(EntryHeader::remove(*record), secret, &[], start)
+                }
+                StoreWrite::Append { record, offset, data } => {
                     let mut offset = *offset;
                     for data in data.chunks(DATA_BYTES_MAX) {
-                        composed.put(Header::data(*record, offset, data), secret, data, start);
+                        composed.put(EntryHeader::data(*record, offset, data), secret, data, start);
                         offset += data.len() as u64;
                     }
                 }
@@ -588,7 +591,7 @@ impl<'a> Composed<'a> {
         composed
     }
 
-    fn put(&mut self, header: Header, secret: Secret, data: &'a [u8], start: u64) {
+    fn put(&mut self, header: EntryHeader, secret: SealKey, data: &'a [u8], start: u64) {
         let from = self.small.len();
         header.encode(secret, &mut self.small);
         self.headers.extend_from_slice(&self.small[from..]);
@@ -600,18 +603,18 @@ impl<'a> Composed<'a> {
             self.small.extend_from_slice(data);
         }
         match self.parts.last_mut() {
-            Some(Part::Small(_, end)) => *end = self.small.len(),
-            _ => self.parts.push(Part::Small(from, self.small.len())),
+            Some(BatchPart::Small(_, end)) => *end = self.small.len(),
+            _ => self.parts.push(BatchPart::Small(from, self.small.len())),
         }
         if !copied {
-            self.parts.push(Part::Data(data));
+            self.parts.push(BatchPart::Data(data));
         }
     }
 
     fn write(&self, device: &Device, file: &File, start: u64) -> io::Result<()> {
         let slices = self.parts.iter().map(|part| match part {
-            Part::Small(from, to) => IoSlice::new(&self.small[*from..*to]),
-            Part::Data(data) => IoSlice::new(data),
+            BatchPart::Small(from, to) => IoSlice::new(&self.small[*from..*to]),
+            BatchPart::Data(data) => IoSlice::new(data),
         });
         device.append(file, start, &mut slices.collect::<Vec<_>>())
     }
@@ -626,7 +629,7 @@ struct LogReader {
 
 impl LogReader {
     /// Lets the system read a chunk from the device, and not from memory, as far as it can.
-    fn forget(&self, chunk: &Chunk) {
+    fn forget(&self, chunk: &ChunkPlace) {
         let file = lock_index(&self.index).segments.get(&chunk.segment).map(|segment| segment.file.clone());
         if let Some(file) = file
             && let Some(length) = NonZeroU64::new(u64::from(chunk.length))
@@ -636,7 +639,7 @@ impl LogReader {
     }
 
     /// The data of a chunk, checked.
-    fn chunk(&self, chunk: &Chunk) -> Result<Bytes, StorageFailure> {
+    fn chunk(&self, chunk: &ChunkPlace) -> Result<Bytes, StorageFailure> {
         if chunk.is_lost() {
             return Err(StorageFailure::Damaged);
         }
@@ -661,7 +664,7 @@ impl LogReader {
         record: RecordId,
         offset: u64,
         length: u32,
-    ) -> Result<(Vec<Chunk>, u64), StorageFailure> {
+    ) -> Result<(Vec<ChunkPlace>, u64), StorageFailure> {
         let index = lock_index(&self.index);
         let found = index.records.get(&record).ok_or(StorageFailure::Missing)?;
         let end = offset.saturating_add(u64::from(length)).min(found.length());
@@ -692,9 +695,9 @@ impl LogReader {
     }
 }
 
-impl Reader for LogReader {
+impl StoreReader for LogReader {
     fn length(&self, record: RecordId) -> Option<u64> {
-        lock_index(&self.index).records.get(&record).map(index::Record::length)
+        lock_index(&self.index).records.get(&record).map(index::RecordIndex::length)
     }
 
     fn read(&self, record: RecordId, offset: u64, length: u32) -> Result<Bytes, StorageFailure> {

@@ -5,10 +5,10 @@
 //!
 //! Units: bytes.
 
-use super::frame::Header;
-use super::index::Chunk;
+use super::frame::EntryHeader;
+use super::index::ChunkPlace;
 use super::{Log, SEGMENTS, lock_index};
-use crate::storage::backend::Write;
+use crate::storage::backend::StoreWrite;
 use longwire_proto::service::{RecordId, StorageFailure};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ const REST: Duration = Duration::from_secs(60);
 
 /// The chunks of the oldest segment that the device could not read when they were to be moved.
 #[derive(Debug)]
-pub(super) struct Unreadable {
-    pub(super) chunks: BTreeMap<(RecordId, u64), Tried>,
+pub(super) struct UnreadableChunks {
+    pub(super) chunks: BTreeMap<(RecordId, u64), ReadAttempts>,
     /// How long each rests.
     pub(super) rest: Duration,
     /// All that is left in the segment rests, and of that what was tried first was tried then.
@@ -32,20 +32,20 @@ pub(super) struct Unreadable {
 
 /// How many times, and when for the last time.
 #[derive(Debug)]
-pub(super) struct Tried {
+pub(super) struct ReadAttempts {
     pub(super) times: u32,
     pub(super) last: Instant,
 }
 
-impl Default for Unreadable {
+impl Default for UnreadableChunks {
     fn default() -> Self {
-        Unreadable { chunks: BTreeMap::new(), rest: REST, all_since: None }
+        UnreadableChunks { chunks: BTreeMap::new(), rest: REST, all_since: None }
     }
 }
 
-impl Unreadable {
+impl UnreadableChunks {
     /// How long there is nothing to be tried, if that is for want of rest only.
-    pub(super) fn rests(&self) -> Option<Duration> {
+    pub(super) fn maintenance_pause(&self) -> Option<Duration> {
         self.all_since.map(|since| self.rest.saturating_sub(since.elapsed()))
     }
 
@@ -56,15 +56,15 @@ impl Unreadable {
     }
 
     /// When a chunk was tried, if it is left alone since.
-    fn rests_since(&self, record: RecordId, chunk: &Chunk) -> Option<Instant> {
+    fn rests_since(&self, record: RecordId, chunk: &ChunkPlace) -> Option<Instant> {
         let tried = self.chunks.get(&(record, chunk.offset))?;
         (tried.last.elapsed() < self.rest).then_some(tried.last)
     }
 
     /// A chunk could not be read. True if that was so too often.
-    fn is_given_up(&mut self, record: RecordId, chunk: &Chunk) -> bool {
+    fn is_given_up(&mut self, record: RecordId, chunk: &ChunkPlace) -> bool {
         let now = Instant::now();
-        let tried = self.chunks.entry((record, chunk.offset)).or_insert(Tried { times: 0, last: now });
+        let tried = self.chunks.entry((record, chunk.offset)).or_insert(ReadAttempts { times: 0, last: now });
         tried.times += 1;
         tried.last = now;
         tried.times > TIMES_MAX
@@ -76,8 +76,11 @@ impl Log {
     fn wasteful(&self) -> Option<u32> {
         let index = lock_index(&self.index);
         let (total, live) = index.totals();
-        let tolerated =
-            if self.short { self.segment_bytes.max(total / SEGMENTS) } else { live + 2 * self.segment_bytes };
+        let tolerated = if self.device_was_full {
+            self.segment_bytes.max(total / SEGMENTS)
+        } else {
+            live + 2 * self.segment_bytes
+        };
         let (number, oldest) = index.oldest()?;
         let too_much = number != self.active && total.saturating_sub(live) > tolerated;
         // All of it or nothing: a part that was moved frees nothing, and has taken what removals need. With one step it is
@@ -95,7 +98,7 @@ impl Log {
     /// Moves some of what counts out of the oldest segment, if there is too much waste. True: there is more to be moved.
     pub(super) fn move_some(&mut self) -> bool {
         // All records are walked through for this, and the engines want them, too.
-        if self.unreadable.rests().is_some_and(|left| !left.is_zero()) {
+        if self.unreadable.maintenance_pause().is_some_and(|left| !left.is_zero()) {
             return false;
         }
         self.unreadable.all_since = None;
@@ -114,12 +117,12 @@ impl Log {
         let (mut copies, mut lost) = (Vec::new(), Vec::new());
         for (record, chunk) in tried {
             match reader.chunk(&chunk) {
-                Ok(data) => copies.push(Write::Append { record, offset: chunk.offset, data }),
+                Ok(data) => copies.push(StoreWrite::Append { record, offset: chunk.offset, data }),
                 Err(StorageFailure::Device) if !self.unreadable.is_given_up(record, &chunk) => {}
                 Err(StorageFailure::Damaged | StorageFailure::Device) => {
                     // Its segment can go; whoever reads the record will miss the chunk.
                     self.quarantine.record(&self.index, record);
-                    lost.push(Header::lost(record, chunk.offset, chunk.length));
+                    lost.push(EntryHeader::lost(record, chunk.offset, chunk.length));
                 }
                 // Gone meanwhile.
                 Err(_) => {}

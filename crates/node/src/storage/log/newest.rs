@@ -9,7 +9,7 @@
 //! acknowledged, and after a power cut it may say less. Of a batch whose mark and listing a power cut has taken it says that it was
 //! durable, and up to where: what is damaged within is no torn write. An earlier version neither writes nor reads it.
 
-use super::frame::{PREAMBLE_BYTES, Secret};
+use super::frame::{PREAMBLE_BYTES, SealKey};
 use bytes::{Buf, BufMut};
 use longwire_proto::codec::crc::crc32c;
 use std::fs::File;
@@ -20,7 +20,7 @@ const BYTES: usize = 32;
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Newest {
+pub(super) struct NewestBatch {
     /// The segment that it is in.
     pub(super) segment: u32,
     /// The number of the mark behind it.
@@ -31,8 +31,8 @@ pub(super) struct Newest {
     pub(super) end: u64,
 }
 
-impl Newest {
-    fn encode(&self, secret: Secret) -> Vec<u8> {
+impl NewestBatch {
+    fn encode(&self, secret: SealKey) -> Vec<u8> {
         let mut out = Vec::with_capacity(BYTES);
         out.put_u32(self.segment);
         out.put_u64(self.batch);
@@ -44,11 +44,11 @@ impl Newest {
     }
 
     /// The note in a lock file; `None` where there is none, or it is damaged.
-    pub(super) fn read(lock: &File, secret: Secret) -> Option<Self> {
+    pub(super) fn read(lock: &File, secret: SealKey) -> Option<Self> {
         let mut bytes = [0; BYTES];
         lock.read_exact_at(&mut bytes, PREAMBLE_BYTES as u64).ok()?;
         let mut input = &bytes[..];
-        let newest = Newest {
+        let newest = NewestBatch {
             segment: input.get_u32(),
             batch: input.get_u64(),
             records: input.get_u64(),
@@ -57,7 +57,7 @@ impl Newest {
         (newest.encode(secret) == bytes).then_some(newest)
     }
 
-    pub(super) fn write(&self, lock: &File, secret: Secret) -> io::Result<()> {
+    pub(super) fn write(&self, lock: &File, secret: SealKey) -> io::Result<()> {
         lock.write_all_at(&self.encode(secret), PREAMBLE_BYTES as u64)
     }
 }

@@ -4,15 +4,15 @@
 //! number of another store, and a folder with files of these names in which none begins as it should: all of these are
 //! refused. Damage of some of them is not: any of them has the number, and all else is told by the marks within.
 
-use super::frame::{Beginning, Kind, Made, PREAMBLE_BYTES, Secret};
+use super::frame::{EntryKind, FileBeginning, PREAMBLE_BYTES, SealKey, StoreFileKind};
 use super::index::Index;
 use super::listing;
-use super::newest::Newest;
+use super::newest::NewestBatch;
 use super::quarantine::Quarantine;
 use super::reading;
-use super::scan::{self, Met};
+use super::scan::{self, ScanFindings};
 use super::{FORMAT, SEGMENT_ENDING, segment_path};
-use crate::private;
+use crate::private_files;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt;
@@ -129,25 +129,25 @@ impl OpenError {
 
 /// The files of a store, each with the number in its name; which kind one is its beginning says, and else its name.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct StoreFileNames {
     segments: Vec<(u32, PathBuf)>,
     listings: Vec<(u32, PathBuf)>,
     /// Listings that were never finished.
     pub(super) parts: Vec<PathBuf>,
 }
 
-impl Names {
+impl StoreFileNames {
     /// The highest number that a file has.
     pub(super) fn last(&self) -> u32 {
         self.segments.iter().chain(&self.listings).map(|(number, _)| *number).max().unwrap_or(0)
     }
 }
 
-impl Names {
+impl StoreFileNames {
     /// Takes from others what rights they have to these files; of how many it cannot.
     pub(super) fn close(&self) -> io::Result<u64> {
         let mut files = self.segments.iter().chain(&self.listings);
-        files.try_fold(0, |open, (_, path)| Ok(open + u64::from(!private::close(path)?)))
+        files.try_fold(0, |open, (_, path)| Ok(open + u64::from(!private_files::close(path)?)))
     }
 }
 
@@ -163,8 +163,8 @@ pub(crate) fn can_be_read(folder: &Path) -> Result<(), OpenError> {
 }
 
 /// Looks at a folder. None: there is no store, and nothing that stands in the way of one.
-pub(super) fn look(folder: &Path) -> Result<(Names, Option<Secret>), OpenError> {
-    let mut names = Names::default();
+pub(super) fn look(folder: &Path) -> Result<(StoreFileNames, Option<SealKey>), OpenError> {
+    let mut names = StoreFileNames::default();
     let mut files = vec![(None, folder.join("lock"))];
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -177,40 +177,44 @@ pub(super) fn look(folder: &Path) -> Result<(Names, Option<Secret>), OpenError> 
             return Err(OpenError::NumberTooHigh { file });
         }
         match (number, ending) {
-            (Some(number), Some(SEGMENT_ENDING)) => files.push((Some((number, Made::Segment)), path)),
-            (Some(number), Some("listing")) => files.push((Some((number, Made::Listing)), path)),
+            (Some(number), Some(SEGMENT_ENDING)) => {
+                files.push((Some((number, StoreFileKind::Segment)), path))
+            }
+            (Some(number), Some("listing")) => files.push((Some((number, StoreFileKind::Listing)), path)),
             (Some(_), Some("listing-part")) => names.parts.push(path),
             _ => {}
         }
     }
     // In an order that is always the same.
     files.sort_by(|(_, one), (_, other)| one.cmp(other));
-    let mut known: Option<(Secret, String)> = None;
+    let mut known: Option<(SealKey, String)> = None;
     let mut unknown = None;
-    let mut other: Option<(String, u32, Option<Secret>)> = None;
+    let mut other: Option<(String, u32, Option<SealKey>)> = None;
     for (named, path) in files {
         let Some(bytes) = beginning(&path)? else { continue };
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let begins = Beginning::of(&bytes);
+        let begins = FileBeginning::of(&bytes);
         match (begins, &known) {
-            (Beginning::OtherFormat(format), _) => {
+            (FileBeginning::OtherFormat(format), _) => {
                 let damaged = damaged_format(&bytes);
                 // One that was written so goes before one that is damaged.
                 if other.as_ref().is_none_or(|(_, _, before)| damaged.is_none() && before.is_some()) {
                     other = Some((file, format, damaged));
                 }
             }
-            (Beginning::Ours(_, secret), Some((other, of))) if secret != *other => {
+            (FileBeginning::Ours(_, secret), Some((other, of))) if secret != *other => {
                 return Err(OpenError::OtherStore { file, other: of.clone() });
             }
-            (Beginning::Ours(_, secret), _) => known = Some((secret, file)),
+            (FileBeginning::Ours(_, secret), _) => known = Some((secret, file)),
             // A crash while the very first file is made leaves it empty.
-            (Beginning::Unknown, _) if named.is_none() && bytes.iter().all(|byte| *byte == 0) => {}
-            (Beginning::Unknown, _) => unknown = unknown.or(Some(file)),
+            (FileBeginning::Unknown, _) if named.is_none() && bytes.iter().all(|byte| *byte == 0) => {}
+            (FileBeginning::Unknown, _) => unknown = unknown.or(Some(file)),
         }
         match (named, begins) {
-            (Some((number, _)), Beginning::Ours(Made::Segment, _))
-            | (Some((number, Made::Segment)), Beginning::Unknown) => names.segments.push((number, path)),
+            (Some((number, _)), FileBeginning::Ours(StoreFileKind::Segment, _))
+            | (Some((number, StoreFileKind::Segment)), FileBeginning::Unknown) => {
+                names.segments.push((number, path))
+            }
             (Some((number, _)), _) => names.listings.push((number, path)),
             (None, _) => {}
         }
@@ -231,17 +235,17 @@ pub(super) fn look(folder: &Path) -> Result<(Names, Option<Secret>), OpenError> 
 }
 
 /// The store's number of a file that says another format, where its checksum says that only this is wrong.
-fn damaged_format(bytes: &[u8]) -> Option<Secret> {
-    [Made::Segment, Made::Listing]
+fn damaged_format(bytes: &[u8]) -> Option<SealKey> {
+    [StoreFileKind::Segment, StoreFileKind::Listing]
         .into_iter()
-        .find_map(|made| Secret::of_preamble(made, &with_format(made, bytes)))
+        .find_map(|made| SealKey::of_preamble(made, &with_format(made, bytes)))
 }
 
 /// A beginning with the format of this version.
-fn with_format(made: Made, bytes: &[u8]) -> Vec<u8> {
+fn with_format(made: StoreFileKind, bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     if let Some(marker) = bytes.get_mut(..8) {
-        marker.copy_from_slice(&Secret(0).preamble(made)[..8]);
+        marker.copy_from_slice(&SealKey(0).preamble(made)[..8]);
     }
     bytes
 }
@@ -252,7 +256,7 @@ pub(super) fn mend_formats(folder: &Path, quarantine: &Quarantine) -> Result<(),
     while let Err(OpenError::DamagedFormat { file }) = look(folder).map(drop) {
         let path = folder.join(&file);
         let bytes = beginning(&path)?.unwrap_or_default();
-        let made = if bytes.starts_with(b"LWLST") { Made::Listing } else { Made::Segment };
+        let made = if bytes.starts_with(b"LWLST") { StoreFileKind::Listing } else { StoreFileKind::Segment };
         let opened = File::options().read(true).write(true).open(&path)?;
         quarantine.beginning(&file, &opened)?;
         opened.write_all_at(&with_format(made, &bytes)[..PREAMBLE_BYTES], 0)?;
@@ -275,7 +279,7 @@ fn beginning(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 /// A segment that is there, or was.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct SegmentPart {
     pub(super) path: PathBuf,
     /// One without a byte where it is missing.
     pub(super) file: Arc<File>,
@@ -288,13 +292,13 @@ pub(super) struct Part {
 
 /// Which file is which segment, and those that are none.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
-    pub(super) segments: BTreeMap<u32, Part>,
+pub(super) struct SegmentParts {
+    pub(super) segments: BTreeMap<u32, SegmentPart>,
     pub(super) strays: Vec<PathBuf>,
 }
 
 /// A segment file and what tells its number.
-struct Candidate {
+struct SegmentCandidate {
     name: u32,
     path: PathBuf,
     /// The number that its marks have.
@@ -304,7 +308,7 @@ struct Candidate {
     bytes: u64,
 }
 
-impl Candidate {
+impl SegmentCandidate {
     fn is_misnamed(&self) -> bool {
         let folder = self.path.parent().unwrap_or(&self.path);
         self.path != segment_path(folder, self.number.unwrap_or(self.name))
@@ -312,8 +316,8 @@ impl Candidate {
 }
 
 /// Finds out which file is which segment: its marks say it, whatever its name is.
-pub(super) fn parts(names: &Names, secret: Secret) -> io::Result<Parts> {
-    let mut parts = Parts::default();
+pub(super) fn parts(names: &StoreFileNames, secret: SealKey) -> io::Result<SegmentParts> {
+    let mut parts = SegmentParts::default();
     for candidate in candidates(names, secret)? {
         let number = candidate.number.unwrap_or(candidate.name);
         if parts.segments.contains_key(&number) {
@@ -321,7 +325,7 @@ pub(super) fn parts(names: &Names, secret: Secret) -> io::Result<Parts> {
             continue;
         }
         let file = Arc::new(File::open(&candidate.path)?);
-        parts.segments.insert(number, Part::new(candidate.path, file, true));
+        parts.segments.insert(number, SegmentPart::new(candidate.path, file, true));
     }
     let mut listings: Vec<(bool, u32, &PathBuf)> = Vec::new();
     for (name, path) in &names.listings {
@@ -336,7 +340,7 @@ pub(super) fn parts(names: &Names, secret: Secret) -> io::Result<Parts> {
             Some(part) => part,
             None => {
                 let (path, file) = (segment_path(path.parent().unwrap_or(path), number), no_file()?);
-                parts.segments.entry(number).or_insert(Part::new(path, file, false))
+                parts.segments.entry(number).or_insert(SegmentPart::new(path, file, false))
             }
         };
         if misnamed || part.listing.is_some() {
@@ -350,13 +354,13 @@ pub(super) fn parts(names: &Names, secret: Secret) -> io::Result<Parts> {
     Ok(parts)
 }
 
-impl Part {
+impl SegmentPart {
     fn new(path: PathBuf, file: Arc<File>, is_there: bool) -> Self {
-        Part { path, file, is_there, listing: None, is_listed_well: false }
+        SegmentPart { path, file, is_there, listing: None, is_listed_well: false }
     }
 }
 
-impl Parts {
+impl SegmentParts {
     /// Puts away what has no place, so that nothing is where a new file will be; what the listings among it say counts all the
     /// same.
     pub(super) fn put_away(&mut self, quarantine: &Quarantine) -> io::Result<()> {
@@ -374,7 +378,7 @@ impl Parts {
 
     /// Gives segments under the name of a listing another one.
     pub(super) fn rename(&mut self, folder: &Path, last: &mut u32) -> io::Result<()> {
-        let is_misnamed = |part: &&mut Part| part.path.extension() != Some(OsStr::new(SEGMENT_ENDING));
+        let is_misnamed = |part: &&mut SegmentPart| part.path.extension() != Some(OsStr::new(SEGMENT_ENDING));
         for part in self.segments.values_mut().filter(is_misnamed) {
             *last += 1;
             let path = segment_path(folder, *last);
@@ -391,13 +395,19 @@ fn no_file() -> io::Result<Arc<File>> {
 }
 
 /// All segment files; of those with the same number the one first that is it.
-fn candidates(names: &Names, secret: Secret) -> io::Result<Vec<Candidate>> {
+fn candidates(names: &StoreFileNames, secret: SealKey) -> io::Result<Vec<SegmentCandidate>> {
     let mut all = Vec::new();
     for (name, path) in &names.segments {
         let file = File::open(path)?;
         let mark = scan::first_mark(&file, secret)?;
         let (number, batch) = (mark.and_then(|mark| mark.segment()), mark.map(|mark| mark.offset));
-        all.push(Candidate { name: *name, path: path.clone(), number, batch, bytes: file.metadata()?.len() });
+        all.push(SegmentCandidate {
+            name: *name,
+            path: path.clone(),
+            number,
+            batch,
+            bytes: file.metadata()?.len(),
+        });
     }
     number_unsaid(&mut all);
     all.sort_by_key(|candidate| {
@@ -407,15 +417,16 @@ fn candidates(names: &Names, secret: Secret) -> io::Result<Vec<Candidate>> {
 }
 
 /// An earlier version did not write the number into the marks; there the order of the batches tells it.
-fn number_unsaid(all: &mut [Candidate]) {
+fn number_unsaid(all: &mut [SegmentCandidate]) {
     let said: BTreeSet<u32> = all.iter().filter_map(|candidate| candidate.number).collect();
-    let is_free = |candidate: &&Candidate| {
+    let is_free = |candidate: &&SegmentCandidate| {
         let unsaid = candidate.number.is_none() && candidate.batch.is_some();
         unsaid || candidate.number.is_some_and(|number| number != candidate.name)
     };
     let free: BTreeSet<u32> = all.iter().filter(is_free).map(|candidate| candidate.name).collect();
-    let is_unsaid = |candidate: &&mut Candidate| candidate.number.is_none() && candidate.batch.is_some();
-    let mut unsaid: Vec<&mut Candidate> = all.iter_mut().filter(is_unsaid).collect();
+    let is_unsaid =
+        |candidate: &&mut SegmentCandidate| candidate.number.is_none() && candidate.batch.is_some();
+    let mut unsaid: Vec<&mut SegmentCandidate> = all.iter_mut().filter(is_unsaid).collect();
     unsaid.sort_by_key(|candidate| candidate.batch);
     for (candidate, number) in unsaid.into_iter().zip(free.difference(&said)) {
         candidate.number = Some(*number);
@@ -424,9 +435,9 @@ fn number_unsaid(all: &mut [Candidate]) {
 
 /// All of a store, read.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct LoadedStore {
     pub(super) index: Index,
-    pub(super) met: Met,
+    pub(super) met: ScanFindings,
     /// Segments in which nothing is, and never was.
     pub(super) empty: Vec<u32>,
 }
@@ -434,17 +445,17 @@ pub(super) struct Found {
 /// Reads all segments, oldest first, and tells what is damaged but the records: those are in `met`. `newest` is what is known of
 /// the newest batch beside them. `mend` is given the entries of segments whose listing lags behind.
 pub(super) fn read(
-    parts: Parts,
-    secret: Secret,
-    newest: Option<Newest>,
+    parts: SegmentParts,
+    secret: SealKey,
+    newest: Option<NewestBatch>,
     quarantine: &Quarantine,
     mut mend: impl FnMut(u32, &[listing::Placed]),
-) -> io::Result<Found> {
-    let mut found = Found::default();
+) -> io::Result<LoadedStore> {
+    let mut found = LoadedStore::default();
     let last = parts.segments.last_key_value().map(|(number, _)| *number);
     for (number, part) in parts.segments {
         let listed = part.listing.as_deref().map(|path| listing::read(path, secret)).transpose()?;
-        let segment = scan::Segment {
+        let segment = scan::SegmentToScan {
             number,
             path: part.path,
             file: &part.file,
@@ -454,7 +465,7 @@ pub(super) fn read(
             is_there: part.is_there,
         };
         let scanned = scan::scan(&mut found.index, segment, secret, quarantine, &mut found.met)?;
-        if scanned.is_all && scanned.entries.iter().all(|(_, header)| header.kind == Kind::Batch) {
+        if scanned.is_all && scanned.entries.iter().all(|(_, header)| header.kind == EntryKind::Batch) {
             found.empty.push(number);
         } else if !part.is_listed_well || scanned.differ {
             mend(number, &scanned.entries);

@@ -12,9 +12,9 @@
 //! segment with such damage comes here as it is, when it would have gone, as long as whole files take 256 MiB.
 
 use super::frame::{HEADER_BYTES, PREAMBLE_BYTES};
-use super::index::{Chunk, Index};
+use super::index::{ChunkPlace, Index};
 use super::reading;
-use crate::private;
+use crate::private_files;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::RecordId;
 use serde::Serialize;
@@ -42,7 +42,7 @@ const NUMBERS_MAX: u32 = 1000;
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Harm {
+pub enum DamageKind {
     /// The beginning of a segment.
     Preamble,
     /// The header of an entry: whose it was is not known.
@@ -65,9 +65,9 @@ pub enum Harm {
 
 /// Something damaged that was met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Damage {
+pub struct StoreDamage {
     /// What is wrong.
-    pub harm: Harm,
+    pub harm: DamageKind,
     /// Whose data they are, as far as that is known.
     pub record: Option<RecordId>,
     /// The file.
@@ -80,24 +80,24 @@ pub struct Damage {
     pub kept: Option<PathBuf>,
 }
 
-impl core::fmt::Display for Damage {
+impl core::fmt::Display for StoreDamage {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let what = match self.harm {
-            Harm::Preamble => "the beginning of a segment is damaged",
-            Harm::Header => "the header of an entry is damaged",
-            Harm::Data => "data do not fit their checksum",
-            Harm::Unreadable => "data cannot be read",
-            Harm::Missing => "what was stored is missing",
-            Harm::Gap => "data are missing in the middle of a record",
-            Harm::End => {
+            DamageKind::Preamble => "the beginning of a segment is damaged",
+            DamageKind::Header => "the header of an entry is damaged",
+            DamageKind::Data => "data do not fit their checksum",
+            DamageKind::Unreadable => "data cannot be read",
+            DamageKind::Missing => "what was stored is missing",
+            DamageKind::Gap => "data are missing in the middle of a record",
+            DamageKind::End => {
                 return write!(
                     f,
                     "the newest of what was stored is missing, from somewhere in {} on",
                     self.file
                 );
             }
-            Harm::Stray => "a file that is there twice, or under the name of another",
-            Harm::Unnamed => {
+            DamageKind::Stray => "a file that is there twice, or under the name of another",
+            DamageKind::Unnamed => {
                 return write!(f, "{} records are missing, and nothing says whose they were", self.bytes);
             }
         };
@@ -113,7 +113,7 @@ impl core::fmt::Display for Damage {
 }
 
 /// Who is told of damage.
-type Listener = Box<dyn Fn(Damage) + Send>;
+type DamageListener = Box<dyn Fn(StoreDamage) + Send>;
 
 /// The place for what is damaged.
 pub struct Quarantine {
@@ -122,23 +122,23 @@ pub struct Quarantine {
     only_tells: bool,
     /// Held while a record is looked at, which may take a while. The engines' task waits for the state, and never for this.
     looks: Mutex<()>,
-    state: Mutex<State>,
+    state: Mutex<QuarantineState>,
 }
 
 #[derive(Default)]
-struct State {
+struct QuarantineState {
     /// Records that were told already.
     told: BTreeSet<RecordId>,
     kept_bytes: u64,
     kept_files: usize,
     /// Of files that were put away whole.
     whole_bytes: u64,
-    waiting: Vec<Damage>,
+    waiting: Vec<StoreDamage>,
     /// Damage that was too much to be remembered until somebody listens.
     forgotten: u64,
     /// Segments with damage that is not kept anywhere else.
     unkept: BTreeSet<u32>,
-    listener: Option<Listener>,
+    listener: Option<DamageListener>,
 }
 
 impl core::fmt::Debug for Quarantine {
@@ -151,7 +151,7 @@ impl Quarantine {
     /// For a store in this folder. It makes nothing before there is damage.
     pub(super) fn new(store: &Path) -> Self {
         let folder = store.join("damaged");
-        let mut state = State::default();
+        let mut state = QuarantineState::default();
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let (name, bytes) = (entry.file_name(), entry.metadata().map_or(0, |about| about.len()));
             match name.to_string_lossy() {
@@ -169,7 +169,7 @@ impl Quarantine {
     }
 
     /// Tells of all damage from now on, and of what was met so far; of how much of that it can tell no more.
-    pub fn listen(&self, listener: impl Fn(Damage) + Send + 'static) -> u64 {
+    pub fn listen(&self, listener: impl Fn(StoreDamage) + Send + 'static) -> u64 {
         let mut state = self.lock();
         state.waiting.drain(..).for_each(&listener);
         state.listener = Some(Box::new(listener));
@@ -177,18 +177,18 @@ impl Quarantine {
     }
 
     /// A stretch of a segment holds nothing that makes sense, or is not there.
-    pub(super) fn stretch(&self, harm: Harm, segment: u32, file: &File, from: u64, to: u64) {
+    pub(super) fn stretch(&self, harm: DamageKind, segment: u32, file: &File, from: u64, to: u64) {
         let name = format!("{segment:08}{BYTES}{from}");
         let kept = match harm {
-            Harm::Missing => Kept::default(),
+            DamageKind::Missing => KeptCopy::default(),
             _ => self.keep(&name, to - from, |out| copy(file, from, to, out)),
         };
-        if kept.path.is_none() && harm != Harm::Missing {
+        if kept.path.is_none() && harm != DamageKind::Missing {
             self.lock().unkept.insert(segment);
         }
         let file = segment_name(segment);
         self.tell(
-            Damage { harm, record: None, file, at: from, bytes: to - from, kept: kept.path },
+            StoreDamage { harm, record: None, file, at: from, bytes: to - from, kept: kept.path },
             kept.before,
         );
     }
@@ -196,7 +196,7 @@ impl Quarantine {
     /// The end of the store is missing, from somewhere in this segment on: nothing says how much of it.
     pub(super) fn end_missing(&self, segment: u32) {
         let file = segment_name(segment);
-        let damage = Damage { harm: Harm::End, record: None, file, at: 0, bytes: 0, kept: None };
+        let damage = StoreDamage { harm: DamageKind::End, record: None, file, at: 0, bytes: 0, kept: None };
         self.tell(damage, false);
     }
 
@@ -213,16 +213,16 @@ impl Quarantine {
                 "there is no space to keep what is damaged",
             ));
         }
-        let (harm, file) = (Harm::Preamble, name.to_owned());
-        let damage = Damage { harm, record: None, file, at: 0, bytes, kept: kept.path };
+        let (harm, file) = (DamageKind::Preamble, name.to_owned());
+        let damage = StoreDamage { harm, record: None, file, at: 0, bytes, kept: kept.path };
         self.tell(damage, kept.before);
         Ok(())
     }
 
     /// This number of records is missing, and nothing says which.
     pub(super) fn unnamed(&self, records: u64) {
-        let damage = Damage {
-            harm: Harm::Unnamed,
+        let damage = StoreDamage {
+            harm: DamageKind::Unnamed,
             record: None,
             file: String::new(),
             at: 0,
@@ -237,7 +237,8 @@ impl Quarantine {
         let bytes = fs::metadata(path)?.len();
         let kept = if self.only_tells { None } else { Some(self.put_away(path)?) };
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let damage = Damage { harm: Harm::Stray, record: None, file, at: 0, bytes, kept: kept.clone() };
+        let damage =
+            StoreDamage { harm: DamageKind::Stray, record: None, file, at: 0, bytes, kept: kept.clone() };
         self.tell(damage, false);
         Ok(kept)
     }
@@ -269,7 +270,7 @@ impl Quarantine {
     }
 
     fn move_here(&self, path: &Path) -> io::Result<PathBuf> {
-        private::make_folder_in(&self.folder)?;
+        private_files::make_folder_in(&self.folder)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         for number in 1..NUMBERS_MAX {
             let to = self.folder.join(numbered(&name, number));
@@ -309,7 +310,7 @@ impl Quarantine {
             }
             self.lock().told.insert(record);
         }
-        let is_harmed = |chunk: &Chunk| harmed.iter().any(|(_, other)| other == chunk);
+        let is_harmed = |chunk: &ChunkPlace| harmed.iter().any(|(_, other)| other == chunk);
         let wanted = |whole: bool| {
             let some = chunks.iter().filter(move |(chunk, _)| whole || is_harmed(chunk));
             some.map(|(chunk, file)| (chunk, file, there(chunk, file))).filter(|(_, _, bytes)| *bytes > 0)
@@ -319,7 +320,7 @@ impl Quarantine {
         let name = format!("{:08}{RECORD}{:x}", first.segment, record.0);
         let kept = match bytes(whole) {
             // Of what is not there nothing can be kept.
-            0 => Kept::default(),
+            0 => KeptCopy::default(),
             bytes => self.keep(&name, bytes, |out| {
                 wanted(whole).try_fold(0, |good, (chunk, file, bytes)| {
                     let from = u64::from(chunk.at) - HEADER_BYTES as u64;
@@ -336,7 +337,7 @@ impl Quarantine {
             let (file, bytes) = (segment_name(chunk.segment), u64::from(chunk.length));
             let at = u64::from(chunk.at);
             let kept_at = kept.path.clone();
-            let damage = Damage { harm, record: Some(record), file, at, bytes, kept: kept_at };
+            let damage = StoreDamage { harm, record: Some(record), file, at, bytes, kept: kept_at };
             self.tell(damage, kept.before);
         }
     }
@@ -352,23 +353,23 @@ impl Quarantine {
         self.state.try_lock().is_ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QuarantineState> {
         self.state.lock().expect("no thread panics while it has the quarantine")
     }
 
     /// Keeps a copy, if there is space and it is not there yet. `fill` says how much of it could be read.
-    fn keep(&self, name: &str, bytes: u64, fill: impl Fn(&mut File) -> io::Result<u64>) -> Kept {
+    fn keep(&self, name: &str, bytes: u64, fill: impl Fn(&mut File) -> io::Result<u64>) -> KeptCopy {
         if self.only_tells {
-            return Kept::default();
+            return KeptCopy::default();
         }
         let kept = (1..NUMBERS_MAX).find_map(|number| {
             let path = self.folder.join(numbered(name, number));
             match fs::metadata(&path) {
-                Ok(about) if about.len() == bytes => Some(Kept { path: Some(path), before: true }),
+                Ok(about) if about.len() == bytes => Some(KeptCopy { path: Some(path), before: true }),
                 // Other damage had this name: it stays.
                 Ok(_) => None,
                 Err(_) => {
-                    Some(Kept { path: self.make(&path, bytes, &fill).ok().map(|()| path), before: false })
+                    Some(KeptCopy { path: self.make(&path, bytes, &fill).ok().map(|()| path), before: false })
                 }
             }
         });
@@ -383,8 +384,8 @@ impl Quarantine {
             }
             state.take(bytes);
         }
-        let made = private::make_folder_in(&self.folder)
-            .and_then(|()| private::make(private::file().create_new(true).write(true), path))
+        let made = private_files::make_folder_in(&self.folder)
+            .and_then(|()| private_files::make(private_files::file().create_new(true).write(true), path))
             .and_then(|mut out| match fill(&mut out)? {
                 0 => Err(io::Error::other("nothing of it can be read")),
                 _ => out.sync_all(),
@@ -397,7 +398,7 @@ impl Quarantine {
     }
 
     /// Tells of damage; what was kept before has its line, too.
-    fn tell(&self, damage: Damage, before: bool) {
+    fn tell(&self, damage: StoreDamage, before: bool) {
         let mut state = self.lock();
         if !before
             && !self.only_tells
@@ -414,8 +415,9 @@ impl Quarantine {
     }
 
     fn note(&self, line: &str) -> io::Result<()> {
-        private::make_folder_in(&self.folder)?;
-        let mut list = private::make(private::file().create(true).append(true), &self.folder.join(LIST))?;
+        private_files::make_folder_in(&self.folder)?;
+        let mut list =
+            private_files::make(private_files::file().create(true).append(true), &self.folder.join(LIST))?;
         if list.metadata()?.len() < LINES_BYTES_MAX {
             writeln!(list, "{line}")?;
         }
@@ -425,7 +427,7 @@ impl Quarantine {
 
 /// Where a copy is.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct KeptCopy {
     path: Option<PathBuf>,
     /// It was there already.
     before: bool,
@@ -436,7 +438,7 @@ fn numbered(name: &str, number: u32) -> String {
     if number == 1 { name.to_owned() } else { format!("{name}-{number}") }
 }
 
-impl State {
+impl QuarantineState {
     fn take(&mut self, bytes: u64) {
         self.kept_bytes += bytes;
         self.kept_files += 1;
@@ -457,7 +459,7 @@ fn segment_name(segment: u32) -> String {
 }
 
 /// Bytes of an entry with its header, as far as its file has them.
-fn there(chunk: &Chunk, file: &File) -> u64 {
+fn there(chunk: &ChunkPlace, file: &File) -> u64 {
     if chunk.is_lost() {
         return 0;
     }
@@ -468,7 +470,7 @@ fn there(chunk: &Chunk, file: &File) -> u64 {
     }
 }
 
-fn chunks(index: &Index, record: RecordId) -> Vec<(Chunk, Arc<File>)> {
+fn chunks(index: &Index, record: RecordId) -> Vec<(ChunkPlace, Arc<File>)> {
     let found = index.records.get(&record).into_iter().flat_map(|record| &record.chunks);
     found.filter_map(|chunk| Some((*chunk, index.segments.get(&chunk.segment)?.file.clone()))).collect()
 }
@@ -479,26 +481,26 @@ pub(super) fn is_gone(index: &Index, record: RecordId) -> bool {
 }
 
 /// What is wrong with which chunks.
-fn harmed(chunks: &[(Chunk, Arc<File>)]) -> Vec<(Harm, Chunk)> {
+fn harmed(chunks: &[(ChunkPlace, Arc<File>)]) -> Vec<(DamageKind, ChunkPlace)> {
     let mut harmed = Vec::new();
     let mut follows = 0;
     for (chunk, file) in chunks {
         if chunk.offset != follows {
-            harmed.push((Harm::Gap, *chunk));
+            harmed.push((DamageKind::Gap, *chunk));
         }
         follows = chunk.end();
         if chunk.is_lost() {
-            harmed.push((Harm::Missing, *chunk));
+            harmed.push((DamageKind::Missing, *chunk));
             continue;
         }
         let mut data = vec![0; chunk.length as usize];
         match reading::read_exact(file, &mut data, u64::from(chunk.at)) {
             Ok(()) if crc32c(&data) == chunk.data_crc => {}
-            Ok(()) => harmed.push((Harm::Data, *chunk)),
+            Ok(()) => harmed.push((DamageKind::Data, *chunk)),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                harmed.push((Harm::Missing, *chunk))
+                harmed.push((DamageKind::Missing, *chunk))
             }
-            Err(_) => harmed.push((Harm::Unreadable, *chunk)),
+            Err(_) => harmed.push((DamageKind::Unreadable, *chunk)),
         }
     }
     harmed
@@ -523,5 +525,5 @@ fn copy(file: &File, from: u64, to: u64, out: &mut File) -> io::Result<u64> {
 
 /// The beginning of a segment is not what it should be.
 pub(super) fn preamble(quarantine: &Quarantine, segment: u32, file: &File) {
-    quarantine.stretch(Harm::Preamble, segment, file, 0, PREAMBLE_BYTES as u64);
+    quarantine.stretch(DamageKind::Preamble, segment, file, 0, PREAMBLE_BYTES as u64);
 }

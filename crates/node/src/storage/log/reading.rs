@@ -33,14 +33,14 @@ pub(super) fn read_exact(file: &File, buffer: &mut [u8], at: u64) -> io::Result<
 
 /// The result of a read around bytes that are not readable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Around {
+pub(super) struct PartialRead {
     /// Bytes, fewer than asked for at the end of the file.
     pub(super) bytes: usize,
     /// Where nothing could be read, from and to: zeros stand there.
     pub(super) bad: Vec<(u64, u64)>,
 }
 
-impl Around {
+impl PartialRead {
     /// How many of the bytes could be read.
     pub(super) fn good(&self) -> u64 {
         self.bytes as u64 - self.bad.iter().map(|(from, to)| to - from).sum::<u64>()
@@ -51,8 +51,8 @@ impl Around {
 ///
 /// # Errors
 /// It is no file.
-pub(super) fn read_around(file: &File, buffer: &mut [u8], at: u64) -> io::Result<Around> {
-    let mut around = Around::default();
+pub(super) fn read_around(file: &File, buffer: &mut [u8], at: u64) -> io::Result<PartialRead> {
+    let mut around = PartialRead::default();
     while around.bytes < buffer.len() {
         let place = at + around.bytes as u64;
         let block = (BLOCK_BYTES - place % BLOCK_BYTES).min((buffer.len() - around.bytes) as u64) as usize;
@@ -96,9 +96,9 @@ pub(super) mod faults {
     use std::sync::{Arc, Mutex};
 
     /// Given where it is read: how much of that can be, or none.
-    type Heed = dyn Fn(Range<u64>) -> io::Result<u64> + Send + Sync;
+    type ReadLimit = dyn Fn(Range<u64>) -> io::Result<u64> + Send + Sync;
 
-    static FAULTS: Mutex<BTreeMap<(u64, u64), Arc<Heed>>> = Mutex::new(BTreeMap::new());
+    static FAULTS: Mutex<BTreeMap<(u64, u64), Arc<ReadLimit>>> = Mutex::new(BTreeMap::new());
 
     fn id(file: &File) -> (u64, u64) {
         let about = file.metadata().expect("it is open");
@@ -106,9 +106,9 @@ pub(super) mod faults {
     }
 
     /// A file with a fault, as long as this is kept. It stays open: the number of a file that is gone may be another test's next.
-    pub(in super::super) struct Fault((u64, u64), #[expect(dead_code, reason = "it is kept open")] File);
+    pub(in super::super) struct FaultyFile((u64, u64), #[expect(dead_code, reason = "it is kept open")] File);
 
-    impl Fault {
+    impl FaultyFile {
         pub(in super::super) fn new(
             path: &Path,
             heed: impl Fn(Range<u64>) -> io::Result<u64> + Send + Sync + 'static,
@@ -116,12 +116,12 @@ pub(super) mod faults {
             let file = File::open(path).expect("it is there");
             let id = id(&file);
             FAULTS.lock().unwrap().insert(id, Arc::new(heed));
-            Fault(id, file)
+            FaultyFile(id, file)
         }
 
         /// These places are bad. As of a kernel, what is before them is read.
         pub(in super::super) fn bad(path: &Path, bad: Vec<Range<u64>>) -> Self {
-            Fault::new(path, move |read| {
+            FaultyFile::new(path, move |read| {
                 let first = bad.iter().filter(|bad| bad.start < read.end && read.start < bad.end);
                 match first.map(|bad| bad.start).min() {
                     None => Ok(read.end - read.start),
@@ -132,7 +132,7 @@ pub(super) mod faults {
         }
     }
 
-    impl Drop for Fault {
+    impl Drop for FaultyFile {
         fn drop(&mut self) {
             FAULTS.lock().unwrap().remove(&self.0);
         }

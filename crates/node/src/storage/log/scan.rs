@@ -7,11 +7,11 @@
 //! listing has all headers once more: by it an entry whose header is damaged is read all the same, and one that is missing is
 //! known to be.
 
-use super::frame::{HEADER_BYTES, Header, Kind, Made, PREAMBLE_BYTES, Secret};
-use super::index::{Chunk, Index, chunk_of};
+use super::frame::{EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES, SealKey, StoreFileKind};
+use super::index::{ChunkPlace, Index, chunk_of};
 use super::listing::{Listed, Placed};
-use super::newest::Newest;
-use super::quarantine::{self, Harm, Quarantine};
+use super::newest::NewestBatch;
+use super::quarantine::{self, DamageKind, Quarantine};
 use super::reading;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::RecordId;
@@ -25,7 +25,7 @@ const WINDOW_BYTES: usize = 64 * 1024;
 
 /// What was met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Met {
+pub(super) struct ScanFindings {
     /// Bytes behind the last whole entry.
     pub(super) torn_bytes: u64,
     /// Times that something was damaged, and what is behind it had to be searched for.
@@ -35,12 +35,12 @@ pub(super) struct Met {
     /// Records that were there when the last batch began, and nothing that was read tells of them.
     pub(super) unnamed: u64,
     /// Chunks that are damaged or missing.
-    pub(super) harmed: Vec<(RecordId, Chunk)>,
+    pub(super) harmed: Vec<(RecordId, ChunkPlace)>,
 }
 
 /// A segment to be read.
 #[derive(Clone, Debug)]
-pub(super) struct Segment<'a> {
+pub(super) struct SegmentToScan<'a> {
     pub(super) number: u32,
     pub(super) path: PathBuf,
     pub(super) file: &'a Arc<File>,
@@ -48,14 +48,14 @@ pub(super) struct Segment<'a> {
     /// No later segment proves that it is whole.
     pub(super) is_last: bool,
     /// The newest batch, if that is in it.
-    pub(super) noted: Option<Newest>,
+    pub(super) noted: Option<NewestBatch>,
     /// It is not gone.
     pub(super) is_there: bool,
 }
 
 /// The entries that a segment and its listing have together.
 #[derive(Debug)]
-pub(super) struct Scanned {
+pub(super) struct ScannedSegment {
     pub(super) entries: Vec<Placed>,
     /// The listing does not say all of it.
     pub(super) differ: bool,
@@ -64,11 +64,11 @@ pub(super) struct Scanned {
 }
 
 /// The first mark that is found in a file.
-pub(super) fn first_mark(file: &File, secret: Secret) -> io::Result<Option<Header>> {
+pub(super) fn first_mark(file: &File, secret: SealKey) -> io::Result<Option<EntryHeader>> {
     let length = file.metadata()?.len();
     let mut headers = Headers::new(file, secret, length);
     while let Some((_, header)) = headers.next()? {
-        if header.kind == Kind::Batch {
+        if header.kind == EntryKind::Batch {
             return Ok(Some(header));
         }
     }
@@ -78,12 +78,12 @@ pub(super) fn first_mark(file: &File, secret: Secret) -> io::Result<Option<Heade
 /// Reads one segment into the index.
 pub(super) fn scan(
     index: &mut Index,
-    segment: Segment<'_>,
-    secret: Secret,
+    segment: SegmentToScan<'_>,
+    secret: SealKey,
     quarantine: &Quarantine,
-    met: &mut Met,
-) -> io::Result<Scanned> {
-    let Segment { number, path, file, listed, is_last, noted, is_there } = segment;
+    met: &mut ScanFindings,
+) -> io::Result<ScannedSegment> {
+    let SegmentToScan { number, path, file, listed, is_last, noted, is_there } = segment;
     let length = file.metadata()?.len();
     index.add_segment(number, path, file.clone());
     let mut headers = Headers::new(file, secret, length);
@@ -98,10 +98,10 @@ pub(super) fn scan(
     }
     let bad = core::mem::take(&mut headers.window.bad);
     let lost = headers.lost();
-    let all = Union::of(found, listed);
+    let all = MergedEntries::of(found, listed);
     // Everything before this is known to have been durable.
     let mark =
-        all.entries.iter().rev().find(|(entry, _)| entry.1.kind == Kind::Batch).map(|(entry, _)| entry);
+        all.entries.iter().rev().find(|(entry, _)| entry.1.kind == EntryKind::Batch).map(|(entry, _)| entry);
     // A mark of that batch or a later one says as much as the note.
     let noted = noted.filter(|noted| mark.is_none_or(|(_, mark)| mark.offset < noted.batch));
     let known = mark.map_or(0, |(at, _)| *at).max(noted.map_or(0, |noted| noted.end));
@@ -115,19 +115,19 @@ pub(super) fn scan(
             met.damaged += 1;
             let to = to.min(vouched);
             let is_bad = bad.iter().any(|bad| bad.0 < to && from < bad.1);
-            let harm = if is_bad { Harm::Unreadable } else { Harm::Header };
+            let harm = if is_bad { DamageKind::Unreadable } else { DamageKind::Header };
             quarantine.stretch(harm, number, file, from, to);
         }
     }
     if length < vouched && is_there {
         met.damaged += 1;
-        quarantine.stretch(Harm::Missing, number, file, length, vouched);
+        quarantine.stretch(DamageKind::Missing, number, file, length, vouched);
     }
-    let mut reading = Reading { index, met, number, file, length, end: vouched };
+    let mut reading = SegmentReading { index, met, number, file, length, end: vouched };
     let mut entries = Vec::with_capacity(all.entries.len());
     for (entry, from) in all.entries {
         // A mark that is listed may have come to the segment no more, when the power was cut.
-        if entry.0 >= vouched && from == From::Segment && !reading.is_next(&entry)? {
+        if entry.0 >= vouched && from == EntrySource::Segment && !reading.is_next(&entry)? {
             break;
         }
         reading.enter(&entry, from)?;
@@ -141,12 +141,12 @@ pub(super) fn scan(
     let segment = index.segments.get_mut(&number).expect("it was just added");
     segment.bytes = length;
     segment.entries = entries.len() as u64;
-    Ok(Scanned { entries, differ, is_all: length <= end.max(PREAMBLE_BYTES as u64) })
+    Ok(ScannedSegment { entries, differ, is_all: length <= end.max(PREAMBLE_BYTES as u64) })
 }
 
 /// Where an entry was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
+enum EntrySource {
     /// In the segment.
     Segment,
     /// In the listing alone.
@@ -154,16 +154,16 @@ enum From {
 }
 
 /// The entries of a segment and its listing, in order.
-struct Union {
-    entries: Vec<(Placed, From)>,
+struct MergedEntries {
+    entries: Vec<(Placed, EntrySource)>,
     /// The listing lacks some, or does not make sense everywhere.
     differ: bool,
 }
 
-impl Union {
+impl MergedEntries {
     fn of(found: Vec<Placed>, listed: Option<&Listed>) -> Self {
         let listed_entries = listed.map_or(&[][..], |listed| &listed.entries);
-        let mut union = Union {
+        let mut union = MergedEntries {
             entries: Vec::with_capacity(found.len()),
             differ: listed.is_none_or(|listed| !listed.is_sound),
         };
@@ -172,27 +172,27 @@ impl Union {
         let mut taken = 0;
         for entry in found {
             while let Some(next) = listed.next_if(|next| next.0 < entry.0) {
-                union.entries.push((*next, From::Listing));
+                union.entries.push((*next, EntrySource::Listing));
                 taken = next.0 + next.1.entry_bytes();
             }
             if let Some(next) = listed.next_if(|next| next.0 == entry.0) {
                 taken = next.0 + next.1.entry_bytes();
                 union.differ |= *next != entry;
-                union.entries.push((entry, From::Segment));
+                union.entries.push((entry, EntrySource::Segment));
             } else if entry.0 >= taken {
                 union.differ = true;
-                union.entries.push((entry, From::Segment));
+                union.entries.push((entry, EntrySource::Segment));
             }
         }
-        union.entries.extend(listed.map(|next| (*next, From::Listing)));
+        union.entries.extend(listed.map(|next| (*next, EntrySource::Listing)));
         union
     }
 }
 
 /// A segment on its way into the index.
-struct Reading<'a> {
+struct SegmentReading<'a> {
     index: &'a mut Index,
-    met: &'a mut Met,
+    met: &'a mut ScanFindings,
     number: u32,
     file: &'a Arc<File>,
     length: u64,
@@ -200,17 +200,17 @@ struct Reading<'a> {
     end: u64,
 }
 
-impl Reading<'_> {
+impl SegmentReading<'_> {
     /// True for an entry that nothing vouches for if it is whole and follows what counts.
     fn is_next(&self, (at, header): &Placed) -> io::Result<bool> {
         Ok(*at == self.end.max(PREAMBLE_BYTES as u64) && self.is_whole(*at, header)?)
     }
 
-    fn is_whole(&self, at: u64, header: &Header) -> io::Result<bool> {
+    fn is_whole(&self, at: u64, header: &EntryHeader) -> io::Result<bool> {
         if at + header.entry_bytes() > self.length {
             return Ok(false);
         }
-        if header.kind != Kind::Data {
+        if header.kind != EntryKind::Data {
             return Ok(true);
         }
         let mut data = vec![0; header.length as usize];
@@ -219,27 +219,29 @@ impl Reading<'_> {
         Ok(read.is_ok() && crc32c(&data) == header.data_crc)
     }
 
-    fn enter(&mut self, (at, header): &Placed, from: From) -> io::Result<()> {
+    fn enter(&mut self, (at, header): &Placed, from: EntrySource) -> io::Result<()> {
         let ends = at + header.entry_bytes();
         self.end = self.end.max(ends);
         let chunk = || chunk_of(header, self.number, (at + HEADER_BYTES as u64) as u32);
         match header.kind {
-            Kind::Batch => {
+            EntryKind::Batch => {
                 self.met.batch = self.met.batch.max(header.offset);
                 let there = self.index.records.len() as u64;
                 self.met.unnamed = header.records().map_or(0, |records| records.saturating_sub(there));
             }
-            Kind::Remove => drop(self.index.remove(header.record)),
-            Kind::Lost => self.harmed(header.record, chunk()),
-            Kind::Data if ends > self.length || (from == From::Listing && !self.is_whole(*at, header)?) => {
+            EntryKind::Remove => drop(self.index.remove(header.record)),
+            EntryKind::Lost => self.harmed(header.record, chunk()),
+            EntryKind::Data
+                if ends > self.length || (from == EntrySource::Listing && !self.is_whole(*at, header)?) =>
+            {
                 self.harmed(header.record, chunk());
             }
-            Kind::Data => self.index.add(header.record, chunk()),
+            EntryKind::Data => self.index.add(header.record, chunk()),
         }
         Ok(())
     }
 
-    fn harmed(&mut self, record: RecordId, chunk: Chunk) {
+    fn harmed(&mut self, record: RecordId, chunk: ChunkPlace) {
         if self.index.add_harmed(record, chunk) {
             self.met.harmed.push((record, chunk));
         }
@@ -248,8 +250,8 @@ impl Reading<'_> {
 
 /// All headers of a segment with their places, and the stretches between them that hold none where one should be.
 struct Headers<'a> {
-    window: Window<'a>,
-    secret: Secret,
+    window: FileWindow<'a>,
+    secret: SealKey,
     length: u64,
     at: u64,
     lost_from: Option<u64>,
@@ -257,20 +259,20 @@ struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    fn new(file: &'a File, secret: Secret, length: u64) -> Self {
-        let window = Window { file, from: 0, bytes: Vec::new(), bad: Vec::new() };
+    fn new(file: &'a File, secret: SealKey, length: u64) -> Self {
+        let window = FileWindow { file, from: 0, bytes: Vec::new(), bad: Vec::new() };
         Headers { window, secret, length, at: PREAMBLE_BYTES as u64, lost_from: None, lost: Vec::new() }
     }
 
     /// The number in the file's beginning.
-    fn secret(&mut self) -> io::Result<Option<Secret>> {
-        Ok(Secret::of_preamble(Made::Segment, self.window.at(0, PREAMBLE_BYTES)?))
+    fn secret(&mut self) -> io::Result<Option<SealKey>> {
+        Ok(SealKey::of_preamble(StoreFileKind::Segment, self.window.at(0, PREAMBLE_BYTES)?))
     }
 
     fn next(&mut self) -> io::Result<Option<Placed>> {
         while self.at < self.length {
             let bytes = self.window.at(self.at, HEADER_BYTES)?;
-            if let Some(header) = Header::decode(self.secret, bytes) {
+            if let Some(header) = EntryHeader::decode(self.secret, bytes) {
                 self.lost.extend(self.lost_from.take().map(|from| (from, self.at)));
                 let found = (self.at, header);
                 self.at += header.entry_bytes();
@@ -278,7 +280,7 @@ impl<'a> Headers<'a> {
             }
             self.lost_from.get_or_insert(self.at);
             let bytes = self.window.at(self.at, WINDOW_BYTES)?;
-            let skip = Header::search(bytes).unwrap_or_else(|| bytes.len().saturating_sub(3).max(1));
+            let skip = EntryHeader::search(bytes).unwrap_or_else(|| bytes.len().saturating_sub(3).max(1));
             self.at += skip as u64;
         }
         Ok(None)
@@ -293,7 +295,7 @@ impl<'a> Headers<'a> {
 }
 
 /// A part of the file in memory.
-struct Window<'a> {
+struct FileWindow<'a> {
     file: &'a File,
     from: u64,
     bytes: Vec<u8>,
@@ -301,7 +303,7 @@ struct Window<'a> {
     bad: Vec<(u64, u64)>,
 }
 
-impl Window<'_> {
+impl FileWindow<'_> {
     /// What is at a place: so many bytes, or more; fewer at the end of the file.
     fn at(&mut self, at: u64, length: usize) -> io::Result<&[u8]> {
         let inside = at >= self.from && at + length as u64 <= self.from + self.bytes.len() as u64;

@@ -4,7 +4,7 @@
 //! Units: bytes. Limits: one entry in memory; `storage.scrub-bytes-per-s` while a pass lasts, and `storage.scrub-every`
 //! between the end of one and the next.
 
-use super::index::Chunk;
+use super::index::ChunkPlace;
 use super::{LogReader, lock_index};
 use longwire_proto::service::{RecordId, StorageFailure};
 use longwire_proto::time::Duration;
@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 
 /// How slowly, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
+pub(crate) struct ScrubPace {
     /// From the end of one pass to the beginning of the next; zero: there is none.
     pub(crate) every: Duration,
     /// Bytes read in a second of a pass.
@@ -26,7 +26,7 @@ pub(crate) struct Pace {
 
 /// Bytes and passes read since the start.
 #[derive(Debug, Default)]
-struct Counted {
+struct ScrubCounters {
     bytes: AtomicU64,
     passes: AtomicU64,
 }
@@ -34,19 +34,19 @@ struct Counted {
 /// A scrub under way, on a thread of its own. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Scrub {
-    counted: Arc<Counted>,
+    counted: Arc<ScrubCounters>,
     ends: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Scrub {
-    pub(super) fn start(reader: LogReader, pace: Pace) -> io::Result<Self> {
-        let counted = Arc::new(Counted::default());
+    pub(super) fn start(reader: LogReader, pace: ScrubPace) -> io::Result<Self> {
+        let counted = Arc::new(ScrubCounters::default());
         let counts = counted.clone();
         let (ends, ended) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("store-scrub".into())
-            .spawn(move || run(Pass::new(reader), pace, &counts, &ended))?;
+            .spawn(move || run(ScrubPass::new(reader), pace, &counts, &ended))?;
         Ok(Scrub { counted, ends: Some(ends), thread: Some(thread) })
     }
 
@@ -73,7 +73,7 @@ impl Drop for Scrub {
     }
 }
 
-fn run(mut pass: Pass, pace: Pace, counted: &Counted, ended: &mpsc::Receiver<()>) {
+fn run(mut pass: ScrubPass, pace: ScrubPace, counted: &ScrubCounters, ended: &mpsc::Receiver<()>) {
     loop {
         let rest = match pass.step() {
             Some(bytes) => {
@@ -94,15 +94,15 @@ fn run(mut pass: Pass, pace: Pace, counted: &Counted, ended: &mpsc::Receiver<()>
 
 /// A walk through all chunks, one at a time, beside the writer.
 #[derive(Debug)]
-pub(super) struct Pass {
+pub(super) struct ScrubPass {
     reader: LogReader,
     /// The chunk that was read last: its record, and where it began in it.
     at: Option<(RecordId, u64)>,
 }
 
-impl Pass {
+impl ScrubPass {
     pub(super) fn new(reader: LogReader) -> Self {
-        Pass { reader, at: None }
+        ScrubPass { reader, at: None }
     }
 
     /// Reads the next chunk; how many bytes that were. None: that was all, and the next is the first again.
@@ -120,14 +120,14 @@ impl Pass {
         Some(u64::from(chunk.length))
     }
 
-    fn next(&self) -> Option<(RecordId, Chunk)> {
+    fn next(&self) -> Option<(RecordId, ChunkPlace)> {
         let index = lock_index(&self.reader.index);
         let (from, behind) = match self.at {
             Some((record, offset)) => (Bound::Included(record), Some((record, offset))),
             None => (Bound::Unbounded, None),
         };
         index.records.range((from, Bound::Unbounded)).find_map(|(record, found)| {
-            let is_next = |chunk: &&Chunk| behind.is_none_or(|behind| (*record, chunk.offset) > behind);
+            let is_next = |chunk: &&ChunkPlace| behind.is_none_or(|behind| (*record, chunk.offset) > behind);
             let at = found.chunks.partition_point(|chunk| !is_next(&chunk));
             found.chunks.get(at).map(|chunk| (*record, *chunk))
         })
@@ -138,7 +138,7 @@ impl Pass {
 mod tests {
     use super::super::Log;
     use super::*;
-    use crate::storage::backend::{Backend as _, Write};
+    use crate::storage::backend::{Backend as _, StoreWrite};
     use std::fs;
 
     #[test]
@@ -146,14 +146,14 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("longwire-scrub-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         let (mut log, _) = Log::open(&folder).expect("it opens");
-        let counted = Arc::new(Counted::default());
-        let pace = Pace { every: Duration::ZERO, bytes_per_s: u64::MAX };
+        let counted = Arc::new(ScrubCounters::default());
+        let pace = ScrubPace { every: Duration::ZERO, bytes_per_s: u64::MAX };
         // One that is to end makes one step.
         let ended = mpsc::channel().1;
-        let step = |log: &Log| run(Pass::new(log.log_reader()), pace, &counted, &ended);
+        let step = |log: &Log| run(ScrubPass::new(log.log_reader()), pace, &counted, &ended);
         step(&log);
         let (record, data) = (RecordId(1), bytes::Bytes::from_static(b"hello"));
-        log.write(&[Write::Append { record, offset: 0, data }]).expect("there is space");
+        log.write(&[StoreWrite::Append { record, offset: 0, data }]).expect("there is space");
         step(&log);
         step(&log);
         let scrub = Scrub { counted, ends: None, thread: None };

@@ -64,12 +64,12 @@ impl Drop for Place {
     }
 }
 
-fn append(record: u64, offset: u64, data: impl Into<Bytes>) -> Write {
-    Write::Append { record: RecordId(record), offset, data: data.into() }
+fn append(record: u64, offset: u64, data: impl Into<Bytes>) -> StoreWrite {
+    StoreWrite::Append { record: RecordId(record), offset, data: data.into() }
 }
 
-fn remove(record: u64) -> Write {
-    Write::Remove { record: RecordId(record) }
+fn remove(record: u64) -> StoreWrite {
+    StoreWrite::Remove { record: RecordId(record) }
 }
 
 /// A record of 40,000 bytes, in two pieces.
@@ -94,7 +94,7 @@ fn compact_but(log: &mut Log, last: u64, kept: [u64; 2], first: &Path) {
     for record in 100..160 {
         write_whole(log, record);
         log.write(&[remove(record)]).unwrap();
-        while log.tend() {}
+        while log.maintain() {}
     }
     assert!(!first.exists(), "the segment has gone");
 }
@@ -229,7 +229,7 @@ fn a_damaged_entry_takes_no_other_with_it() {
     let place = Place::new("damage");
     let (mut log, _) = place.open();
     for batch in 0..4 {
-        let writes: Vec<Write> = (0..5)
+        let writes: Vec<StoreWrite> = (0..5)
             .map(|at| batch * 5 + at)
             .map(|record| append(record, 0, vec![record as u8; 500]))
             .collect();
@@ -262,7 +262,7 @@ fn payload_cannot_pass_for_an_entry() {
     let place = Place::new("forged");
     let (mut log, _) = place.open();
     let mut forged = Vec::new();
-    Header::remove(RecordId(1)).encode(Secret(0), &mut forged);
+    EntryHeader::remove(RecordId(1)).encode(SealKey(0), &mut forged);
     log.write(&[append(1, 0, "kept")]).unwrap();
     log.write(&[append(2, 0, forged)]).unwrap();
     log.write(&[append(3, 0, "kept, too")]).unwrap();
@@ -291,7 +291,7 @@ fn space_comes_back_and_what_counts_is_moved() {
     for record in 2..600 {
         log.write(&[append(record, 0, piece.clone())]).unwrap();
         log.write(&[remove(record)]).unwrap();
-        while log.tend() {}
+        while log.maintain() {}
     }
     let (total, live) = log.totals();
     assert!(total < 4 * SEGMENT_BYTES, "{total} bytes for {live}");
@@ -331,7 +331,7 @@ fn sample(place: &Place) -> (PathBuf, Vec<u64>) {
 }
 
 /// Opens a store, reads all of it, and says what can be read and what was told.
-fn look(place: &Place) -> (Vec<u64>, Vec<Damage>) {
+fn look(place: &Place) -> (Vec<u64>, Vec<StoreDamage>) {
     let (mut log, _) = place.open();
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = told.clone();
@@ -353,18 +353,18 @@ fn whatever_is_damaged_is_told_and_kept_and_takes_nothing_else_with_it() {
     let data = |entry: usize| move |places: &[u64]| places[entry] + HEADER_BYTES as u64 + 1;
     type At = Box<dyn Fn(&[u64]) -> u64>;
     // The records that are whole with the listing, and without.
-    type Case = (&'static str, At, [&'static [u64]; 2], Option<Harm>);
+    type Case = (&'static str, At, [&'static [u64]; 2], Option<DamageKind>);
     const ALL: &[u64] = &[1, 2, 3];
     let cases: Vec<Case> = vec![
-        ("nothing", Box::new(|_| 9), [ALL, ALL], Some(Harm::Preamble)),
-        ("the first mark", Box::new(header(0)), [ALL, ALL], Some(Harm::Header)),
-        ("a header", Box::new(header(1)), [ALL, &[2, 3]], Some(Harm::Header)),
-        ("data", Box::new(data(1)), [&[2, 3], &[2, 3]], Some(Harm::Data)),
-        ("a header in the middle of a record", Box::new(header(3)), [ALL, &[1, 3]], Some(Harm::Header)),
-        ("the data in the middle of a record", Box::new(data(3)), [&[1, 3], &[1, 3]], Some(Harm::Data)),
+        ("nothing", Box::new(|_| 9), [ALL, ALL], Some(DamageKind::Preamble)),
+        ("the first mark", Box::new(header(0)), [ALL, ALL], Some(DamageKind::Header)),
+        ("a header", Box::new(header(1)), [ALL, &[2, 3]], Some(DamageKind::Header)),
+        ("data", Box::new(data(1)), [&[2, 3], &[2, 3]], Some(DamageKind::Data)),
+        ("a header in the middle of a record", Box::new(header(3)), [ALL, &[1, 3]], Some(DamageKind::Header)),
+        ("the data in the middle of a record", Box::new(data(3)), [&[1, 3], &[1, 3]], Some(DamageKind::Data)),
         ("the data before a mark", Box::new(data(6)), [ALL, ALL], None),
-        ("a mark between batches", Box::new(header(7)), [ALL, ALL], Some(Harm::Header)),
-        ("a removal", Box::new(header(8)), [ALL, &[1, 2, 3, 4]], Some(Harm::Header)),
+        ("a mark between batches", Box::new(header(7)), [ALL, ALL], Some(DamageKind::Header)),
+        ("a removal", Box::new(header(8)), [ALL, &[1, 2, 3, 4]], Some(DamageKind::Header)),
         ("the last mark", Box::new(header(9)), [ALL, ALL], None),
     ];
     let both = cases.iter().flat_map(|case| [(case, true), (case, false)]);
@@ -380,7 +380,7 @@ fn whatever_is_damaged_is_told_and_kept_and_takes_nothing_else_with_it() {
         let (found, told) = look(&place);
         assert_eq!(found, whole, "{name}, {listed}");
         assert_eq!(told.first().map(|damage| damage.harm), harm, "{name}: {told:?}");
-        for damage in told.iter().filter(|damage| damage.harm != Harm::Unnamed) {
+        for damage in told.iter().filter(|damage| damage.harm != DamageKind::Unnamed) {
             let kept = fs::read(damage.kept.as_ref().expect("there is space")).unwrap();
             let from = damage.at as usize;
             let original = &before[from..from + damage.bytes as usize];
@@ -410,7 +410,7 @@ fn a_damaged_record_is_told_once_and_goes_when_it_is_removed() {
         assert_eq!(reader.read(RecordId(2), DATA_BYTES_MAX as u64, 10), Err(StorageFailure::Damaged));
     }
     let [damage] = &told.lock().unwrap().clone()[..] else { panic!("told once") };
-    assert_eq!((damage.harm, damage.record), (Harm::Data, Some(RecordId(2))));
+    assert_eq!((damage.harm, damage.record), (DamageKind::Data, Some(RecordId(2))));
     let kept = fs::metadata(damage.kept.as_ref().unwrap()).unwrap().len();
     assert_eq!(kept as usize, 2 * DATA_BYTES_MAX + 10 + 3 * HEADER_BYTES, "all of the record");
     log.write(&[remove(2)]).unwrap();
@@ -488,7 +488,7 @@ fn whole_files_and_copies_have_limits_of_their_own() {
 fn repairing_counts_what_it_does_not_list() {
     let place = Place::new("uncounted");
     let (mut log, _) = place.open();
-    let many: Vec<Write> = (0..5000).map(|record| append(record, 0, "x")).collect();
+    let many: Vec<StoreWrite> = (0..5000).map(|record| append(record, 0, "x")).collect();
     log.write(&many).unwrap();
     drop(log);
     fs::write(place.last_segment(), "").unwrap();

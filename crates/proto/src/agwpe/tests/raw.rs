@@ -1,11 +1,11 @@
 //! The engine, with a server and a user that are played.
 
-use crate::agwpe::{Config, Frame, Kind, Queued, Raw, Trouble};
+use crate::agwpe::{Config, Frame, Kind, Queued, RawPort, ServerFault};
 use crate::controller;
 use crate::engine::{Engine, drain};
 use crate::service::{CloseReason, FramesIndication, FramesRequest, Shares, StreamIndication, StreamRequest};
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
 
 const LINE_ROOM: u64 = 100_000;
@@ -13,7 +13,7 @@ const LINE_ROOM: u64 = 100_000;
 /// The far end of the line, and what the user above heard.
 struct Bench {
     now: Instant,
-    raw: Lawful<Raw>,
+    raw: Checked<RawPort>,
     /// Frames of each write.
     writes: Vec<Vec<Frame>>,
     heard: Vec<FramesIndication>,
@@ -30,7 +30,7 @@ impl Bench {
     }
 
     fn connected(config: Config) -> Bench {
-        let raw = Lawful::new("raw", Raw::new(config, controller::Config::default()));
+        let raw = Checked::new("raw", RawPort::new(config, controller::Config::default()));
         let mut bench = Bench { now: Instant::ZERO, raw, writes: vec![], heard: vec![], calls: 0 };
         bench.raw.handle_request(bench.now, FramesRequest::Join);
         bench.drain();
@@ -119,15 +119,15 @@ impl Bench {
     fn room(&mut self) -> Option<u32> {
         self.raw.handle_request(self.now, FramesRequest::Seize);
         for _ in 0..2 {
-            if self.told_room() <= Some(0) {
+            if self.announced_room() <= Some(0) {
                 self.drain();
                 self.pass(controller::GATHER);
             }
         }
-        self.told_room().or(Some(0))
+        self.announced_room().or(Some(0))
     }
 
-    fn told_room(&self) -> Option<u32> {
+    fn announced_room(&self) -> Option<u32> {
         let mut rooms = self.heard.iter().rev();
         rooms.find_map(|said| if let FramesIndication::Room(room) = said { Some(*room) } else { None })
     }
@@ -181,7 +181,7 @@ fn frames_have_left_when_the_server_has_sent_what_waits() {
     bench.queued(0);
     // TXDELAY 0.3 s, two frames of 103 octets and their stuffing at 1200 bit/s.
     bench.pass(Duration::from_millis(1690));
-    assert_eq!((bench.transmitted(), bench.told_room()), (vec![], Some(0)));
+    assert_eq!((bench.transmitted(), bench.announced_room()), (vec![], Some(0)));
     bench.pass(Duration::from_millis(10));
     assert_eq!((bench.transmitted(), bench.room()), (vec![7], Some(64)));
     assert_eq!(bench.raw.engine.counters().unanswered, 0);
@@ -209,7 +209,7 @@ fn a_line_with_nonsense_on_it_is_taken_up_again() {
     bench.pass(Duration::from_secs(1));
     assert_eq!(bench.calls, 2);
     bench.stands();
-    assert_eq!((bench.raw.engine.trouble(), bench.room()), (Some(Trouble::Nonsense), Some(0)));
+    assert_eq!((bench.raw.engine.trouble(), bench.room()), (Some(ServerFault::NotAgwpe), Some(0)));
     bench.ports(b"1;Port1 a;\0");
     assert_eq!((bench.raw.engine.trouble(), bench.room()), (None, Some(64)));
 }
@@ -231,9 +231,9 @@ fn a_server_has_to_have_the_port() {
         assert!(is_open || bench.calls > 1, "it is tried again");
         bench.raw.engine.trouble()
     };
-    assert_eq!(trouble(None), Some(Trouble::Silent));
-    assert_eq!(trouble(Some(b"many;\0")), Some(Trouble::Nonsense));
-    assert_eq!(trouble(Some(b"2;Port1 a;Port2 b;\0")), Some(Trouble::NoPort));
+    assert_eq!(trouble(None), Some(ServerFault::Silent));
+    assert_eq!(trouble(Some(b"many;\0")), Some(ServerFault::NotAgwpe));
+    assert_eq!(trouble(Some(b"2;Port1 a;Port2 b;\0")), Some(ServerFault::NoPort));
     assert_eq!(trouble(Some(b"2;Port1 a;Port3 b;\0")), None, "they need not be the first ones");
     assert_eq!(trouble(Some(b"3;radio;radio;radio;")), None, "they need not be named");
 }

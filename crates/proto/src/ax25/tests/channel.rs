@@ -9,7 +9,7 @@ use crate::service::{
     PacketsRequest, Port,
 };
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -33,7 +33,7 @@ pub(super) struct User {
 }
 
 pub(super) struct Node {
-    pub(super) station: Lawful<Station>,
+    pub(super) station: Checked<Station>,
     pub(super) user: User,
     wants: bool,
 }
@@ -66,7 +66,7 @@ impl Channel {
         let rate_bps = u64::from(configs[0].radio.rate_bps);
         let key = configs[0].radio.tx_delay + configs[0].radio.tx_tail;
         let node = |config| Node {
-            station: Lawful::new("station", Station::new(config)),
+            station: Checked::new("station", Station::new(config)),
             user: User::default(),
             wants: false,
         };
@@ -220,7 +220,7 @@ impl Node {
                 self.user.takes.insert(link, (bytes_max, bytes_best));
                 self.user.open.insert(link);
             }
-            PacketsIndication::Takes { bytes_max, bytes_best } => {
+            PacketsIndication::Sizes { bytes_max, bytes_best } => {
                 self.user.takes.insert(link, (bytes_max, bytes_best));
             }
             PacketsIndication::Room(room) => {
@@ -264,7 +264,7 @@ pub(super) fn station(name: &str, peers: &[&str]) -> Config {
     let call = |text: &str| -> Callsign { text.parse().unwrap() };
     let mut config = Config::new(call(name));
     for (id, peer) in peers.iter().enumerate() {
-        let peer = crate::ax25::Peer {
+        let peer = crate::ax25::PeerStation {
             station: call(peer),
             path: Vec::new(),
             link: crate::ax25::LinkConfig::default(),

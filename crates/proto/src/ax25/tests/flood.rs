@@ -1,7 +1,7 @@
 //! Answers that come late, and controllers that say too early that frames have left: nothing is sent again that is on its way.
 
 use super::manners::Bench;
-use crate::ax25::{Config, Control, Modulo, Role, Supervisory, Unnumbered};
+use crate::ax25::{CommandResponse, Config, Control, Modulo, Supervisory, Unnumbered};
 use crate::engine::Engine;
 use crate::service::{LinkId, PacketsRequest, Port};
 use crate::time::Duration;
@@ -17,7 +17,7 @@ fn calls(change: impl Fn(&mut Config)) -> Bench {
     bench.station.handle_request(bench.now, Port::First((LinkId(0), PacketsRequest::Connect)));
     bench.pass(Duration::ZERO);
     let agreed = Control::Unnumbered { function: Unnumbered::Acknowledge, poll_final: true };
-    bench.hear(Role::Response, agreed, &[]);
+    bench.hear(CommandResponse::Response, agreed, &[]);
     bench.said();
     bench
 }

@@ -3,8 +3,8 @@
 use super::channel::station;
 use crate::ax25::hdlc::air_bits;
 use crate::ax25::{
-    Address, AirTime, Callsign, Control, Counters, Frame, Holds, LinkConfig, Modulo, Options, Parameters,
-    Recovery, Role, Station, Supervisory, Unnumbered, Version,
+    Address, AirTime, Callsign, CommandResponse, Control, Counters, Frame, LinkConfig, Modulo, Occupancy,
+    OptionalFunctions, Parameters, Recovery, Station, Supervisory, Unnumbered, Version,
 };
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
@@ -12,7 +12,7 @@ use crate::service::{
     CloseReason, FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port,
 };
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -48,7 +48,7 @@ fn any_frame(rng: &mut Rng, modulo: Modulo, stands: bool) -> Bytes {
             poll_final: rng.chance(0.5),
         },
     };
-    let role = [Role::Command, Role::Response][rng.below(2) as usize];
+    let role = [CommandResponse::Command, CommandResponse::Response][rng.below(2) as usize];
     let from = call(sources[(rng.below(20) as usize).min(4)]);
     let from = if rng.chance(0.7) { call("B") } else { from };
     let mut information = vec![0; rng.below(40) as usize];
@@ -112,11 +112,11 @@ fn talk(
     let window = config.air_time_window;
     // What was sent within the last window, and when.
     let mut sent: VecDeque<(Instant, Duration)> = VecDeque::new();
-    let limits = Holds::limits(&config);
+    let limits = Occupancy::limits(&config);
     // Of other links than its own: those that peers open.
     let mut callers: BTreeMap<LinkId, u64> = BTreeMap::new();
     let (rate, most) = (u64::from(config.radio.rate_bps), config.transmission_max);
-    let mut station = Lawful::new("station", Station::new(config));
+    let mut station = Checked::new("station", Station::new(config));
     let mut rng = Rng::new(17);
     let mut now = Instant::ZERO;
     let (mut room, mut open, mut key_up) = (0, false, Duration::ZERO);
@@ -221,10 +221,10 @@ fn talk(
 fn a_call_is_not_forgotten_among_answers() {
     let mut config = station("A", &["B"]);
     config.peers.values_mut().for_each(|peer| (peer.link.version, peer.link.retries) = (Version::Plain, 3));
-    let mut station = Lawful::new("station", Station::new(config));
+    let mut station = Checked::new("station", Station::new(config));
     let mut now = Instant::ZERO;
     station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
-    let address = Address::new("B".parse().unwrap(), "A".parse().unwrap(), Role::Command, &[]);
+    let address = Address::new("B".parse().unwrap(), "A".parse().unwrap(), CommandResponse::Command, &[]);
     let control = Control::Unnumbered { function: Unnumbered::Disconnect, poll_final: true };
     let nonsense = Frame::bare(address, control).to_bytes(Modulo::Eight);
     let (mut calls, mut closed) = (0, false);
@@ -262,7 +262,7 @@ pub(super) fn air_time(bytes: &Bytes) -> Duration {
 
 /// Says what the station hears, and hears what it says when it has the channel; all of it has left then.
 pub(super) fn turn(
-    station: &mut Lawful<Station>,
+    station: &mut Checked<Station>,
     clock: &mut Instant,
     heard: Option<Frame>,
     modulo: Modulo,
@@ -297,22 +297,22 @@ pub(super) fn turn(
     (said, frames)
 }
 
-pub(super) fn from_b(role: Role, control: Control) -> Frame {
+pub(super) fn from_b(role: CommandResponse, control: Control) -> Frame {
     Frame::bare(Address::new("B".parse().unwrap(), "A".parse().unwrap(), role, &[]), control)
 }
 
-pub(super) fn unnumbered(role: Role, function: Unnumbered) -> Frame {
+pub(super) fn unnumbered(role: CommandResponse, function: Unnumbered) -> Frame {
     from_b(role, Control::Unnumbered { function, poll_final: true })
 }
 
-pub(super) fn ready(role: Role, receive: u8) -> Frame {
+pub(super) fn ready(role: CommandResponse, receive: u8) -> Frame {
     let function = Supervisory::ReceiveReady;
     from_b(role, Control::Supervisory { function, receive, poll_final: true })
 }
 
 pub(super) fn information(send: u8, text: &'static str) -> Frame {
     let control = Control::Information { send, receive: 0, poll: true };
-    Frame { pid: 0xf0, information: text.into(), ..from_b(Role::Command, control) }
+    Frame { pid: 0xf0, information: text.into(), ..from_b(CommandResponse::Command, control) }
 }
 
 /// The call goes out again while the answer to the first is on its way, as on channels where all wait for their turn. The
@@ -322,7 +322,7 @@ pub(super) fn information(send: u8, text: &'static str) -> Frame {
 fn the_answer_to_a_repeated_call_resets_nothing_and_confuses_nothing() {
     let mut config = station("A", &["B"]);
     config.peers.values_mut().for_each(|peer| peer.link.version = Version::Plain);
-    let mut station = Lawful::new("station", Station::new(config));
+    let mut station = Checked::new("station", Station::new(config));
     let mut now = Instant::ZERO;
     station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
     let (_, first) = turn(&mut station, &mut now, None, Modulo::Eight);
@@ -331,7 +331,7 @@ fn the_answer_to_a_repeated_call_resets_nothing_and_confuses_nothing() {
     let (_, second) = turn(&mut station, &mut now, None, Modulo::Eight);
     assert_eq!((first.len(), second.len()), (1, 1), "two calls");
     let mut hear = |frame| turn(&mut station, &mut now, Some(frame), Modulo::Eight);
-    let agreed = || unnumbered(Role::Response, Unnumbered::Acknowledge);
+    let agreed = || unnumbered(CommandResponse::Response, Unnumbered::Acknowledge);
     // The first answer, and what came behind it.
     let (said, frames) = hear(agreed());
     let asks = Control::Supervisory { function: Supervisory::ReceiveReady, receive: 0, poll_final: true };
@@ -339,7 +339,7 @@ fn the_answer_to_a_repeated_call_resets_nothing_and_confuses_nothing() {
     assert_eq!(hear(information(0, "of the first link")), (vec![], vec![]));
     assert_eq!(hear(agreed()), (vec![], vec![]));
     // What answers the question belongs to the link as it is now.
-    let (said, _) = hear(ready(Role::Response, 0));
+    let (said, _) = hear(ready(CommandResponse::Response, 0));
     assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
     let (said, frames) = hear(information(0, "of the second"));
     assert_eq!(said, [PacketsIndication::Packet("of the second".into())]);
@@ -355,10 +355,10 @@ fn the_answer_to_a_repeated_call_resets_nothing_and_confuses_nothing() {
 /// one link for those of the other: packets counted as acknowledged that had never come.
 #[test]
 fn a_repeated_call_is_the_same_link() {
-    let mut station = Lawful::new("station", Station::new(station("A", &["B"])));
+    let mut station = Checked::new("station", Station::new(station("A", &["B"])));
     let mut now = Instant::ZERO;
     turn(&mut station, &mut now, None, Modulo::Eight);
-    let call = || unnumbered(Role::Command, Unnumbered::SetMode);
+    let call = || unnumbered(CommandResponse::Command, Unnumbered::SetMode);
     let (said, _) = turn(&mut station, &mut now, Some(call()), Modulo::Eight);
     assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
     let caller = LinkId(LinkId::FIRST_INCOMING);
@@ -369,7 +369,7 @@ fn a_repeated_call_is_the_same_link() {
     let (said, frames) = turn(&mut station, &mut now, Some(call()), Modulo::Eight);
     assert_eq!((said, frames), (vec![], vec![own(Unnumbered::Acknowledge)]));
     // The caller is heard: from now on a call is a new one.
-    turn(&mut station, &mut now, Some(ready(Role::Command, 0)), Modulo::Eight);
+    turn(&mut station, &mut now, Some(ready(CommandResponse::Command, 0)), Modulo::Eight);
     let (said, _) = turn(&mut station, &mut now, Some(call()), Modulo::Eight);
     assert_eq!(said[0], PacketsIndication::Closed(CloseReason::Reset));
     assert!(matches!(said[1], PacketsIndication::Connected { .. }), "{said:?}");
@@ -377,7 +377,7 @@ fn a_repeated_call_is_the_same_link() {
 
 /// An answer of A's.
 fn own(function: Unnumbered) -> Frame {
-    let address = Address::new("A".parse().unwrap(), "B".parse().unwrap(), Role::Response, &[]);
+    let address = Address::new("A".parse().unwrap(), "B".parse().unwrap(), CommandResponse::Response, &[]);
     Frame::bare(address, Control::Unnumbered { function, poll_final: true })
 }
 
@@ -386,7 +386,7 @@ fn own(function: Unnumbered) -> Frame {
 fn nobody_has_to_say_that_a_frame_has_left() {
     let mut config = station("A", &["B"]);
     config.peers.values_mut().for_each(|peer| (peer.link.version, peer.link.retries) = (Version::Plain, 2));
-    let mut station = Lawful::new("station", Station::new(config));
+    let mut station = Checked::new("station", Station::new(config));
     let (mut now, mut calls, mut closed) = (Instant::ZERO, 0, vec![]);
     station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
     while closed.is_empty() {
@@ -415,13 +415,13 @@ fn nobody_has_to_say_that_a_frame_has_left() {
 fn callers_that_leave_at_once_leave_nothing_behind() {
     let mut config = station("A", &["B"]);
     config.links_max = 3;
-    let limits = Holds::limits(&config);
-    let mut station = Lawful::new("station", Station::new(config));
+    let limits = Occupancy::limits(&config);
+    let mut station = Checked::new("station", Station::new(config));
     drain(&mut station, Instant::ZERO, |_| {}, |_| {});
     for number in 0..5000 {
         for function in [Unnumbered::SetMode, Unnumbered::Disconnect] {
             let source: Callsign = format!("C{number}").parse().unwrap();
-            let frame = unnumbered(Role::Command, function);
+            let frame = unnumbered(CommandResponse::Command, function);
             let frame = Frame { address: Address { source, ..frame.address.clone() }, ..frame };
             let heard = FramesIndication::Frame(frame.to_bytes(Modulo::Eight));
             station.handle_indication(Instant::ZERO, heard);
@@ -443,12 +443,12 @@ fn callers_that_leave_at_once_leave_nothing_behind() {
 fn a_storm_of_calls_gets_few_answers() {
     let mut config = station("A", &[]);
     config.links_max = 3;
-    let mut station = Lawful::new("station", Station::new(config));
+    let mut station = Checked::new("station", Station::new(config));
     drain(&mut station, Instant::ZERO, |_| {}, |_| {});
     let call = |number: u64| -> Callsign { format!("B{number}").parse().unwrap() };
     let now = Instant::ZERO;
     for number in 0..5000 {
-        let address = Address::new(call(number % 1000), "A".parse().unwrap(), Role::Command, &[]);
+        let address = Address::new(call(number % 1000), "A".parse().unwrap(), CommandResponse::Command, &[]);
         let control = Control::Unnumbered { function: Unnumbered::SetMode, poll_final: true };
         let frame = Frame::bare(address, control).to_bytes(Modulo::Eight);
         station.handle_indication(now, FramesIndication::Frame(frame));
@@ -470,13 +470,13 @@ fn a_storm_of_calls_gets_few_answers() {
 /// farewell, and those that come after it, or out of nowhere, get nothing.
 #[test]
 fn frames_rejected_without_end_are_answered_by_an_end() {
-    let reject = || Some(unnumbered(Role::Response, Unnumbered::FrameReject));
+    let reject = || Some(unnumbered(CommandResponse::Response, Unnumbered::FrameReject));
     let mut config = station("A", &["B"]);
     config.links_max = 3;
-    let limits = Holds::limits(&config);
-    let mut station = Lawful::new("station", Station::new(config));
+    let limits = Occupancy::limits(&config);
+    let mut station = Checked::new("station", Station::new(config));
     let mut now = Instant::ZERO;
-    let connect = |station: &mut Lawful<Station>, now: Instant| {
+    let connect = |station: &mut Checked<Station>, now: Instant| {
         station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
     };
     for _ in 0..200 {
@@ -495,7 +495,7 @@ fn frames_rejected_without_end_are_answered_by_an_end() {
     for _ in 0..200 {
         connect(&mut station, now);
         turn(&mut station, &mut now, None, Modulo::Extended);
-        let answer = unnumbered(Role::Response, Unnumbered::Acknowledge);
+        let answer = unnumbered(CommandResponse::Response, Unnumbered::Acknowledge);
         let (said, _) = turn(&mut station, &mut now, Some(answer), Modulo::Extended);
         assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
         let (said, frames) = turn(&mut station, &mut now, reject(), Modulo::Extended);
@@ -523,16 +523,16 @@ fn an_absurd_identification_breaks_no_promise() {
     let mut config = station("A", &["B"]);
     config.peers.values_mut().for_each(|peer| peer.link.extended_window_frames = 127);
     config.peers.values_mut().for_each(|peer| peer.link.recovery = Recovery::Reject);
-    let mut station = Lawful::new("station", Station::new(config));
+    let mut station = Checked::new("station", Station::new(config));
     let mut now = Instant::ZERO;
     turn(&mut station, &mut now, None, Modulo::Eight);
     station.handle_request(now, Port::First((LinkId(0), PacketsRequest::Connect)));
     turn(&mut station, &mut now, None, Modulo::Eight);
-    let stands = unnumbered(Role::Response, Unnumbered::Acknowledge);
+    let stands = unnumbered(CommandResponse::Response, Unnumbered::Acknowledge);
     let (said, _) = turn(&mut station, &mut now, Some(stands), Modulo::Extended);
     assert!(matches!(said[0], PacketsIndication::Connected { bytes_max: 256, .. }), "{said:?}");
     let says = |role, information_bytes_max, segmenter, window_frames| {
-        let options = Options { recovery: Recovery::Reject, modulo: Modulo::Extended, segmenter };
+        let options = OptionalFunctions { recovery: Recovery::Reject, modulo: Modulo::Extended, segmenter };
         let parameters = Parameters {
             options: Some(options),
             information_bytes_max: Some(information_bytes_max),
@@ -544,10 +544,15 @@ fn an_absurd_identification_breaks_no_promise() {
         Frame { information: field.freeze(), ..unnumbered(role, Unnumbered::ExchangeIdentification) }
     };
     let (said, _) =
-        turn(&mut station, &mut now, Some(says(Role::Response, 256, true, 127)), Modulo::Extended);
-    let PacketsIndication::Takes { bytes_max, .. } = said[0] else { panic!("{said:?}") };
+        turn(&mut station, &mut now, Some(says(CommandResponse::Response, 256, true, 127)), Modulo::Extended);
+    let PacketsIndication::Sizes { bytes_max, .. } = said[0] else { panic!("{said:?}") };
     for (bytes, segmenter) in [(0, true), (1, false), (3, false), (536_870_911, true), (7, true)] {
-        turn(&mut station, &mut now, Some(says(Role::Command, bytes, segmenter, 127)), Modulo::Extended);
+        turn(
+            &mut station,
+            &mut now,
+            Some(says(CommandResponse::Command, bytes, segmenter, 127)),
+            Modulo::Extended,
+        );
     }
     let packet = PacketsRequest::Packet(vec![7; bytes_max as usize].into());
     station.handle_request(now, Port::First((LinkId(0), packet)));

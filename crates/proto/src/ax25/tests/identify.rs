@@ -3,13 +3,13 @@
 use super::channel::{Channel, station};
 use super::hostile::{ready, turn, unnumbered};
 use crate::ax25::{
-    Config, Control, Frame, LinkConfig, Modulo, Options, Parameters, Recovery, Role, Station, Supervisory,
-    Unnumbered, Version,
+    CommandResponse, Config, Control, Frame, LinkConfig, Modulo, OptionalFunctions, Parameters, Recovery,
+    Station, Supervisory, Unnumbered, Version,
 };
 use crate::engine::Engine;
 use crate::service::{FramesIndication, LinkId, PacketsIndication, PacketsRequest, Port};
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
 
 const A: usize = 0;
@@ -20,7 +20,7 @@ const CALLER: LinkId = LinkId(LinkId::FIRST_INCOMING);
 /// A, which calls B; B is played by hand.
 struct Bench {
     now: Instant,
-    station: Lawful<Station>,
+    station: Checked<Station>,
     said: Vec<PacketsIndication>,
 }
 
@@ -32,7 +32,7 @@ impl Bench {
     fn with(change: impl Fn(&mut Config)) -> Self {
         let mut config = station("A", &["B"]);
         change(&mut config);
-        let station = Lawful::new("station", Station::new(config));
+        let station = Checked::new("station", Station::new(config));
         let mut bench = Bench { now: Instant::ZERO, station, said: vec![] };
         bench.turn(None);
         bench
@@ -42,7 +42,7 @@ impl Bench {
     fn call(&mut self) {
         self.ask(PacketsRequest::Connect);
         assert_eq!(names(&self.turn(None)), ["SABME"]);
-        let frames = self.turn(Some(unnumbered(Role::Response, Unnumbered::Acknowledge)));
+        let frames = self.turn(Some(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge)));
         assert_eq!(names(&frames), [""; 0], "what it can do is asked with the first data");
     }
 
@@ -99,8 +99,9 @@ fn names(frames: &[Frame]) -> Vec<&'static str> {
 }
 
 /// What B says that it can do.
-fn identification(role: Role, bytes: u32, window: u8, segmenter: bool) -> Frame {
-    let options = Options { recovery: Recovery::SelectiveReject, modulo: Modulo::Extended, segmenter };
+fn identification(role: CommandResponse, bytes: u32, window: u8, segmenter: bool) -> Frame {
+    let options =
+        OptionalFunctions { recovery: Recovery::SelectiveReject, modulo: Modulo::Extended, segmenter };
     let parameters = Parameters {
         options: Some(options),
         information_bytes_max: Some(bytes),
@@ -117,11 +118,11 @@ fn connected(bytes_max: u32, bytes_best: u32) -> PacketsIndication {
 }
 
 fn takes(bytes_max: u32, bytes_best: u32) -> PacketsIndication {
-    PacketsIndication::Takes { bytes_max, bytes_best }
+    PacketsIndication::Sizes { bytes_max, bytes_best }
 }
 
 fn refusal() -> Frame {
-    unnumbered(Role::Response, Unnumbered::FrameReject)
+    unnumbered(CommandResponse::Response, Unnumbered::FrameReject)
 }
 
 #[test]
@@ -146,10 +147,10 @@ fn until_the_peer_answers_no_more_goes_than_everyone_takes() {
     assert_eq!((bench.room(), bench.said()), (32, vec![connected(256, 256)]));
     let frames = bench.send(32, 256);
     assert_eq!((frames.len(), names(&frames)[32]), (33, "XID"));
-    bench.turn(Some(identification(Role::Response, 2048, 64, false)));
+    bench.turn(Some(identification(CommandResponse::Response, 2048, 64, false)));
     assert_eq!((bench.room(), bench.said()), (32, vec![takes(1024, 1024)]));
     // Of 64 frames half are on their way.
-    bench.turn(Some(ready(Role::Response, 32)));
+    bench.turn(Some(ready(CommandResponse::Response, 32)));
     assert_eq!(bench.room(), 64);
     assert_eq!(bench.send(1, 1024).len(), 1);
 }
@@ -159,17 +160,17 @@ fn what_a_peer_said_holds_for_the_next_call() {
     let mut bench = Bench::new(|_| ());
     bench.call();
     bench.send(1, 10);
-    bench.turn(Some(identification(Role::Response, 200, 5, true)));
-    bench.turn(Some(ready(Role::Response, 1)));
+    bench.turn(Some(identification(CommandResponse::Response, 200, 5, true)));
+    bench.turn(Some(ready(CommandResponse::Response, 1)));
     bench.ask(PacketsRequest::Close);
-    bench.turn(Some(unnumbered(Role::Response, Unnumbered::Acknowledge)));
+    bench.turn(Some(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge)));
     bench.said();
     bench.call();
     assert_eq!((bench.room(), bench.said()), (5, vec![connected(199 * 128 - 1, 200)]));
     let frames = bench.send(1, 600);
     assert_eq!(names(&frames), ["I", "I", "I", "I", "XID"], "segments at once: the peer knows them");
     // It may have become another one.
-    bench.turn(Some(identification(Role::Response, 256, 32, true)));
+    bench.turn(Some(identification(CommandResponse::Response, 256, 32, true)));
     assert_eq!(bench.said(), [takes(32_639, 256)]);
 }
 
@@ -179,7 +180,7 @@ fn a_peer_that_takes_less_is_spared_from_then_on() {
     bench.call();
     bench.said();
     bench.send(1, 256);
-    bench.turn(Some(identification(Role::Response, 128, 2, false)));
+    bench.turn(Some(identification(CommandResponse::Response, 128, 2, false)));
     assert_eq!((bench.room(), bench.said()), (1, vec![takes(256, 128)]));
 }
 
@@ -189,10 +190,10 @@ fn a_peer_that_refuses_the_question_gets_its_data_and_is_not_asked_again() {
     bench.call();
     assert_eq!(names(&bench.send(2, 10)), ["I", "I", "XID"]);
     bench.turn(Some(refusal()));
-    bench.turn(Some(ready(Role::Response, 2)));
+    bench.turn(Some(ready(CommandResponse::Response, 2)));
     assert_eq!(bench.said(), [connected(256, 256), PacketsIndication::Acknowledged(2)]);
     bench.ask(PacketsRequest::Close);
-    bench.turn(Some(unnumbered(Role::Response, Unnumbered::Acknowledge)));
+    bench.turn(Some(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge)));
     bench.call();
     assert_eq!(names(&bench.send(1, 10)), ["I P"]);
     // A question that was not asked is not what it rejects.
@@ -205,7 +206,7 @@ fn a_peer_that_is_silent_on_the_question_gets_its_data() {
     let mut bench = Bench::new(|link| link.information_bytes_max = 512);
     bench.call();
     assert_eq!(names(&bench.send(2, 10)), ["I", "I", "XID"]);
-    bench.turn(Some(ready(Role::Response, 2)));
+    bench.turn(Some(ready(CommandResponse::Response, 2)));
     assert_eq!(bench.said(), [connected(256, 256), PacketsIndication::Acknowledged(2)]);
     assert_eq!(names(&bench.wait()), ["XID"]);
     assert_eq!(names(&bench.wait()), ["XID"]);
@@ -224,7 +225,7 @@ fn an_answer_that_comes_late_holds_all_the_same() {
         bench.wait();
     }
     bench.said();
-    bench.turn(Some(identification(Role::Response, 256, 9, true)));
+    bench.turn(Some(identification(CommandResponse::Response, 256, 9, true)));
     assert_eq!((bench.room(), bench.said()), (9, vec![takes(32_639, 256)]));
 }
 
@@ -242,7 +243,10 @@ fn data_that_come_behind_a_question_leave_the_channel_to_its_answer() {
     bench.call();
     assert_eq!(names(&bench.wait()), ["XID"]);
     assert_eq!(names(&bench.send(2, 10)), [""; 0]);
-    assert_eq!(names(&bench.turn(Some(identification(Role::Response, 256, 32, true)))), ["I", "I P"]);
+    assert_eq!(
+        names(&bench.turn(Some(identification(CommandResponse::Response, 256, 32, true)))),
+        ["I", "I P"]
+    );
 
     let mut bench = Bench::new(|_| ());
     bench.call();
@@ -263,7 +267,8 @@ fn one_poll_is_unanswered_at_a_time() {
         // The data came, and what else was asked did not: it goes with what comes next.
         let acknowledges =
             Control::Supervisory { function: Supervisory::ReceiveReady, receive: 1, poll_final: false };
-        let frame = Frame { control: acknowledges, ..unnumbered(Role::Response, Unnumbered::Test) };
+        let frame =
+            Frame { control: acknowledges, ..unnumbered(CommandResponse::Response, Unnumbered::Test) };
         bench.turn(Some(frame));
         assert_eq!(names(&bench.send(2, 10)), ["I", "I", "XID"]);
         // T1 and TM201 run out at about the same time.
@@ -323,27 +328,27 @@ fn no_segment_goes_before_the_peer_has_said_that_it_knows_them() {
     };
     turn(None, None);
     assert_eq!(turn(Some(PacketsRequest::Connect), None), ["SABME"]);
-    turn(None, Some(unnumbered(Role::Response, Unnumbered::Acknowledge)));
+    turn(None, Some(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge)));
     let packet = |bytes| Some(PacketsRequest::Packet(Bytes::from(vec![7; bytes])));
     assert_eq!(turn(packet(100), None), ["I", "XID"]);
-    assert_eq!(turn(packet(600), Some(ready(Role::Response, 1))), [""; 0]);
-    let answer = identification(Role::Response, 256, 32, true);
+    assert_eq!(turn(packet(600), Some(ready(CommandResponse::Response, 1))), [""; 0]);
+    let answer = identification(CommandResponse::Response, 256, 32, true);
     assert_eq!(turn(None, Some(answer)), ["I", "I", "I P"]);
 }
 
 #[test]
 fn who_is_called_takes_data_before_the_question_and_after_it() {
     let mut bench = Bench::new(|_| ());
-    let call = unnumbered(Role::Command, Unnumbered::SetModeExtended);
+    let call = unnumbered(CommandResponse::Command, Unnumbered::SetModeExtended);
     assert_eq!(names(&bench.turn(Some(call))), ["UA"]);
     let data = |send| {
         let control = Control::Information { send, receive: 0, poll: true };
-        let frame = Frame { control, ..unnumbered(Role::Command, Unnumbered::Test) };
+        let frame = Frame { control, ..unnumbered(CommandResponse::Command, Unnumbered::Test) };
         Frame { pid: 0xf0, information: Bytes::from(vec![send; 256]), ..frame }
     };
     assert_eq!(names(&bench.turn(Some(data(0)))), ["RR"]);
     bench.said();
-    assert_eq!(names(&bench.turn(Some(identification(Role::Command, 256, 32, true)))), ["XID"]);
+    assert_eq!(names(&bench.turn(Some(identification(CommandResponse::Command, 256, 32, true)))), ["XID"]);
     assert_eq!(bench.said(), [takes(32_639, 256)]);
     assert_eq!(names(&bench.turn(Some(data(1)))), ["RR"]);
     assert_eq!(bench.said().len(), 1);
@@ -356,8 +361,8 @@ fn whoever_ends_the_link_is_asked_nothing_more() {
     bench.ask(PacketsRequest::Close);
     assert_eq!(names(&bench.turn(None)), ["other"]);
     // An answer to a question of before is no offence.
-    bench.turn(Some(identification(Role::Response, 256, 32, true)));
+    bench.turn(Some(identification(CommandResponse::Response, 256, 32, true)));
     assert_eq!(bench.station.engine.counters().violations, 0);
-    bench.turn(Some(unnumbered(Role::Response, Unnumbered::Acknowledge)));
+    bench.turn(Some(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge)));
     assert!(bench.station.poll_timeout().is_none());
 }

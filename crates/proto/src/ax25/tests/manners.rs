@@ -3,27 +3,27 @@
 use super::channel::station;
 use super::hostile::{air_time, from_b, turn};
 use crate::ax25::{
-    Address, Config, Control, Counters, Frame, LinkConfig, Modulo, Role, Station, Supervisory, Unnumbered,
-    Version,
+    Address, CommandResponse, Config, Control, Counters, Frame, LinkConfig, Modulo, Station, Supervisory,
+    Unnumbered, Version,
 };
 use crate::engine::{Engine, drain};
 use crate::service::{
     CloseReason, FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port,
 };
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::Bytes;
 
 const OWN: LinkId = LinkId(0);
 
 /// B says this.
-fn unnumbered(role: Role, function: Unnumbered, poll_final: bool) -> Frame {
+fn unnumbered(role: CommandResponse, function: Unnumbered, poll_final: bool) -> Frame {
     from_b(role, Control::Unnumbered { function, poll_final })
 }
 
 /// Station A over a controller that takes what it is given at any time; its peer B is played by hand.
 pub(super) struct Bench {
-    pub(super) station: Lawful<Station>,
+    pub(super) station: Checked<Station>,
     pub(super) now: Instant,
     /// The controller says that frames have left when it takes them, and sends them later.
     pub(super) early: bool,
@@ -44,7 +44,7 @@ impl Bench {
         config.peers.values_mut().for_each(|peer| peer.link.version = version);
         config.callers.iter_mut().for_each(|link| link.version = version);
         change(&mut config);
-        let mut station = Lawful::new("station", Station::new(config));
+        let mut station = Checked::new("station", Station::new(config));
         let (now, link) = (Instant::ZERO, OWN);
         // It joins its channel.
         drain(&mut station, now, |_| {}, |_| {});
@@ -75,7 +75,7 @@ impl Bench {
         let function =
             if modulo == Modulo::Eight { Unnumbered::SetMode } else { Unnumbered::SetModeExtended };
         self.modulo = modulo;
-        self.hear(Role::Command, Control::Unnumbered { function, poll_final: true }, &[]);
+        self.hear(CommandResponse::Command, Control::Unnumbered { function, poll_final: true }, &[]);
         let said = self.said();
         assert_eq!(
             said[0].control,
@@ -89,7 +89,7 @@ impl Bench {
         bench.station.handle_request(bench.now, Port::First((OWN, PacketsRequest::Connect)));
         bench.drain();
         for function in [Unnumbered::Acknowledge, Unnumbered::FrameReject] {
-            bench.hear(Role::Response, Control::Unnumbered { function, poll_final: true }, &[]);
+            bench.hear(CommandResponse::Response, Control::Unnumbered { function, poll_final: true }, &[]);
             // What it can do is asked when nothing is there to be sent with the question.
             bench.pass(Duration::from_millis(100));
         }
@@ -109,7 +109,7 @@ impl Bench {
         self.drain();
     }
 
-    pub(super) fn hear(&mut self, role: Role, control: Control, information: &[u8]) {
+    pub(super) fn hear(&mut self, role: CommandResponse, control: Control, information: &[u8]) {
         let address = Address::new("B".parse().unwrap(), "A".parse().unwrap(), role, &[]);
         let information = Bytes::copy_from_slice(information);
         let frame = Frame { address, control, pid: 0xf0, information };
@@ -122,12 +122,12 @@ impl Bench {
     /// An I frame of so many bytes, without P.
     fn hear_data(&mut self, send: u8, bytes: usize) {
         let control = Control::Information { send, receive: 0, poll: false };
-        self.hear(Role::Command, control, &vec![send; bytes]);
+        self.hear(CommandResponse::Command, control, &vec![send; bytes]);
     }
 
     /// A response.
     pub(super) fn hear_answer(&mut self, function: Supervisory, receive: u8, poll_final: bool) {
-        self.hear(Role::Response, Control::Supervisory { function, receive, poll_final }, &[]);
+        self.hear(CommandResponse::Response, Control::Supervisory { function, receive, poll_final }, &[]);
     }
 
     /// Everybody says everything; what is sent has left then.
@@ -296,18 +296,26 @@ fn polls_of_a_link_that_is_gone_are_answered_in_both_modulos() {
         let mut bench = Bench::new(modulo, |_| ());
         let gone = Control::Unnumbered { function: Unnumbered::DisconnectedMode, poll_final: true };
         for function in [Supervisory::ReceiveReady, Supervisory::ReceiveNotReady, Supervisory::Reject] {
-            bench.hear(Role::Command, polls(function, true), &[]);
+            bench.hear(CommandResponse::Command, polls(function, true), &[]);
             let said = bench.said();
             assert_eq!(said.iter().map(|frame| frame.control).collect::<Vec<_>>(), [gone], "{modulo:?}");
             assert!(!said[0].is_command());
-            bench.hear(Role::Command, polls(function, false), &[]);
-            bench.hear(Role::Response, polls(function, true), &[]);
+            bench.hear(CommandResponse::Command, polls(function, false), &[]);
+            bench.hear(CommandResponse::Response, polls(function, true), &[]);
             assert_eq!(bench.said(), [], "{modulo:?}: nobody asked");
         }
         for send in 0..8 {
-            bench.hear(Role::Command, Control::Information { send, receive: 5, poll: true }, b"text");
+            bench.hear(
+                CommandResponse::Command,
+                Control::Information { send, receive: 5, poll: true },
+                b"text",
+            );
             assert_eq!(bench.said().len(), 1, "{modulo:?}, I frame {send}");
-            bench.hear(Role::Command, Control::Information { send, receive: 5, poll: false }, b"text");
+            bench.hear(
+                CommandResponse::Command,
+                Control::Information { send, receive: 5, poll: false },
+                b"text",
+            );
             assert_eq!(bench.said(), [], "{modulo:?}, I frame {send}");
         }
     }
@@ -320,30 +328,34 @@ fn unnumbered_commands_with_poll_are_answered() {
     let (information, identity) = (Unnumbered::Information, Unnumbered::ExchangeIdentification);
     let control = |said: Vec<Frame>| said.iter().map(|frame| frame.control).collect::<Vec<_>>();
     let mut bench = Bench::new(Modulo::Eight, |_| ());
-    bench.hear(Role::Command, asks(information), b"text");
+    bench.hear(CommandResponse::Command, asks(information), b"text");
     assert_eq!(control(bench.said()), [asks(Unnumbered::DisconnectedMode)]);
-    bench.hear(Role::Command, Control::Unnumbered { function: information, poll_final: false }, b"text");
+    bench.hear(
+        CommandResponse::Command,
+        Control::Unnumbered { function: information, poll_final: false },
+        b"text",
+    );
     assert_eq!(bench.said(), []);
-    bench.hear(Role::Command, asks(identity), &[]);
+    bench.hear(CommandResponse::Command, asks(identity), &[]);
     let said = bench.said();
     assert!(!said[0].information.is_empty(), "it says what it can do");
     assert_eq!(control(said), [asks(identity)]);
     let mut bench = Bench::called(Modulo::Eight);
-    bench.hear(Role::Command, asks(information), b"text");
+    bench.hear(CommandResponse::Command, asks(information), b"text");
     let ready = Control::Supervisory { function: Supervisory::ReceiveReady, receive: 0, poll_final: true };
     assert_eq!(control(bench.said()), [ready]);
-    bench.hear(Role::Command, asks(identity), &[]);
+    bench.hear(CommandResponse::Command, asks(identity), &[]);
     assert_eq!(control(bench.said()), [asks(identity)]);
 }
 
 /// 4.3.3.6: UI with P is answered while a call is out, and while the link is being ended, as C4.2, C4.3 and C4.6 have it.
 #[test]
 fn unnumbered_information_with_poll_is_answered_where_there_is_no_link_yet_or_any_more() {
-    let says = |function, poll_final| Some(unnumbered(Role::Command, function, poll_final));
+    let says = |function, poll_final| Some(unnumbered(CommandResponse::Command, function, poll_final));
     for version in [Version::Plain, Version::Extended] {
         let mut config = station("A", &["B"]);
         config.peers.values_mut().for_each(|peer| peer.link.version = version);
-        let mut station = Lawful::new("station", Station::new(config));
+        let mut station = Checked::new("station", Station::new(config));
         let mut now = Instant::ZERO;
         let mut answers = |asked: Option<PacketsRequest>, heard| {
             if let Some(asked) = asked {
@@ -359,7 +371,7 @@ fn unnumbered_information_with_poll_is_answered_where_there_is_no_link_yet_or_an
         assert_eq!(answers(None, says(Unnumbered::Information, false)), []);
         let said = answers(None, says(Unnumbered::Information, true));
         assert_eq!(said, refusal, "{version:?}: while it calls");
-        answers(None, Some(unnumbered(Role::Response, Unnumbered::Acknowledge, true)));
+        answers(None, Some(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge, true)));
         assert_eq!(answers(Some(PacketsRequest::Abort), None).len(), 1, "it ends the link");
         let said = answers(None, says(Unnumbered::Information, true));
         assert_eq!(said, refusal, "{version:?}: while it ends the link");
@@ -371,14 +383,15 @@ fn unnumbered_information_with_poll_is_answered_where_there_is_no_link_yet_or_an
 #[test]
 fn the_end_is_told_when_its_answer_has_left() {
     for told in [true, false] {
-        let mut station = Lawful::new("station", Station::new(station("A", &["B"])));
+        let mut station = Checked::new("station", Station::new(station("A", &["B"])));
         let mut now = Instant::ZERO;
         turn(&mut station, &mut now, None, Modulo::Eight);
-        let call = unnumbered(Role::Command, Unnumbered::SetMode, true);
+        let call = unnumbered(CommandResponse::Command, Unnumbered::SetMode, true);
         turn(&mut station, &mut now, Some(call), Modulo::Eight);
-        let bytes = unnumbered(Role::Command, Unnumbered::Disconnect, true).to_bytes(Modulo::Eight);
+        let bytes =
+            unnumbered(CommandResponse::Command, Unnumbered::Disconnect, true).to_bytes(Modulo::Eight);
         now += air_time(&bytes);
-        let hears = |station: &mut Lawful<Station>, now, heard: Option<FramesIndication>| {
+        let hears = |station: &mut Checked<Station>, now, heard: Option<FramesIndication>| {
             heard.into_iter().for_each(|heard| station.handle_indication(now, heard));
             let (mut ends, mut tokens) = (vec![], vec![]);
             let up = |said| {

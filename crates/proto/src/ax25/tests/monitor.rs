@@ -1,6 +1,8 @@
 //! What a listener makes of what two others say.
 
-use crate::ax25::{Address, Callsign, Control, Frame, Modulo, Role, Supervisory, Unnumbered, Watcher};
+use crate::ax25::{
+    Address, Callsign, ChannelMonitor, CommandResponse, Control, Frame, Modulo, Supervisory, Unnumbered,
+};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -9,13 +11,13 @@ fn call(text: &str) -> Callsign {
 }
 
 struct Channel {
-    watcher: Watcher,
+    watcher: ChannelMonitor,
     modulo: Modulo,
 }
 
 impl Channel {
     fn new(modulo: Modulo) -> Self {
-        Channel { watcher: Watcher::new(), modulo }
+        Channel { watcher: ChannelMonitor::new(), modulo }
     }
 
     fn say(
@@ -24,8 +26,8 @@ impl Channel {
         to: &str,
         control: Control,
         information: &'static [u8],
-    ) -> crate::ax25::Heard {
-        let address = Address::new(call(from), call(to), Role::Command, &[]);
+    ) -> crate::ax25::MonitoredFrame {
+        let address = Address::new(call(from), call(to), CommandResponse::Command, &[]);
         let frame = Frame {
             pid: 0xf0,
             information: Bytes::from_static(information),
@@ -133,9 +135,9 @@ fn the_modulo_is_guessed_where_the_call_was_not_heard() {
 /// A frame by a digipeater is heard twice, and is one of its burst.
 #[test]
 fn what_digipeaters_repeat_is_not_counted_twice() {
-    let mut watcher = Watcher::new();
+    let mut watcher = ChannelMonitor::new();
     for repeated in [false, true] {
-        let mut address = Address::new(call("A1A"), call("B1B"), Role::Command, &[call("RELAY")]);
+        let mut address = Address::new(call("A1A"), call("B1B"), CommandResponse::Command, &[call("RELAY")]);
         address.path[0].repeated = repeated;
         let control = Control::Information { send: 0, receive: 0, poll: false };
         let frame = Frame { pid: 0xf0, ..Frame::bare(address, control) };

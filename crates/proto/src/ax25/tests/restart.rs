@@ -2,12 +2,12 @@
 
 use super::channel::station;
 use super::hostile::{air_time, turn, unnumbered};
-use crate::ax25::{Control, Frame, Modulo, Role, Station, Unnumbered, Version};
+use crate::ax25::{CommandResponse, Control, Frame, Modulo, Station, Unnumbered, Version};
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{FramesIndication, FramesRequest, LinkId, PacketsIndication, PacketsRequest, Port};
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,7 +15,7 @@ const OWN: LinkId = LinkId(0);
 
 /// A host and its controller, which outlives it.
 struct Side {
-    station: Lawful<Station>,
+    station: Checked<Station>,
     /// What the controller has and has not sent yet.
     queue: VecDeque<Bytes>,
     /// Of these, how many are of the host's former run.
@@ -34,7 +34,7 @@ impl Side {
         let mut config = station(name, &[peer]);
         config.restarts = true;
         config.peers.values_mut().for_each(|peer| peer.link.version = version);
-        let mut station = Lawful::new(name, Station::new(config));
+        let mut station = Checked::new(name, Station::new(config));
         // It joins its channel.
         drain(&mut station, now, |_| {}, |_| {});
         Side {
@@ -225,7 +225,7 @@ fn the_first_call_of_a_station_that_has_run_for_long_asks_nothing() {
         now += wait;
         side.station.handle_request(now, Port::First((OWN, PacketsRequest::Connect)));
         turn(&mut side.station, &mut now, None, Modulo::Eight);
-        let answer = unnumbered(Role::Response, Unnumbered::Acknowledge);
+        let answer = unnumbered(CommandResponse::Response, Unnumbered::Acknowledge);
         let (said, frames) = turn(&mut side.station, &mut now, Some(answer), Modulo::Eight);
         let stands = said.iter().any(|said| matches!(said, PacketsIndication::Connected { .. }));
         assert_eq!((stands, frames.len()), (!asks, usize::from(asks)), "after {wait:?}: {frames:?}");

@@ -3,20 +3,20 @@
 use super::channel::station;
 use super::hostile::{from_b, turn, unnumbered};
 use crate::ax25::{
-    Config, Control, Frame, LinkConfig, Modulo, Options, Parameters, Recovery, Role, Station, Supervisory,
-    Unnumbered, Version,
+    CommandResponse, Config, Control, Frame, LinkConfig, Modulo, OptionalFunctions, Parameters, Recovery,
+    Station, Supervisory, Unnumbered, Version,
 };
 use crate::engine::Engine;
 use crate::service::{CloseReason, LinkId, PacketsIndication, PacketsRequest, Port};
 use crate::time::Instant;
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
 
 const OWN: LinkId = LinkId(0);
 
 /// A station A that is connected to B, whose frames the test makes.
 struct Desk {
-    station: Lawful<Station>,
+    station: Checked<Station>,
     now: Instant,
     modulo: Modulo,
 }
@@ -29,10 +29,10 @@ impl Desk {
         change(&mut config, &mut peer.link);
         config.peers.insert(OWN, peer);
         let modulo = if version == Version::Plain { Modulo::Eight } else { Modulo::Extended };
-        let station = Lawful::new("station", Station::new(config));
+        let station = Checked::new("station", Station::new(config));
         let mut desk = Desk { station, now: Instant::ZERO, modulo };
         desk.ask(PacketsRequest::Connect);
-        let (said, _) = desk.hear(unnumbered(Role::Response, Unnumbered::Acknowledge));
+        let (said, _) = desk.hear(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge));
         assert!(matches!(said[0], PacketsIndication::Connected { .. }), "{said:?}");
         desk
     }
@@ -52,7 +52,7 @@ impl Desk {
     /// A supervisory response of B's.
     fn answer(&mut self, function: Supervisory, receive: u8, poll_final: bool) -> Vec<Frame> {
         let control = Control::Supervisory { function, receive, poll_final };
-        self.hear(from_b(Role::Response, control)).1
+        self.hear(from_b(CommandResponse::Response, control)).1
     }
 
     fn ask(&mut self, request: PacketsRequest) -> Vec<Frame> {
@@ -157,7 +157,11 @@ fn a_packet_in_segments_keeps_to_the_window() {
     const WINDOW: u8 = 4;
     let mut desk = Desk::new(Version::Extended, |_, link| link.recovery = Recovery::Reject);
     let parameters = Parameters {
-        options: Some(Options { recovery: Recovery::Reject, modulo: Modulo::Extended, segmenter: true }),
+        options: Some(OptionalFunctions {
+            recovery: Recovery::Reject,
+            modulo: Modulo::Extended,
+            segmenter: true,
+        }),
         information_bytes_max: Some(256),
         window_frames: Some(WINDOW),
         ..Parameters::default()
@@ -166,7 +170,7 @@ fn a_packet_in_segments_keeps_to_the_window() {
     parameters.encode(&mut field);
     let identification = Frame {
         information: field.freeze(),
-        ..unnumbered(Role::Command, Unnumbered::ExchangeIdentification)
+        ..unnumbered(CommandResponse::Command, Unnumbered::ExchangeIdentification)
     };
     desk.hear(identification);
     // Ten frames' worth.

@@ -4,13 +4,13 @@
 use super::channel::station;
 use super::hostile::{from_b, information, ready, turn, unnumbered};
 use crate::ax25::{
-    Control, Frame, Modulo, Options, Parameters, Phase, Recovery, Role, Station, Supervisory, Unnumbered,
-    Version,
+    CommandResponse, Control, Frame, LinkPhase, Modulo, OptionalFunctions, Parameters, Recovery, Station,
+    Supervisory, Unnumbered, Version,
 };
 use crate::engine::Engine;
 use crate::service::{LinkId, PacketsIndication, PacketsRequest, Port};
 use crate::time::Instant;
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::BytesMut;
 
 const OWN: LinkId = LinkId(0);
@@ -18,7 +18,7 @@ const OWN: LinkId = LinkId(0);
 /// A station in one of the states, and what it has answered so far.
 struct Bench {
     now: Instant,
-    station: Lawful<Station>,
+    station: Checked<Station>,
     modulo: Modulo,
 }
 
@@ -47,7 +47,7 @@ impl Bench {
             (peer.link.version, peer.link.retries) = (version, 3);
         });
         let (now, modulo) = (Instant::ZERO, Modulo::Eight);
-        let mut bench = Bench { now, station: Lawful::new("station", Station::new(config)), modulo };
+        let mut bench = Bench { now, station: Checked::new("station", Station::new(config)), modulo };
         bench.hear(None);
         if state == "0" {
             return bench;
@@ -58,7 +58,7 @@ impl Bench {
             "settling" => drop(bench.wait()),
             _ => {}
         }
-        bench.hear(Some(unnumbered(Role::Response, Unnumbered::Acknowledge)));
+        bench.hear(Some(unnumbered(CommandResponse::Response, Unnumbered::Acknowledge)));
         match state {
             "settling" | "3" => {}
             "identifying" => drop(bench.wait()),
@@ -99,7 +99,7 @@ impl Bench {
             PacketsIndication::Packet(packet) => Some(format!("up {:?}", String::from_utf8_lossy(packet))),
             PacketsIndication::Acknowledged(all) => Some(format!("up Acknowledged {all}")),
             PacketsIndication::Closed(reason) => Some(format!("up Closed {reason:?}")),
-            PacketsIndication::Takes { bytes_max, bytes_best } => {
+            PacketsIndication::Sizes { bytes_max, bytes_best } => {
                 Some(format!("up Takes {bytes_max} {bytes_best}"))
             }
             PacketsIndication::Room(_) => None,
@@ -112,9 +112,9 @@ impl Bench {
     fn phase(&self) -> &'static str {
         match self.station.engine.standing(OWN).map(|standing| standing.phase) {
             None => "gone",
-            Some(Phase::Calling) => "calling",
-            Some(Phase::Connected) => "connected",
-            Some(Phase::Ending) => "ending",
+            Some(LinkPhase::Connecting) => "calling",
+            Some(LinkPhase::Connected) => "connected",
+            Some(LinkPhase::Disconnecting) => "ending",
         }
     }
 }
@@ -157,16 +157,17 @@ fn words(frame: &Frame) -> String {
 /// Something that happens to a station.
 type Happening = (&'static str, fn(&mut Bench) -> String);
 
-fn control(role: Role, function: Unnumbered, poll_final: bool) -> Frame {
+fn control(role: CommandResponse, function: Unnumbered, poll_final: bool) -> Frame {
     from_b(role, Control::Unnumbered { function, poll_final })
 }
 
-fn supervisory(role: Role, function: Supervisory, receive: u8, poll_final: bool) -> Frame {
+fn supervisory(role: CommandResponse, function: Supervisory, receive: u8, poll_final: bool) -> Frame {
     from_b(role, Control::Supervisory { function, receive, poll_final })
 }
 
-fn identification(role: Role) -> Frame {
-    let options = Options { recovery: Recovery::SelectiveReject, modulo: Modulo::Extended, segmenter: true };
+fn identification(role: CommandResponse) -> Frame {
+    let options =
+        OptionalFunctions { recovery: Recovery::SelectiveReject, modulo: Modulo::Extended, segmenter: true };
     let mut field = BytesMut::new();
     Parameters { options: Some(options), ..Parameters::default() }.encode(&mut field);
     Frame { information: field.freeze(), ..unnumbered(role, Unnumbered::ExchangeIdentification) }
@@ -197,18 +198,22 @@ const HAPPENINGS: &[Happening] = &[
         }
         all.join("; ")
     }),
-    ("SABM P", |bench| bench.hear(Some(control(Role::Command, Unnumbered::SetMode, true)))),
-    ("SABME P", |bench| bench.hear(Some(control(Role::Command, Unnumbered::SetModeExtended, true)))),
-    ("DISC P", |bench| bench.hear(Some(control(Role::Command, Unnumbered::Disconnect, true)))),
-    ("DM F", |bench| bench.hear(Some(control(Role::Response, Unnumbered::DisconnectedMode, true)))),
-    ("DM", |bench| bench.hear(Some(control(Role::Response, Unnumbered::DisconnectedMode, false)))),
-    ("UA F", |bench| bench.hear(Some(control(Role::Response, Unnumbered::Acknowledge, true)))),
-    ("UA", |bench| bench.hear(Some(control(Role::Response, Unnumbered::Acknowledge, false)))),
-    ("FRMR F", |bench| bench.hear(Some(control(Role::Response, Unnumbered::FrameReject, true)))),
-    ("UI P", |bench| bench.hear(Some(control(Role::Command, Unnumbered::Information, true)))),
-    ("TEST P", |bench| bench.hear(Some(control(Role::Command, Unnumbered::Test, true)))),
-    ("XID P", |bench| bench.hear(Some(identification(Role::Command)))),
-    ("XID F", |bench| bench.hear(Some(identification(Role::Response)))),
+    ("SABM P", |bench| bench.hear(Some(control(CommandResponse::Command, Unnumbered::SetMode, true)))),
+    ("SABME P", |bench| {
+        bench.hear(Some(control(CommandResponse::Command, Unnumbered::SetModeExtended, true)))
+    }),
+    ("DISC P", |bench| bench.hear(Some(control(CommandResponse::Command, Unnumbered::Disconnect, true)))),
+    ("DM F", |bench| {
+        bench.hear(Some(control(CommandResponse::Response, Unnumbered::DisconnectedMode, true)))
+    }),
+    ("DM", |bench| bench.hear(Some(control(CommandResponse::Response, Unnumbered::DisconnectedMode, false)))),
+    ("UA F", |bench| bench.hear(Some(control(CommandResponse::Response, Unnumbered::Acknowledge, true)))),
+    ("UA", |bench| bench.hear(Some(control(CommandResponse::Response, Unnumbered::Acknowledge, false)))),
+    ("FRMR F", |bench| bench.hear(Some(control(CommandResponse::Response, Unnumbered::FrameReject, true)))),
+    ("UI P", |bench| bench.hear(Some(control(CommandResponse::Command, Unnumbered::Information, true)))),
+    ("TEST P", |bench| bench.hear(Some(control(CommandResponse::Command, Unnumbered::Test, true)))),
+    ("XID P", |bench| bench.hear(Some(identification(CommandResponse::Command)))),
+    ("XID F", |bench| bench.hear(Some(identification(CommandResponse::Response)))),
     ("I s0 r0 P", |bench| bench.hear(Some(information(0, "x")))),
     ("I s0 r0", |bench| {
         let mut frame = information(0, "x");
@@ -222,18 +227,24 @@ const HAPPENINGS: &[Happening] = &[
         frame.control = Control::Information { send: 0, receive: 5, poll: true };
         bench.hear(Some(frame))
     }),
-    ("RR r0 P", |bench| bench.hear(Some(ready(Role::Command, 0)))),
-    ("RR r0 F", |bench| bench.hear(Some(ready(Role::Response, 0)))),
-    ("RR r2 F", |bench| bench.hear(Some(ready(Role::Response, 2)))),
-    ("RR r2", |bench| bench.hear(Some(supervisory(Role::Response, Supervisory::ReceiveReady, 2, false)))),
-    ("RR r5 F", |bench| bench.hear(Some(ready(Role::Response, 5)))),
-    ("RNR r0 F", |bench| {
-        bench.hear(Some(supervisory(Role::Response, Supervisory::ReceiveNotReady, 0, true)))
+    ("RR r0 P", |bench| bench.hear(Some(ready(CommandResponse::Command, 0)))),
+    ("RR r0 F", |bench| bench.hear(Some(ready(CommandResponse::Response, 0)))),
+    ("RR r2 F", |bench| bench.hear(Some(ready(CommandResponse::Response, 2)))),
+    ("RR r2", |bench| {
+        bench.hear(Some(supervisory(CommandResponse::Response, Supervisory::ReceiveReady, 2, false)))
     }),
-    ("REJ r1 F", |bench| bench.hear(Some(supervisory(Role::Response, Supervisory::Reject, 1, true)))),
-    ("REJ r1", |bench| bench.hear(Some(supervisory(Role::Response, Supervisory::Reject, 1, false)))),
+    ("RR r5 F", |bench| bench.hear(Some(ready(CommandResponse::Response, 5)))),
+    ("RNR r0 F", |bench| {
+        bench.hear(Some(supervisory(CommandResponse::Response, Supervisory::ReceiveNotReady, 0, true)))
+    }),
+    ("REJ r1 F", |bench| {
+        bench.hear(Some(supervisory(CommandResponse::Response, Supervisory::Reject, 1, true)))
+    }),
+    ("REJ r1", |bench| {
+        bench.hear(Some(supervisory(CommandResponse::Response, Supervisory::Reject, 1, false)))
+    }),
     ("SREJ r0 F", |bench| {
-        bench.hear(Some(supervisory(Role::Response, Supervisory::SelectiveReject, 0, true)))
+        bench.hear(Some(supervisory(CommandResponse::Response, Supervisory::SelectiveReject, 0, true)))
     }),
 ];
 

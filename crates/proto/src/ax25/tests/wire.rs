@@ -1,8 +1,8 @@
 use crate::ax25::hdlc::{self, Decoder, Encoder};
-use crate::ax25::segment::{Assembler, Broken, cut, packet_bytes_max};
+use crate::ax25::segment::{InvalidSegment, Reassembler, cut, packet_bytes_max};
 use crate::ax25::{
-    Address, Callsign, CallsignError, Control, Frame, Modulo, Options, Parameters, Radio, Recovery, Role,
-    Supervisory, Unnumbered, pid,
+    Address, Callsign, CallsignError, CommandResponse, Control, Frame, Modulo, OptionalFunctions, Parameters,
+    RadioParameters, Recovery, Supervisory, Unnumbered, pid,
 };
 use crate::codec::DecodeError;
 use crate::rng::Rng;
@@ -28,7 +28,7 @@ fn the_figures_frames_are_read_and_written() {
     let mut input = Bytes::from_static(&FIGURE_3_4);
     let frame = Frame::decode(&mut input, Modulo::Eight).unwrap();
     assert_eq!((frame.address.source, frame.address.destination), (call("N7LEM"), call("NJ7P")));
-    assert_eq!(frame.address.role, Role::Command);
+    assert_eq!(frame.address.role, CommandResponse::Command);
     assert_eq!(frame.control, Control::Information { send: 7, receive: 1, poll: true });
     assert_eq!(frame.pid, pid::NONE);
     assert_eq!(frame.to_bytes(Modulo::Eight), FIGURE_3_4[..]);
@@ -46,7 +46,7 @@ fn the_figures_frames_are_read_and_written() {
 #[test]
 fn control_fields_have_the_tables_octets() {
     let bare = |control, modulo| {
-        let address = Address::new(call("A"), call("B"), Role::Command, &[]);
+        let address = Address::new(call("A"), call("B"), CommandResponse::Command, &[]);
         Frame::bare(address, control).to_bytes(modulo).slice(14..)
     };
     let unnumbered = |function, poll_final| Control::Unnumbered { function, poll_final };
@@ -82,7 +82,8 @@ fn what_is_written_is_read_back() {
         let modulo = if rng.below(2) == 0 { Modulo::Eight } else { Modulo::Extended };
         let path: Vec<Callsign> =
             ["N7OO-1", "W1AW", "EI7IG-15"][..rng.below(4) as usize].iter().map(|hop| call(hop)).collect();
-        let role = [Role::Command, Role::Response, Role::Unsaid(false)][rng.below(3) as usize];
+        let role = [CommandResponse::Command, CommandResponse::Response, CommandResponse::Unspecified(false)]
+            [rng.below(3) as usize];
         let mut address = Address::new(call("G0HHW-9"), call("X"), role, &path);
         address.path.iter_mut().for_each(|hop| hop.repeated = true);
         let number = |rng: &mut Rng| rng.below(u64::from(modulo.count())) as u8;
@@ -159,7 +160,7 @@ fn a_callsign_of_an_example_is_nobodys() {
 /// Each frame has its check sequence and a flag beside its bytes, and the first has one more flag.
 #[test]
 fn frames_take_their_bits_on_the_air() {
-    let radio = Radio { rate_bps: 1200, ..Radio::default() };
+    let radio = RadioParameters { rate_bps: 1200, ..RadioParameters::default() };
     // 34 bytes, 2 x 3 around them and 1: 328 bits, and a sixteenth for stuffing makes 348.
     assert_eq!(radio.air_time(2, 34), Duration::from_millis(290));
     // 40 bytes, 10 x 3 and 1: 568 bits and 35.
@@ -168,7 +169,7 @@ fn frames_take_their_bits_on_the_air() {
 
 #[test]
 fn identification_has_the_values_of_figure_4_5() {
-    let options = |recovery, modulo| Some(Options { recovery, modulo, segmenter: false });
+    let options = |recovery, modulo| Some(OptionalFunctions { recovery, modulo, segmenter: false });
     let encode = |parameters: &Parameters| {
         let mut output = BytesMut::new();
         parameters.encode(&mut output);
@@ -286,7 +287,7 @@ fn long_packets_are_cut_and_put_together() {
         let segments = cut(pid::NONE, packet.clone(), 256);
         assert!(segments.iter().all(|(_, information)| information.len() <= 256));
         assert!(segments.len() <= 128);
-        let mut assembler = Assembler::default();
+        let mut assembler = Reassembler::default();
         let whole: Vec<_> = segments
             .into_iter()
             .filter_map(|(protocol, information)| assembler.hear(protocol, information).unwrap())
@@ -302,12 +303,12 @@ fn long_packets_are_cut_and_put_together() {
 #[test]
 fn segments_that_do_not_follow_are_dropped() {
     let segment = |octets: &'static [u8]| Bytes::from_static(octets);
-    let mut assembler = Assembler::default();
-    assert_eq!(assembler.hear(pid::SEGMENT, segment(&[0x01, 1])), Err(Broken));
-    assert_eq!(assembler.hear(pid::SEGMENT, segment(&[])), Err(Broken));
+    let mut assembler = Reassembler::default();
+    assert_eq!(assembler.hear(pid::SEGMENT, segment(&[0x01, 1])), Err(InvalidSegment));
+    assert_eq!(assembler.hear(pid::SEGMENT, segment(&[])), Err(InvalidSegment));
     assert_eq!(assembler.hear(pid::SEGMENT, segment(&[0x82, 0xf0, 1])), Ok(None));
-    assert_eq!(assembler.hear(pid::SEGMENT, segment(&[0x00, 1])), Err(Broken));
+    assert_eq!(assembler.hear(pid::SEGMENT, segment(&[0x00, 1])), Err(InvalidSegment));
     assert_eq!(assembler.hear(pid::SEGMENT, segment(&[0x81, 0xf0, 1])), Ok(None));
-    assert_eq!(assembler.hear(pid::NONE, segment(&[5])), Err(Broken));
+    assert_eq!(assembler.hear(pid::NONE, segment(&[5])), Err(InvalidSegment));
     assert_eq!(assembler.hear(pid::NONE, segment(&[5])), Ok(Some((pid::NONE, segment(&[5])))));
 }

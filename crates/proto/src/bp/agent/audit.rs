@@ -1,14 +1,14 @@
 //! For tests that ask where the bytes of a bundle are: what a record of the storage has of a payload.
 
-use crate::bp::Policy;
+use crate::bp::DecodePolicy;
 use bytes::Bytes;
 
 use super::head::decode_head;
-use super::record::{Header, Kind};
+use super::record::{RecordHeader, RecordKind};
 
 /// A part of a payload, or all of it.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct PayloadPart {
     /// The endpoint that sent it.
     pub(crate) source: String,
     /// As [`crate::service::AppIndication::Accepted`] says it.
@@ -20,17 +20,17 @@ pub(crate) struct Part {
 }
 
 /// The part of a payload that is in a record; none in one that is not of a bundle, or ends within its head.
-pub(crate) fn part_in(record: &[u8]) -> Option<Part> {
+pub(crate) fn part_in(record: &[u8]) -> Option<PayloadPart> {
     let mut rest = Bytes::copy_from_slice(record);
-    let header = Header::decode(&mut rest).ok()?;
-    if !matches!(header.kind, Kind::Own | Kind::Received) {
+    let header = RecordHeader::decode(&mut rest).ok()?;
+    if !matches!(header.kind, RecordKind::Own | RecordKind::Received) {
         return None;
     }
-    let (head, length) = decode_head(&rest, &Policy::STRICT).ok()?;
+    let (head, length) = decode_head(&rest, &DecodePolicy::STRICT).ok()?;
     let mut bytes = rest.slice(length..);
     bytes.truncate(usize::try_from(head.payload_bytes()).unwrap_or(usize::MAX));
     let timestamp = head.timestamp();
-    Some(Part {
+    Some(PayloadPart {
         source: head.source().to_string(),
         created: (timestamp.time.0, timestamp.sequence),
         offset: head.fragment().map_or(0, |fragment| fragment.offset),

@@ -15,7 +15,7 @@
 
 use crate::codec::DecodeError;
 use crate::codec::crc::crc32c;
-use crate::service::{LinkId, RecordId, Steady};
+use crate::service::{LinkId, RecordId, SteadyReading};
 use crate::time::{Duration, Instant};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::collections::{BTreeSet, VecDeque};
@@ -27,10 +27,10 @@ pub(super) const STEP_MAX: Duration = Duration::from_secs(60);
 
 /// A reading of the wall clock, and of the steady ones at that time.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ClockReading {
     dtn_ms: u64,
     at: Instant,
-    steady: Option<Steady>,
+    steady: Option<SteadyReading>,
     /// Said before the last start: how long ago that is only a steady clock can tell that goes on.
     is_old: bool,
 }
@@ -46,16 +46,16 @@ pub(super) struct Jump {
 
 /// The state of the clock that is kept over a restart. Units: milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct StoredClock {
     /// The wall clock, DTN time.
     pub(super) dtn_ms: u64,
     /// By how much it was ahead of what lifetimes go by.
     pub(super) ahead_ms: i64,
     /// The steady clock then.
-    pub(super) steady: Option<Steady>,
+    pub(super) steady: Option<SteadyReading>,
 }
 
-impl Kept {
+impl StoredClock {
     /// Bytes of one that is written.
     const BYTES: usize = 36;
 
@@ -76,9 +76,11 @@ impl Kept {
         }
         let crc = crc32c(&input[..Self::BYTES - 4]);
         let (dtn_ms, ahead_ms) = (input.get_u64(), input.get_i64());
-        let steady = Steady { of: input.get_u64(), ms: input.get_u64() };
+        let steady = SteadyReading { of: input.get_u64(), ms: input.get_u64() };
         match input.get_u32() == crc {
-            true => Ok(Kept { dtn_ms, ahead_ms, steady: Some(steady).filter(|steady| steady.of != 0) }),
+            true => {
+                Ok(StoredClock { dtn_ms, ahead_ms, steady: Some(steady).filter(|steady| steady.of != 0) })
+            }
             false => Err(DecodeError::Checksum { what: "clock" }),
         }
     }
@@ -87,9 +89,9 @@ impl Kept {
 /// DTN time as it was last told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
-    told: Option<Told>,
+    told: Option<ClockReading>,
     /// The last time that was told, where there is none now.
-    before: Option<Told>,
+    before: Option<ClockReading>,
     /// By how much the wall clock is ahead of what lifetimes go by, milliseconds.
     ahead_ms: i64,
     /// Lifetimes go by the last time that was known before the machine was off: it is later than that.
@@ -99,9 +101,14 @@ pub(super) struct Clock {
 impl Clock {
     /// Sets the clock, or takes it away. Its jump, if it has jumped: beside a time that was said before the machine was off
     /// that shows only where it went back.
-    pub(super) fn set(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<Steady>) -> Option<Jump> {
+    pub(super) fn set(
+        &mut self,
+        now: Instant,
+        dtn_ms: Option<u64>,
+        steady: Option<SteadyReading>,
+    ) -> Option<Jump> {
         self.before = self.told.or(self.before);
-        self.told = dtn_ms.map(|dtn_ms| Told { dtn_ms, at: now, steady, is_old: false });
+        self.told = dtn_ms.map(|dtn_ms| ClockReading { dtn_ms, at: now, steady, is_old: false });
         let (told, before) = (self.told?, self.before?);
         let same = before.steady.zip(steady).filter(|(before, steady)| before.of == steady.of);
         let passed_ms = match same {
@@ -141,10 +148,11 @@ impl Clock {
 
     /// Goes on from what the last start has left. The clock's jump meanwhile, if that shows: while the machine itself was
     /// off it shows only where it went back.
-    pub(super) fn resume(&mut self, now: Instant, kept: Kept) -> Option<Jump> {
+    pub(super) fn resume(&mut self, now: Instant, kept: StoredClock) -> Option<Jump> {
         self.ahead_ms = kept.ahead_ms;
         let Some(told) = self.told else {
-            self.before = Some(Told { dtn_ms: kept.dtn_ms, at: now, steady: kept.steady, is_old: true });
+            self.before =
+                Some(ClockReading { dtn_ms: kept.dtn_ms, at: now, steady: kept.steady, is_old: true });
             return None;
         };
         let same = told.steady.zip(kept.steady).filter(|(told, kept)| told.of == kept.of);
@@ -158,12 +166,13 @@ impl Clock {
     }
 
     /// The state for the next start; `None` before any time was told.
-    pub(super) fn kept(&self, now: Instant) -> Option<Kept> {
+    pub(super) fn kept(&self, now: Instant) -> Option<StoredClock> {
         let told = self.told.or(self.before)?;
         let passed_ms = millis(now.saturating_since(told.at));
-        let later = |steady: Steady| Steady { ms: steady.ms.saturating_add(passed_ms), ..steady };
+        let later =
+            |steady: SteadyReading| SteadyReading { ms: steady.ms.saturating_add(passed_ms), ..steady };
         let dtn_ms = told.dtn_ms.saturating_add(passed_ms);
-        Some(Kept { dtn_ms, ahead_ms: self.ahead_ms, steady: told.steady.map(later) })
+        Some(StoredClock { dtn_ms, ahead_ms: self.ahead_ms, steady: told.steady.map(later) })
     }
 
     /// The operator says that the clock is right. By how many milliseconds the time of lifetimes moves; zero: nobody has
@@ -200,7 +209,7 @@ impl Clock {
     }
 
     /// How long it is until something ends.
-    pub(super) fn left(&self, end: End, now: Instant) -> Duration {
+    pub(super) fn left(&self, end: ExpiryTime, now: Instant) -> Duration {
         match (end.dtn_ms, self.life_ms(now)) {
             (Some(end), Some(life_ms)) => Duration::from_millis(end.saturating_sub(life_ms)),
             _ => end.by_age.saturating_since(now),
@@ -222,7 +231,7 @@ impl Clock {
 
 /// The wall clock has jumped, or the operator has said that it is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct ClockAdjustment {
     /// The first record since.
     pub(super) first: RecordId,
     /// By how much the wall clock is ahead since of what lifetimes go by, milliseconds; zero: nobody doubts it.
@@ -233,16 +242,16 @@ pub(super) struct Turn {
 
 /// The last turns of the clock, the oldest first: what a time means that was written before them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Turns(VecDeque<Turn>);
+pub(super) struct ClockAdjustments(VecDeque<ClockAdjustment>);
 
 /// With more the oldest is forgotten.
 const TURNS_MAX: usize = 64;
 
-impl Turns {
+impl ClockAdjustments {
     /// Bytes of one that is written.
     const TURN_BYTES: usize = 24;
 
-    pub(super) fn add(&mut self, turn: Turn) {
+    pub(super) fn add(&mut self, turn: ClockAdjustment) {
         if self.0.len() >= TURNS_MAX {
             self.0.pop_front();
         }
@@ -263,7 +272,7 @@ impl Turns {
     /// By how much the wall clock was behind what lifetimes go by when this record was begun, milliseconds; zero where it
     /// has turned out since which of them was right.
     pub(super) fn behind_at(&self, record: RecordId) -> u64 {
-        let before = |turn: &&Turn| turn.first <= record;
+        let before = |turn: &&ClockAdjustment| turn.first <= record;
         if self.0.iter().any(|turn| !before(&turn) && turn.ahead_ms == 0) {
             return 0;
         }
@@ -300,7 +309,7 @@ impl Turns {
         if input.len() < count * Self::TURN_BYTES + 4 {
             return Err(DecodeError::Incomplete);
         }
-        let mut turn = || Turn {
+        let mut turn = || ClockAdjustment {
             first: RecordId(input.get_u64()),
             ahead_ms: input.get_i64(),
             moved_ms: input.get_i64(),
@@ -308,7 +317,7 @@ impl Turns {
         let turns = (0..count).map(|_| turn()).collect();
         let crc = crc32c(&whole[..whole.len() - input.len()]);
         match input.get_u32() == crc {
-            true => Ok(Turns(turns)),
+            true => Ok(ClockAdjustments(turns)),
             false => Err(DecodeError::Checksum { what: "turns of the clock" }),
         }
     }
@@ -321,11 +330,11 @@ pub(super) fn millis(duration: Duration) -> u64 {
 
 /// What a deadline is for. Every bundle has one in two sets: the seldom long ones are boxed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
+pub(super) enum DeadlineKind {
     /// The lifetime of a bundle ends.
     Expiry(RecordId),
     /// A tombstone may go.
-    Forget(RecordId),
+    TombstoneExpiry(RecordId),
     /// A contact window opens or closes.
     Contact(LinkId),
     /// A bundle may be tried again.
@@ -335,18 +344,18 @@ pub(super) enum Due {
     /// A link may be used again.
     Release(LinkId),
     /// A router waits no longer: every link looks what there is for it.
-    Look,
+    RouterWait,
     /// A delivery is said again.
-    Repeat(Box<LocalKey>),
+    RepeatDelivery(Box<LocalKey>),
     /// A read that failed is tried again.
-    Reread(Box<LocalKey>),
+    RetryRead(Box<LocalKey>),
     /// A tombstone that found no space is tried again.
-    Bury(Box<LocalKey>),
+    RetryTombstone(Box<LocalKey>),
 }
 
 /// When something ends: by the clock where there is one and the end is known in DTN time, else by its own age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct ExpiryTime {
     /// DTN milliseconds; none for a bundle from a node without a clock.
     pub(super) dtn_ms: Option<u64>,
     /// By the age that is known.
@@ -355,34 +364,34 @@ pub(super) struct End {
 
 /// Deadlines in order. Those in DTN time are kept in DTN time, so that a clock that jumps moves none of them.
 #[derive(Debug, Default)]
-pub(super) struct Deadlines {
+pub(super) struct BundleDeadlines {
     /// By the wall clock.
-    by_wall: BTreeSet<(u64, Due)>,
+    by_wall: BTreeSet<(u64, DeadlineKind)>,
     /// By the time that lifetimes go by.
-    by_clock: BTreeSet<(u64, Due)>,
+    by_clock: BTreeSet<(u64, DeadlineKind)>,
     /// The age of those in `by_clock`, which counts only while there is no clock.
-    without_clock: BTreeSet<(Instant, Due)>,
-    timers: BTreeSet<(Instant, Due)>,
+    without_clock: BTreeSet<(Instant, DeadlineKind)>,
+    timers: BTreeSet<(Instant, DeadlineKind)>,
 }
 
-impl Deadlines {
-    pub(super) fn at(&mut self, at: Instant, due: Due) {
+impl BundleDeadlines {
+    pub(super) fn at(&mut self, at: Instant, due: DeadlineKind) {
         self.timers.insert((at, due));
     }
 
-    pub(super) fn not_at(&mut self, at: Instant, due: Due) {
+    pub(super) fn not_at(&mut self, at: Instant, due: DeadlineKind) {
         self.timers.remove(&(at, due));
     }
 
-    pub(super) fn at_dtn(&mut self, dtn_ms: u64, due: Due) {
+    pub(super) fn at_dtn(&mut self, dtn_ms: u64, due: DeadlineKind) {
         self.by_wall.insert((dtn_ms, due));
     }
 
-    pub(super) fn not_at_dtn(&mut self, dtn_ms: u64, due: Due) {
+    pub(super) fn not_at_dtn(&mut self, dtn_ms: u64, due: DeadlineKind) {
         self.by_wall.remove(&(dtn_ms, due));
     }
 
-    pub(super) fn ends(&mut self, end: End, due: Due) {
+    pub(super) fn ends(&mut self, end: ExpiryTime, due: DeadlineKind) {
         match end.dtn_ms {
             Some(dtn_ms) => {
                 self.by_clock.insert((dtn_ms, due.clone()));
@@ -392,7 +401,7 @@ impl Deadlines {
         }
     }
 
-    pub(super) fn not_ends(&mut self, end: End, due: Due) {
+    pub(super) fn not_ends(&mut self, end: ExpiryTime, due: DeadlineKind) {
         match end.dtn_ms {
             Some(dtn_ms) => {
                 self.by_clock.remove(&(dtn_ms, due.clone()));
@@ -403,7 +412,7 @@ impl Deadlines {
     }
 
     /// Takes the next thing that is due.
-    pub(super) fn pop(&mut self, now: Instant, clock: &Clock) -> Option<Due> {
+    pub(super) fn pop(&mut self, now: Instant, clock: &Clock) -> Option<DeadlineKind> {
         if self.timers.first().is_some_and(|(at, _)| *at <= now) {
             return self.timers.pop_first().map(|(_, due)| due);
         }
@@ -443,13 +452,13 @@ mod tests {
     const DAY_MS: u64 = 86_400_000;
     const THEN_MS: u64 = 800_000_000_000;
 
-    fn steady(of: u64, ms: u64) -> Option<Steady> {
-        Some(Steady { of, ms })
+    fn steady(of: u64, ms: u64) -> Option<SteadyReading> {
+        Some(SteadyReading { of, ms })
     }
 
     /// The state that a machine leaves when it goes off.
-    fn kept(ahead_ms: i64) -> Kept {
-        Kept { dtn_ms: THEN_MS, ahead_ms, steady: steady(1, 1_000) }
+    fn kept(ahead_ms: i64) -> StoredClock {
+        StoredClock { dtn_ms: THEN_MS, ahead_ms, steady: steady(1, 1_000) }
     }
 
     #[test]
@@ -497,8 +506,8 @@ mod tests {
 
     #[test]
     fn turns_say_what_a_time_means_that_was_written_before_them() {
-        let mut turns = Turns::default();
-        let turn = |first, ahead_ms, moved_ms| Turn { first: RecordId(first), ahead_ms, moved_ms };
+        let mut turns = ClockAdjustments::default();
+        let turn = |first, ahead_ms, moved_ms| ClockAdjustment { first: RecordId(first), ahead_ms, moved_ms };
         for turn in [turn(10, -5_000, 0), turn(20, 0, -5_000), turn(30, 7_000, 0), turn(40, 0, 7_000)] {
             turns.add(turn);
         }
@@ -512,9 +521,9 @@ mod tests {
         let mut out = BytesMut::new();
         turns.encode(&mut out);
         let bytes = out.freeze();
-        assert_eq!(Turns::decode(&mut bytes.clone()), Ok(turns.clone()));
+        assert_eq!(ClockAdjustments::decode(&mut bytes.clone()), Ok(turns.clone()));
         for cut in 0..bytes.len() {
-            assert_eq!(Turns::decode(&mut bytes.slice(..cut)), Err(DecodeError::Incomplete));
+            assert_eq!(ClockAdjustments::decode(&mut bytes.slice(..cut)), Err(DecodeError::Incomplete));
         }
         for first in 60..1_000 {
             turns.add(turn(first, 1, 1));

@@ -1,6 +1,6 @@
 //! What an operator may set of a bundle agent.
 
-use crate::bp::{Accept, CrcType, Emit, Peer};
+use crate::bp::{Accept, CrcType, Emit, PeerRules};
 use crate::service::{BundleVersion, LinkId, Priority};
 use crate::setting::{Fault, TIME_MAX, TIME_MIN, at_least, number, time};
 use core::time::Duration;
@@ -36,9 +36,9 @@ pub struct Config {
     /// what a round trip carries. Default 1,024.
     pub pipeline_transfers_max: usize,
     /// What happens when the store is full. Default: the newcomer is refused.
-    pub evict: Evict,
+    pub evict: EvictionPolicy,
     /// Status reports. Default: none (RFC 9171 5.1 wants them disabled by default).
-    pub reports: Reports,
+    pub reports: ReportConfig,
     /// The first wait before a bundle that a peer had no resources for is tried again; it doubles. Default 2 s.
     pub backoff_min: Duration,
     /// The longest such wait. Default 5 min.
@@ -53,15 +53,15 @@ pub struct Config {
     /// arrival, and is counted. Default 1 hour. RFC 9171 5.5.
     pub clock_skew_max: Duration,
     /// How bundles find their way.
-    pub routing: Routing,
+    pub routing: RoutingConfig,
     /// When and how bundles are made in version 6. RFC 5050.
-    pub version6: Version6,
+    pub version6: Version6Config,
     /// Whose bundles this node takes custody of, and how long it waits for others to. RFC 5050 5.10.
-    pub custody: Custody,
+    pub custody: CustodyConfig,
     /// What is special about single links.
     pub links: Vec<LinkConfig>,
     /// What is special about single peers, over whatever link.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<PeerRules>,
 }
 
 impl Default for Config {
@@ -77,16 +77,16 @@ impl Default for Config {
             read_ahead_pieces: 2,
             piece_bytes_max: 65_536,
             pipeline_transfers_max: 1024,
-            evict: Evict::None,
-            reports: Reports::default(),
+            evict: EvictionPolicy::None,
+            reports: ReportConfig::default(),
             backoff_min: Duration::from_secs(2),
             backoff_max: Duration::from_secs(300),
             delivery_repeat: Duration::ZERO,
             lifetime_max: Duration::from_secs(60 * 86_400),
             clock_skew_max: Duration::from_secs(3600),
-            routing: Routing::default(),
-            version6: Version6::default(),
-            custody: Custody::default(),
+            routing: RoutingConfig::default(),
+            version6: Version6Config::default(),
+            custody: CustodyConfig::default(),
             links: Vec::new(),
             peers: Vec::new(),
         }
@@ -175,7 +175,7 @@ impl Limits {
     }
 }
 
-impl Routing {
+impl RoutingConfig {
     /// Whether the numbers make sense.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl Routing {
     }
 }
 
-impl Custody {
+impl CustodyConfig {
     fn check(&self) -> Result<(), Fault> {
         time("timer-min", self.timer_min, TIME_MIN..=TIME_MAX, "a bundle would be sent again at once")?;
         time("timer-max", self.timer_max, self.timer_min..=TIME_MAX, "it bounds `timer-min` from above")?;
@@ -273,7 +273,7 @@ impl Default for Limits {
 /// this says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Version6 {
+pub struct Version6Config {
     /// The version of bundles for which neither the sender nor `destinations` says one: 6 or 7. Default 7.
     pub default_version: BundleVersion,
     /// Endpoints that are sent version 6: endpoint ids, a trailing `*` matches any rest. Default none.
@@ -286,9 +286,9 @@ pub struct Version6 {
     pub ages_in_seconds: Vec<String>,
 }
 
-impl Default for Version6 {
+impl Default for Version6Config {
     fn default() -> Self {
-        Version6 {
+        Version6Config {
             default_version: BundleVersion::V7,
             destinations: Vec::new(),
             compressed_headers: true,
@@ -300,7 +300,7 @@ impl Default for Version6 {
 /// Custody transfer, version 6 only. A node's own bundles that ask for custody are always in its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Custody {
+pub struct CustodyConfig {
     /// Take custody of what these neighbours hand over: node ids as they call themselves, a trailing `*` matches any
     /// rest. Default none.
     pub accept_from: Vec<String>,
@@ -317,9 +317,9 @@ pub struct Custody {
     pub signal_lifetime: Duration,
 }
 
-impl Default for Custody {
+impl Default for CustodyConfig {
     fn default() -> Self {
-        Custody {
+        CustodyConfig {
             accept_from: Vec::new(),
             accept_for: Vec::new(),
             timer: Duration::ZERO,
@@ -333,7 +333,7 @@ impl Default for Custody {
 /// What goes when there is no space for what comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Evict {
+pub enum EvictionPolicy {
     /// Nothing: the newcomer is refused.
     #[default]
     None,
@@ -346,25 +346,25 @@ pub enum Evict {
 /// How bundles find their way. Where a route is set for a destination, it is kept to by every router.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Routing {
+pub struct RoutingConfig {
     /// The router. Default: static.
-    pub router: Router,
+    pub router: RouterKind,
     /// Static: how long a better hop that has gone is waited for before the next one is taken. Default zero.
     pub failover_after: Duration,
     /// Spray and wait: how many copies of a bundle made here there may be in the network, 1 to 127. Default 8.
     pub copies: u32,
 }
 
-impl Default for Routing {
+impl Default for RoutingConfig {
     fn default() -> Self {
-        Routing { router: Router::Static, failover_after: Duration::ZERO, copies: 8 }
+        RoutingConfig { router: RouterKind::Static, failover_after: Duration::ZERO, copies: 8 }
     }
 }
 
 /// A router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Router {
+pub enum RouterKind {
     /// The operator's routes, the cheapest that is there; and neighbours themselves.
     #[default]
     Static,
@@ -376,14 +376,14 @@ pub enum Router {
     SprayAndWait,
 }
 
-impl Router {
+impl RouterKind {
     /// Its name, as configurations have it.
     pub const fn name(self) -> &'static str {
         match self {
-            Router::Static => "static",
-            Router::ContactPlan => "contact-plan",
-            Router::Epidemic => "epidemic",
-            Router::SprayAndWait => "spray-and-wait",
+            RouterKind::Static => "static",
+            RouterKind::ContactPlan => "contact-plan",
+            RouterKind::Epidemic => "epidemic",
+            RouterKind::SprayAndWait => "spray-and-wait",
         }
     }
 }
@@ -391,7 +391,7 @@ impl Router {
 /// Which status reports this node sends when a bundle asks for them (RFC 9171 5.1, 6.1.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Reports {
+pub struct ReportConfig {
     /// On reception. Default no.
     pub reception: bool,
     /// On the acceptance of custody (version 6). Default no.
@@ -412,9 +412,9 @@ pub struct Reports {
     pub priority: Priority,
 }
 
-impl Default for Reports {
+impl Default for ReportConfig {
     fn default() -> Self {
-        Reports {
+        ReportConfig {
             reception: false,
             custody: false,
             forwarding: false,
@@ -427,16 +427,16 @@ impl Default for Reports {
     }
 }
 
-impl Reports {
+impl ReportConfig {
     /// All four kinds.
     pub fn all() -> Self {
-        Reports {
+        ReportConfig {
             reception: true,
             custody: true,
             forwarding: true,
             delivery: true,
             deletion: true,
-            ..Reports::default()
+            ..ReportConfig::default()
         }
     }
 }
@@ -502,7 +502,10 @@ mod check_tests {
             (Config { pipeline_transfers_max: 0, ..plain() }, "pipeline-transfers-max"),
             (Config { backoff_min: Duration::ZERO, ..plain() }, "backoff-min"),
             (Config { backoff_max: Duration::from_secs(1), ..plain() }, "backoff-max"),
-            (Config { routing: Routing { copies: 0, ..Routing::default() }, ..plain() }, "routing.copies"),
+            (
+                Config { routing: RoutingConfig { copies: 0, ..RoutingConfig::default() }, ..plain() },
+                "routing.copies",
+            ),
         ] {
             assert_eq!(config.check().unwrap_err().key, key);
         }

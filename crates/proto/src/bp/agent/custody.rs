@@ -35,11 +35,11 @@ use crate::time::{Duration, Instant};
 use std::collections::BTreeSet;
 
 use super::Agent;
-use super::accounts::Neighbour;
-use super::clock::Due;
+use super::accounts::NeighbourNumber;
+use super::clock::DeadlineKind;
 use super::delivery::{AduKey, LocalKey};
-use super::head::Head;
-use super::held::{Held, Stage};
+use super::head::AnyHead;
+use super::held::{BundleState, HeldBundle};
 use super::ranges::Ranges;
 use super::record::Note;
 use super::reports::subject_of;
@@ -126,20 +126,20 @@ impl RoundTrip {
     }
 }
 
-impl Held {
+impl HeldBundle {
     /// Takes what another custodian has out of what is still to be sent.
     pub(super) fn skip_released(&mut self) {
         let Some(custody) = &self.custody else { return };
         for (from, to) in custody.released.iter() {
-            self.todo.remove(from, to);
+            self.to_send.remove(from, to);
         }
-        self.todo_empty &= !custody.released_empty;
+        self.to_send_empty &= !custody.released_empty;
     }
 }
 
 impl Agent {
     /// Whether this node takes custody of a bundle that is whole here.
-    pub(super) fn takes_custody(&self, held: &Held) -> bool {
+    pub(super) fn takes_custody(&self, held: &HeldBundle) -> bool {
         if !held.head.wants_custody() || held.closed {
             return false;
         }
@@ -189,8 +189,8 @@ impl Agent {
     fn signal(
         &mut self,
         now: Instant,
-        neighbour: Neighbour,
-        subject: &Head,
+        neighbour: NeighbourNumber,
+        subject: &AnyHead,
         succeeded: bool,
         reason: v6::CustodyReason,
     ) {
@@ -210,8 +210,8 @@ impl Agent {
     }
 
     /// The head of a bundle whose custodian is to be told what becomes of it.
-    fn owes_signal<'a>(&self, subject: &'a Head) -> Option<&'a v6::Head> {
-        let Head::V6(head) = subject else { return None };
+    fn owes_signal<'a>(&self, subject: &'a AnyHead) -> Option<&'a v6::Head> {
+        let AnyHead::V6(head) = subject else { return None };
         let custodian = head.primary.custodian();
         let owed = subject.wants_custody() && !custodian.is_null() && !custodian.same_node(&self.node);
         owed.then_some(head)
@@ -222,8 +222,8 @@ impl Agent {
     pub(super) fn signal_refusal(
         &mut self,
         now: Instant,
-        neighbour: Neighbour,
-        subject: &Head,
+        neighbour: NeighbourNumber,
+        subject: &AnyHead,
         succeeded: bool,
         reason: v6::CustodyReason,
     ) {
@@ -231,14 +231,14 @@ impl Agent {
             return;
         }
         let (per_minute, source) = (self.config.reports.per_minute_max, self.source_key(subject));
-        match self.signal_allowances.take(now, per_minute, neighbour, source) {
+        match self.signal_rate_limit.take(now, per_minute, neighbour, source) {
             true => self.signal(now, neighbour, subject, succeeded, reason),
             false => self.counters.custody_signals_unsent += 1,
         }
     }
 
     /// A bundle with a custodian comes from a neighbour that is here, or was delivered here (RFC 5050 5.6 step 4).
-    pub(super) fn redundant(&mut self, now: Instant, neighbour: Neighbour, head: &Head) {
+    pub(super) fn redundant(&mut self, now: Instant, neighbour: NeighbourNumber, head: &AnyHead) {
         if !head.wants_custody() || head.source().is_null() {
             return;
         }
@@ -253,7 +253,8 @@ impl Agent {
         let vouches = self.records_of(&key).any(|record| {
             let held = &self.bundles[&record];
             let covers = held.adu_offset() <= from && to <= held.adu_offset() + held.payload_bytes();
-            let stays = held.stage == Stage::Local || held.custody.as_ref().is_some_and(|c| c.is_untouched());
+            let stays =
+                held.state == BundleState::Local || held.custody.as_ref().is_some_and(|c| c.is_untouched());
             covers && held.custody.is_some() && held.stored >= held.appended && stays
         });
         if vouches {
@@ -298,8 +299,8 @@ impl Agent {
     fn arm(&mut self, now: Instant, record: RecordId) {
         let interval = self.custody_interval(self.bundles[&record].custody.as_ref().expect("in custody"));
         let until = now + interval.mul_f64(1.0 + self.rng.unit() / 8.0);
-        self.bundles.get_mut(&record).expect("in custody").stage = Stage::InCustody(until);
-        self.deadlines.at(until, Due::Custody(record));
+        self.bundles.get_mut(&record).expect("in custody").state = BundleState::InCustody(until);
+        self.deadlines.at(until, DeadlineKind::Custody(record));
     }
 
     /// How long a signal is waited for.
@@ -324,7 +325,7 @@ impl Agent {
     pub(super) fn custody_timeout(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get_mut(&record) else { return };
         let Some(custody) = held.custody.as_mut() else { return };
-        if !matches!(held.stage, Stage::InCustody(_)) {
+        if !matches!(held.state, BundleState::InCustody(_)) {
             return self.look_at_custody(now, record);
         }
         let link = custody.over.and_then(|(id, ups)| Some((id, ups, self.links.get(id)?)));
@@ -343,8 +344,8 @@ impl Agent {
     /// Nothing may be left to send of a bundle in custody whose transfers have ended: then its signal is waited for.
     pub(super) fn look_at_custody(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get(&record).filter(|held| held.custody.is_some()) else { return };
-        let waiting = matches!(held.stage, Stage::Forwarding(_) | Stage::Resting(_));
-        if waiting && held.all_handed_out() && held.flights.is_empty() {
+        let waiting = matches!(held.state, BundleState::Forwarding(_) | BundleState::BackingOff(_));
+        if waiting && held.all_handed_out() && held.transfers.is_empty() {
             self.await_signal(now, record);
         }
     }
@@ -357,12 +358,12 @@ impl Agent {
         custody.begun = None;
         custody.sent = None;
         let avoided = core::mem::take(&mut custody.refused).then_some(custody.over).flatten();
-        held.barred.clear();
+        held.excluded_links.clear();
         held.renew();
         held.skip_released();
         self.route(record);
         if let Some((link, _)) = avoided {
-            self.bar(now, record, link, SendFailure::Limit);
+            self.exclude_link(now, record, link, SendFailure::Limit);
         }
     }
 
@@ -379,7 +380,7 @@ impl Agent {
         for record in records {
             let held = &self.bundles[&record];
             let (start, end) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());
-            if held.custody.is_none() || from > end || to < start || held.stage == Stage::Local {
+            if held.custody.is_none() || from > end || to < start || held.state == BundleState::Local {
                 continue;
             }
             let part = (from.saturating_sub(start), to.min(end) - start);
@@ -448,7 +449,7 @@ impl Agent {
     pub(super) fn release_if_done(&mut self, record: RecordId) -> bool {
         let Some(held) = self.bundles.get(&record) else { return true };
         let released = |custody: &Custody| custody.is_released(held.payload_bytes());
-        if !held.custody.as_deref().is_some_and(released) || !held.flights.is_empty() {
+        if !held.custody.as_deref().is_some_and(released) || !held.transfers.is_empty() {
             return false;
         }
         self.counters.custody_released += 1;
@@ -470,7 +471,7 @@ impl Agent {
     /// No way is left for a bundle in custody: all of them are tried again, later.
     pub(super) fn rest_in_custody(&mut self, now: Instant, record: RecordId) {
         if let Some(held) = self.bundles.get_mut(&record) {
-            held.barred.clear();
+            held.excluded_links.clear();
         }
         self.rest(now, record);
     }
@@ -497,7 +498,7 @@ impl Agent {
     }
 
     /// The neighbour that a bundle in custody was handed to.
-    pub(super) fn signal_owed_by(&self, held: &Held) -> Option<Eid> {
+    pub(super) fn signal_owed_by(&self, held: &HeldBundle) -> Option<Eid> {
         let (link, _) = held.custody.as_ref()?.over?;
         self.links.peer(link).cloned()
     }

@@ -13,20 +13,20 @@
 
 use crate::bp::{AdminRecord, CreationTimestamp, DtnTime, Eid, v6};
 use crate::service::{
-    AppIndication, BundleVersion, DeliveryId, Happened, RecordId, RefuseReason, StorageFailure,
+    AppIndication, BundleEvent, BundleVersion, DeliveryId, RecordId, RefuseReason, StorageFailure,
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeSet, VecDeque};
 
 use super::Agent;
-use super::clock::{Due, End, millis};
-use super::head::{Head, Record, decode_record};
-use super::held::{Held, Stage};
-use super::reassembly::{Assembly, Extent};
+use super::clock::{DeadlineKind, ExpiryTime, millis};
+use super::head::{AnyAdminRecord, AnyHead, decode_record};
+use super::held::{BundleState, HeldBundle};
+use super::reassembly::{Extent, Reassembly};
 use super::record::TombstoneBody;
-use super::store::Purpose;
-use super::taken::Taken;
+use super::store::ReadPurpose;
+use super::taken::TakenPayload;
 
 /// What a bundle has in common with all of its fragments and copies. Bundles without a source are each their own. The time is
 /// compared first: it tells most bundles apart, and costs less than their sources.
@@ -40,7 +40,7 @@ pub(super) struct AduKey {
 
 impl AduKey {
     /// The key of the bundle with this head in this record. It shares the head's memory: nothing that outlives the bundle has it.
-    pub(super) fn of(head: &Head, record: RecordId) -> Self {
+    pub(super) fn of(head: &AnyHead, record: RecordId) -> Self {
         let source = head.source().clone();
         let anonymous = if source.is_null() { record } else { RecordId(0) };
         AduKey { source, timestamp: head.timestamp(), anonymous, version: head.version() }
@@ -82,7 +82,7 @@ pub(super) struct LocalKey {
 
 impl LocalKey {
     /// The key of the payload that a bundle with this head brings, or a part of which.
-    pub(super) fn of(head: &Head, adu: AduKey) -> Self {
+    pub(super) fn of(head: &AnyHead, adu: AduKey) -> Self {
         LocalKey {
             adu,
             endpoint: head.destination().clone(),
@@ -93,15 +93,15 @@ impl LocalKey {
     }
 
     /// All of it but the name.
-    fn payload(&self) -> Payload<Eid> {
+    fn payload(&self) -> PayloadProperties<Eid> {
         let LocalKey { endpoint, total, lifetime_ms, is_admin, .. } = self.clone();
-        Payload { endpoint, total, lifetime_ms, is_admin }
+        PayloadProperties { endpoint, total, lifetime_ms, is_admin }
     }
 }
 
 /// The properties by which payloads of one name are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Payload<Endpoint> {
+pub(super) struct PayloadProperties<Endpoint> {
     pub(super) endpoint: Endpoint,
     /// The length of the whole, bytes.
     pub(super) total: u64,
@@ -109,17 +109,17 @@ pub(super) struct Payload<Endpoint> {
     pub(super) is_admin: bool,
 }
 
-impl Payload<Eid> {
-    pub(super) fn borrowed(&self) -> Payload<&Eid> {
-        let Payload { endpoint, total, lifetime_ms, is_admin } = self;
-        Payload { endpoint, total: *total, lifetime_ms: *lifetime_ms, is_admin: *is_admin }
+impl PayloadProperties<Eid> {
+    pub(super) fn borrowed(&self) -> PayloadProperties<&Eid> {
+        let PayloadProperties { endpoint, total, lifetime_ms, is_admin } = self;
+        PayloadProperties { endpoint, total: *total, lifetime_ms: *lifetime_ms, is_admin: *is_admin }
     }
 }
 
-impl<'a> Payload<&'a Eid> {
+impl<'a> PayloadProperties<&'a Eid> {
     /// Those of the payload that a bundle with this head has, or has a part of.
-    pub(super) fn of(head: &'a Head) -> Self {
-        Payload {
+    pub(super) fn of(head: &'a AnyHead) -> Self {
+        PayloadProperties {
             endpoint: head.destination(),
             total: head.adu_bytes(),
             lifetime_ms: head.lifetime_ms(),
@@ -130,7 +130,7 @@ impl<'a> Payload<&'a Eid> {
 
 /// How far a payload for this node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum DeliveryProgress {
     /// Parts are missing.
     InParts,
     /// Whole; nobody is registered for it, or nobody was told since the start.
@@ -143,9 +143,9 @@ pub(super) enum Progress {
 
 /// A payload for this node.
 #[derive(Debug)]
-pub(super) struct Local {
-    pub(super) assembly: Assembly,
-    pub(super) progress: Progress,
+pub(super) struct LocalPayload {
+    pub(super) assembly: Reassembly,
+    pub(super) progress: DeliveryProgress,
     pub(super) delivery: DeliveryId,
     /// An administrative record: what was read of it.
     admin: Option<BytesMut>,
@@ -157,7 +157,7 @@ pub(super) struct Local {
     repeat_at: Option<Instant>,
 }
 
-impl Local {
+impl LocalPayload {
     /// True if all of this range is here.
     pub(super) fn has(&self, from: u64, to: u64) -> bool {
         self.assembly.has(from, to)
@@ -165,7 +165,7 @@ impl Local {
 
     /// True once the application has it.
     pub(super) fn is_taken(&self) -> bool {
-        self.progress == Progress::Taken
+        self.progress == DeliveryProgress::Taken
     }
 }
 
@@ -173,7 +173,7 @@ impl Local {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tombstone {
     pub(super) record: RecordId,
-    pub(super) end: End,
+    pub(super) end: ExpiryTime,
     pub(super) appended: u64,
 }
 
@@ -183,7 +183,7 @@ pub(super) const ASSEMBLY_BYTES: u32 = 512;
 
 impl Agent {
     /// True if a bundle that comes is the first part here of a payload for this node.
-    pub(super) fn begins_assembly(&self, head: &Head) -> bool {
+    pub(super) fn begins_assembly(&self, head: &AnyHead) -> bool {
         self.is_local(head.destination())
             && !self.local.contains_key(&LocalKey::of(head, AduKey::of(head, RecordId(0))))
     }
@@ -225,13 +225,13 @@ impl Agent {
     }
 
     /// The payload that a bundle for this node is a part of, if it is known.
-    pub(super) fn local_of(&self, held: &Held) -> Option<&Local> {
+    pub(super) fn local_of(&self, held: &HeldBundle) -> Option<&LocalPayload> {
         self.local.get(&LocalKey::of(&held.head, held.adu()))
     }
 
     /// Checks that a part of a payload for this node, or a record, can be put together and read. One that cannot is not
     /// accepted: later nothing is given up for it.
-    pub(super) fn judge_local(&self, head: &Head) -> Result<(), RefuseReason> {
+    pub(super) fn judge_local(&self, head: &AnyHead) -> Result<(), RefuseReason> {
         let limits = &self.config.limits;
         let is_part = head.fragment().is_some();
         if !(is_part || head.is_administrative()) || !self.is_local(head.destination()) {
@@ -259,7 +259,7 @@ impl Agent {
             self.drop_bundle(record);
             return;
         }
-        held.stage = Stage::Local;
+        held.state = BundleState::Local;
         let begins = !self.local.contains_key(&key);
         if begins != held.begins_assembly {
             self.accounts.leave(held);
@@ -270,9 +270,9 @@ impl Agent {
             Some(local) => local,
             None => {
                 key.endpoint = key.endpoint.detached();
-                self.local.entry(key.clone()).or_insert_with(|| Local {
-                    assembly: Assembly::new(key.total),
-                    progress: Progress::InParts,
+                self.local.entry(key.clone()).or_insert_with(|| LocalPayload {
+                    assembly: Reassembly::new(key.total),
+                    progress: DeliveryProgress::InParts,
                     delivery: DeliveryId(record.0),
                     admin: key.is_admin.then(BytesMut::new),
                     extents: Vec::new(),
@@ -282,12 +282,12 @@ impl Agent {
                 })
             }
         };
-        if local.progress == Progress::InParts {
+        if local.progress == DeliveryProgress::InParts {
             local.assembly.add(record, start, length, at);
             self.assembled(now, &key);
         } else {
             // All of it was here before.
-            held.stage = Stage::Sealing;
+            held.state = BundleState::Sealing;
             self.drop_bundle(record);
         }
     }
@@ -302,7 +302,7 @@ impl Agent {
         self.drop_spare_parts(key, &extents);
         let local = self.local.get_mut(key).expect("the parts that it needs are here");
         local.extents = extents;
-        local.progress = Progress::Whole;
+        local.progress = DeliveryProgress::Whole;
         // The same after a restart: the oldest record names the delivery.
         let oldest = local.assembly.records().next().expect("a whole has parts");
         local.delivery = DeliveryId(oldest.0);
@@ -345,10 +345,10 @@ impl Agent {
     fn tell(&mut self, now: Instant, delivery: DeliveryId) {
         let key = self.deliveries[&delivery].clone();
         let local = self.local.get_mut(&key).expect("deliveries are local");
-        if local.progress == Progress::Taken || !self.registrations.contains(&key.endpoint) {
+        if local.progress == DeliveryProgress::Taken || !self.registrations.contains(&key.endpoint) {
             return;
         }
-        local.progress = Progress::Told;
+        local.progress = DeliveryProgress::Told;
         self.up.push_back(AppIndication::Delivered {
             delivery,
             source: key.adu.source.to_string(),
@@ -362,12 +362,12 @@ impl Agent {
     fn repeat_later(&mut self, now: Instant, key: &LocalKey) {
         let local = self.local.get_mut(key).expect("the caller has it");
         if let Some(old) = local.repeat_at.take() {
-            self.deadlines.not_at(old, Due::Repeat(Box::new(key.clone())));
+            self.deadlines.not_at(old, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
         }
-        if local.progress == Progress::Told && !self.config.delivery_repeat.is_zero() {
+        if local.progress == DeliveryProgress::Told && !self.config.delivery_repeat.is_zero() {
             let at = now + self.config.delivery_repeat;
             local.repeat_at = Some(at);
-            self.deadlines.at(at, Due::Repeat(Box::new(key.clone())));
+            self.deadlines.at(at, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
         }
     }
 
@@ -408,8 +408,8 @@ impl Agent {
         let at = extent.at + (offset - extent.start);
         local.reading = true;
         let purpose = match local.admin {
-            Some(_) => Purpose::Admin(key),
-            None => Purpose::Delivery(local.delivery),
+            Some(_) => ReadPurpose::Admin(key),
+            None => ReadPurpose::Delivery(local.delivery),
         };
         self.store.read(extent.record, at, length, purpose);
     }
@@ -457,7 +457,7 @@ impl Agent {
         local.reading = false;
         match failure {
             StorageFailure::Device => {
-                self.deadlines.at(now + self.config.backoff_min, Due::Reread(Box::new(key)))
+                self.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryRead(Box::new(key)))
             }
             StorageFailure::Missing | StorageFailure::Damaged => self.lose_part(now, &key, record),
         }
@@ -475,10 +475,12 @@ impl Agent {
     /// The administrative element reads a record (RFC 9171 6.1, RFC 9713 2).
     fn administer(&mut self, now: Instant, payload: &Bytes, key: &LocalKey) {
         match decode_record(key.adu.version, payload) {
-            Ok(Record::V7(AdminRecord::StatusReport(report))) => self.say_report(&report, key),
-            Ok(Record::V6(v6::AdminRecord::StatusReport(report))) => self.say_report_v6(&report, key),
-            Ok(Record::V6(v6::AdminRecord::CustodySignal(signal))) => self.heed_signal(now, &signal, key),
-            Ok(Record::V7(_) | Record::V6(_)) | Err(_) => self.counters.admin_unknown += 1,
+            Ok(AnyAdminRecord::V7(AdminRecord::StatusReport(report))) => self.say_report(&report, key),
+            Ok(AnyAdminRecord::V6(v6::AdminRecord::StatusReport(report))) => self.say_report_v6(&report, key),
+            Ok(AnyAdminRecord::V6(v6::AdminRecord::CustodySignal(signal))) => {
+                self.heed_signal(now, &signal, key)
+            }
+            Ok(AnyAdminRecord::V7(_) | AnyAdminRecord::V6(_)) | Err(_) => self.counters.admin_unknown += 1,
         }
     }
 
@@ -489,35 +491,36 @@ impl Agent {
             return;
         };
         let local = self.local.get_mut(&key).expect("deliveries are local");
-        if local.progress == Progress::Taken {
+        if local.progress == DeliveryProgress::Taken {
             return;
         }
-        local.progress = Progress::Taken;
+        local.progress = DeliveryProgress::Taken;
         local.reads.clear();
         self.repeat_later(now, &key);
-        self.bury(now, key);
+        self.write_tombstone(now, key);
     }
 
     /// Stores the tombstone of what was taken. What has no identity has none: its removal itself has to be durable.
-    pub(super) fn bury(&mut self, now: Instant, key: LocalKey) {
-        let Some(local) = self.local.get(&key).filter(|local| local.progress == Progress::Taken) else {
+    pub(super) fn write_tombstone(&mut self, now: Instant, key: LocalKey) {
+        let Some(local) = self.local.get(&key).filter(|local| local.progress == DeliveryProgress::Taken)
+        else {
             return;
         };
         if key.adu.is_anonymous() {
             let record = local.assembly.records().next().expect("a whole has parts");
-            self.burials.insert(record, (key.clone(), local.delivery));
+            self.pending_tombstones.insert(record, (key.clone(), local.delivery));
             self.store.remove(record);
             return;
         }
         let ends = local.assembly.records().map(|record| self.bundles[&record].end);
         let end = ends.max_by_key(|end| (end.dtn_ms, end.by_age)).expect("a whole has parts");
         let delivery = local.delivery;
-        let record = self.entomb(now, &key, end);
-        self.burials.insert(record, (key, delivery));
+        let record = self.add_tombstone_for(now, &key, end);
+        self.pending_tombstones.insert(record, (key, delivery));
     }
 
     /// Stores a tombstone for a bundle with this payload and end.
-    pub(super) fn entomb(&mut self, now: Instant, key: &LocalKey, end: End) -> RecordId {
+    pub(super) fn add_tombstone_for(&mut self, now: Instant, key: &LocalKey, end: ExpiryTime) -> RecordId {
         let remaining_ms = millis(self.clock.left(end, now));
         let payload = key.payload();
         let key = &key.adu;
@@ -535,24 +538,24 @@ impl Agent {
         self.header(now, body.kind(), 0).encode(&mut out);
         body.encode(&mut out);
         let appended = out.len() as u64;
-        let end = End { dtn_ms: end.dtn_ms, by_age: now + Duration::from_millis(remaining_ms) };
+        let end = ExpiryTime { dtn_ms: end.dtn_ms, by_age: now + Duration::from_millis(remaining_ms) };
         self.store.append(record, out.freeze());
         self.add_tombstone(now, taken, Tombstone { record, end, appended });
         record
     }
 
     /// Remembers a payload as taken.
-    pub(super) fn add_tombstone(&mut self, now: Instant, taken: Taken, tombstone: Tombstone) {
-        self.deadlines.ends(tombstone.end, Due::Forget(tombstone.record));
+    pub(super) fn add_tombstone(&mut self, now: Instant, taken: TakenPayload, tombstone: Tombstone) {
+        self.deadlines.ends(tombstone.end, DeadlineKind::TombstoneExpiry(tombstone.record));
         self.tombstone_names.insert(tombstone.record, taken);
         if let Some(old) = self.tombstones.insert(taken, tombstone) {
-            self.deadlines.not_ends(old.end, Due::Forget(old.record));
+            self.deadlines.not_ends(old.end, DeadlineKind::TombstoneExpiry(old.record));
             self.tombstone_names.remove(&old.record);
             self.store.remove(old.record);
         }
         while self.tombstones.len() > self.config.limits.tombstones_max {
             let &oldest = self.tombstone_names.keys().next().expect("there is one too many");
-            if self.burials.contains_key(&oldest) {
+            if self.pending_tombstones.contains_key(&oldest) {
                 break;
             }
             self.counters.tombstones_dropped += 1;
@@ -563,27 +566,27 @@ impl Agent {
     /// A tombstone may go.
     pub(super) fn forget(&mut self, now: Instant, record: RecordId) {
         let Some(taken) = self.tombstone_names.get(&record).copied() else { return };
-        if self.burials.contains_key(&record) {
+        if self.pending_tombstones.contains_key(&record) {
             // Not even durable yet.
-            self.deadlines.at(now + self.config.backoff_max, Due::Forget(record));
+            self.deadlines.at(now + self.config.backoff_max, DeadlineKind::TombstoneExpiry(record));
             return;
         }
         self.tombstone_names.remove(&record);
         if let Some(tombstone) = self.tombstones.remove(&taken) {
-            self.deadlines.not_ends(tombstone.end, Due::Forget(record));
+            self.deadlines.not_ends(tombstone.end, DeadlineKind::TombstoneExpiry(record));
         }
         self.store.remove(record);
     }
 
     /// A tombstone is durable, or a bundle without identity is gone for good: the delivery is over.
-    pub(super) fn buried(&mut self, now: Instant, record: RecordId) {
-        let Some((key, delivery)) = self.burials.remove(&record) else { return };
+    pub(super) fn tombstone_stored(&mut self, now: Instant, record: RecordId) {
+        let Some((key, delivery)) = self.pending_tombstones.remove(&record) else { return };
         self.counters.delivered += 1;
         let records = self.local.get(&key).into_iter().flat_map(|local| local.assembly.records());
         let records: Vec<RecordId> = records.collect();
         if let Some(first) = records.first() {
             self.report_delivered(now, *first);
-            self.happened(*first, Happened::Delivered);
+            self.happened(*first, BundleEvent::Delivered);
         }
         for record in records {
             self.signal_delivered(now, record);
@@ -596,10 +599,10 @@ impl Agent {
     }
 
     /// A tombstone found no space: again later.
-    pub(super) fn burial_failed(&mut self, now: Instant, record: RecordId) {
-        let Some((key, _)) = self.burials.remove(&record) else { return };
+    pub(super) fn tombstone_failed(&mut self, now: Instant, record: RecordId) {
+        let Some((key, _)) = self.pending_tombstones.remove(&record) else { return };
         self.forget(now, record);
-        self.deadlines.at(now + self.config.backoff_min, Due::Bury(Box::new(key)));
+        self.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryTombstone(Box::new(key)));
     }
 
     /// Removes all of a local payload.
@@ -625,15 +628,15 @@ impl Agent {
         let Some(local) = self.local.get_mut(key) else { return };
         local.assembly.remove(record);
         let progress = local.progress;
-        if progress != Progress::InParts && local.extents.iter().any(|extent| extent.record == record)
+        if progress != DeliveryProgress::InParts && local.extents.iter().any(|extent| extent.record == record)
             || local.assembly.len() == 0
         {
             // Without it the others are parts again.
             let delivery = local.delivery;
             if let Some(at) = local.repeat_at.take() {
-                self.deadlines.not_at(at, Due::Repeat(Box::new(key.clone())));
+                self.deadlines.not_at(at, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
             }
-            local.progress = Progress::InParts;
+            local.progress = DeliveryProgress::InParts;
             local.reads.clear();
             local.extents.clear();
             self.deliveries.remove(&delivery);
@@ -643,7 +646,7 @@ impl Agent {
                     self.waiting.remove(&key.endpoint);
                 }
             }
-            if progress == Progress::Told {
+            if progress == DeliveryProgress::Told {
                 self.up.push_back(AppIndication::Gone { delivery, taken: false });
             }
         }

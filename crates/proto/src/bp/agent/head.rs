@@ -5,8 +5,8 @@
 //! Times are milliseconds here: version 6 counts seconds, and a lifetime of its ends with its last second.
 
 use crate::bp::{
-    self, AdminRecord, BlockFlags, BlockType, BundleFlags, BundleId, Content, CreationTimestamp, DtnTime,
-    Eid, Fragment, HopCount, PayloadCrc, Policy, v6,
+    self, AdminRecord, BlockFlags, BlockType, BundleFlags, BundleId, Content, CreationTimestamp,
+    DecodePolicy, DtnTime, Eid, Fragment, HopCount, PayloadCrc, v6,
 };
 use crate::codec::DecodeError;
 use crate::service::{BlockPlace, Breach, BundleVersion, Priority, ReportedStatus};
@@ -18,7 +18,7 @@ use bytes::{Bytes, BytesMut};
     clippy::large_enum_variant,
     reason = "most are of version 7, and lie in a box with all that is held of a bundle"
 )]
-pub(super) enum Head {
+pub(super) enum AnyHead {
     V7(bp::Head),
     /// Boxed: it is nearly twice as long.
     V6(Box<v6::Head>),
@@ -26,71 +26,71 @@ pub(super) enum Head {
 
 /// What the payload of an administrative bundle says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Record {
+pub(super) enum AnyAdminRecord {
     V7(AdminRecord),
     V6(v6::AdminRecord),
 }
 
 /// What a block that is not supported asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unsupported {
+pub(super) struct UnsupportedBlock {
     pub(super) place: BlockPlace,
     pub(super) report: bool,
     pub(super) delete: bool,
 }
 
 /// Reads a head of either version; the first byte tells which.
-pub(super) fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Breach> {
+pub(super) fn decode_head(input: &Bytes, policy: &DecodePolicy) -> Result<(AnyHead, usize), Breach> {
     match input.first() {
         Some(&v6::wire::VERSION) => {
-            v6::examine_head(input, policy).map(|(head, length)| (Head::V6(Box::new(head)), length))
+            v6::examine_head(input, policy).map(|(head, length)| (AnyHead::V6(Box::new(head)), length))
         }
-        _ => bp::examine_head(input, policy).map(|(head, length)| (Head::V7(head), length)),
+        _ => bp::examine_head(input, policy).map(|(head, length)| (AnyHead::V7(head), length)),
     }
 }
 
 /// Reads an administrative record of this version.
-pub(super) fn decode_record(version: BundleVersion, payload: &Bytes) -> Result<Record, DecodeError> {
+pub(super) fn decode_record(version: BundleVersion, payload: &Bytes) -> Result<AnyAdminRecord, DecodeError> {
     match version {
-        BundleVersion::V7 => AdminRecord::from_bytes(payload).map(Record::V7),
-        BundleVersion::V6 => v6::AdminRecord::from_bytes(payload).map(Record::V6),
+        BundleVersion::V7 => AdminRecord::from_bytes(payload).map(AnyAdminRecord::V7),
+        BundleVersion::V6 => v6::AdminRecord::from_bytes(payload).map(AnyAdminRecord::V6),
     }
 }
 
-impl Head {
+impl AnyHead {
     pub(super) fn version(&self) -> BundleVersion {
         match self {
-            Head::V7(_) => BundleVersion::V7,
-            Head::V6(_) => BundleVersion::V6,
+            AnyHead::V7(_) => BundleVersion::V7,
+            AnyHead::V6(_) => BundleVersion::V6,
         }
     }
 
     pub(super) fn destination(&self) -> &Eid {
         match self {
-            Head::V7(head) => &head.primary.destination,
-            Head::V6(head) => head.primary.destination(),
+            AnyHead::V7(head) => &head.primary.destination,
+            AnyHead::V6(head) => head.primary.destination(),
         }
     }
 
     pub(super) fn source(&self) -> &Eid {
         match self {
-            Head::V7(head) => &head.primary.source,
-            Head::V6(head) => head.primary.source(),
+            AnyHead::V7(head) => &head.primary.source,
+            AnyHead::V6(head) => head.primary.source(),
         }
     }
 
     pub(super) fn report_to(&self) -> &Eid {
         match self {
-            Head::V7(head) => &head.primary.report_to,
-            Head::V6(head) => head.primary.report_to(),
+            AnyHead::V7(head) => &head.primary.report_to,
+            AnyHead::V6(head) => head.primary.report_to(),
         }
     }
 
     /// With the source it names the bundle.
     pub(super) fn timestamp(&self) -> CreationTimestamp {
         match self {
-            Head::V7(head) => head.primary.timestamp,
-            Head::V6(head) => {
+            AnyHead::V7(head) => head.primary.timestamp,
+            AnyHead::V6(head) => {
                 let time = DtnTime(head.primary.created_s.saturating_mul(1000));
                 CreationTimestamp { time, sequence: head.primary.sequence }
             }
@@ -102,30 +102,30 @@ impl Head {
     pub(super) fn created_ms(&self) -> Option<u64> {
         let time = self.timestamp().time;
         match self {
-            Head::V7(_) => time.is_known().then_some(time.0),
-            Head::V6(head) => (time.is_known() || head.age_us().is_none()).then_some(time.0),
+            AnyHead::V7(_) => time.is_known().then_some(time.0),
+            AnyHead::V6(head) => (time.is_known() || head.age_us().is_none()).then_some(time.0),
         }
     }
 
     /// How long it is useful, milliseconds.
     pub(super) fn lifetime_ms(&self) -> u64 {
         match self {
-            Head::V7(head) => head.primary.lifetime_ms,
-            Head::V6(head) => head.primary.lifetime_s.saturating_mul(1000).saturating_add(999),
+            AnyHead::V7(head) => head.primary.lifetime_ms,
+            AnyHead::V6(head) => head.primary.lifetime_s.saturating_mul(1000).saturating_add(999),
         }
     }
 
     pub(super) fn fragment(&self) -> Option<Fragment> {
         match self {
-            Head::V7(head) => head.primary.fragment,
-            Head::V6(head) => head.primary.fragment,
+            AnyHead::V7(head) => head.primary.fragment,
+            AnyHead::V6(head) => head.primary.fragment,
         }
     }
 
     pub(super) fn payload_bytes(&self) -> u64 {
         match self {
-            Head::V7(head) => head.payload.length,
-            Head::V6(head) => head.payload.length,
+            AnyHead::V7(head) => head.payload.length,
+            AnyHead::V6(head) => head.payload.length,
         }
     }
 
@@ -145,16 +145,16 @@ impl Head {
 
     pub(super) fn is_administrative(&self) -> bool {
         match self {
-            Head::V7(head) => head.primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD),
-            Head::V6(head) => head.primary.flags.contains(v6::BundleFlags::ADMINISTRATIVE_RECORD),
+            AnyHead::V7(head) => head.primary.flags.contains(BundleFlags::ADMINISTRATIVE_RECORD),
+            AnyHead::V6(head) => head.primary.flags.contains(v6::BundleFlags::ADMINISTRATIVE_RECORD),
         }
     }
 
     /// Bundles without a source are not told apart, so their fragments could not be put together.
     pub(super) fn may_fragment(&self) -> bool {
         let forbidden = match self {
-            Head::V7(head) => head.primary.flags.contains(BundleFlags::MUST_NOT_FRAGMENT),
-            Head::V6(head) => head.primary.flags.contains(v6::BundleFlags::MUST_NOT_FRAGMENT),
+            AnyHead::V7(head) => head.primary.flags.contains(BundleFlags::MUST_NOT_FRAGMENT),
+            AnyHead::V6(head) => head.primary.flags.contains(v6::BundleFlags::MUST_NOT_FRAGMENT),
         };
         !forbidden && !self.source().is_null()
     }
@@ -163,14 +163,14 @@ impl Head {
     pub(super) fn asks_for(&self, status: ReportedStatus) -> bool {
         use ReportedStatus::{CustodyAccepted, Deleted, Delivered, Forwarded, Received};
         match self {
-            Head::V7(head) => head.primary.flags.contains(match status {
+            AnyHead::V7(head) => head.primary.flags.contains(match status {
                 Received => BundleFlags::REPORT_RECEPTION,
                 Forwarded => BundleFlags::REPORT_FORWARDING,
                 Delivered => BundleFlags::REPORT_DELIVERY,
                 Deleted => BundleFlags::REPORT_DELETION,
                 CustodyAccepted => return false,
             }),
-            Head::V6(head) => head.primary.flags.contains(match status {
+            AnyHead::V6(head) => head.primary.flags.contains(match status {
                 Received => v6::BundleFlags::REPORT_RECEPTION,
                 Forwarded => v6::BundleFlags::REPORT_FORWARDING,
                 Delivered => v6::BundleFlags::REPORT_DELIVERY,
@@ -182,46 +182,46 @@ impl Head {
 
     pub(super) fn priority(&self) -> Priority {
         match self {
-            Head::V7(head) => head.priority(),
-            Head::V6(head) => head.primary.flags.priority(),
+            AnyHead::V7(head) => head.priority(),
+            AnyHead::V6(head) => head.primary.flags.priority(),
         }
     }
 
     /// The node that forwarded it.
     pub(super) fn previous_node(&self) -> Option<Eid> {
         match self {
-            Head::V7(head) => head.previous_node(),
-            Head::V6(head) => head.previous_hop(),
+            AnyHead::V7(head) => head.previous_node(),
+            AnyHead::V6(head) => head.previous_hop(),
         }
     }
 
     /// The age that the last forwarder wrote, milliseconds.
     pub(super) fn age_ms(&self) -> Option<u64> {
         match self {
-            Head::V7(head) => head.age_ms(),
-            Head::V6(head) => head.age_us().map(|age| age / 1000),
+            AnyHead::V7(head) => head.age_ms(),
+            AnyHead::V6(head) => head.age_us().map(|age| age / 1000),
         }
     }
 
     /// How many copies of it may be made; version 6 has no block that says it.
     pub(super) fn copies(&self) -> Option<u64> {
         match self {
-            Head::V7(head) => head.copies(),
-            Head::V6(_) => None,
+            AnyHead::V7(head) => head.copies(),
+            AnyHead::V6(_) => None,
         }
     }
 
     /// Says how many copies may be made, where the version can.
     pub(super) fn set_copies(&mut self, copies: u64) {
-        if let Head::V7(head) = self {
+        if let AnyHead::V7(head) = self {
             head.set(&Content::Copies(copies));
         }
     }
 
     fn hop_count(&self) -> Option<HopCount> {
         match self {
-            Head::V7(head) => head.hop_count(),
-            Head::V6(_) => None,
+            AnyHead::V7(head) => head.hop_count(),
+            AnyHead::V6(_) => None,
         }
     }
 
@@ -236,11 +236,11 @@ impl Head {
     }
 
     /// What the blocks that this agent does not process ask for (RFC 9171 5.6 step 4, RFC 5050 5.6 step 3).
-    pub(super) fn unsupported(&self) -> Vec<Unsupported> {
+    pub(super) fn unsupported(&self) -> Vec<UnsupportedBlock> {
         match self {
-            Head::V7(head) => {
+            AnyHead::V7(head) => {
                 let blocks = head.blocks.iter().enumerate();
-                let asks = |(index, flags): (usize, BlockFlags)| Unsupported {
+                let asks = |(index, flags): (usize, BlockFlags)| UnsupportedBlock {
                     place: head.place(index),
                     report: flags.contains(BlockFlags::REPORT),
                     delete: flags.contains(BlockFlags::DELETE_BUNDLE),
@@ -248,9 +248,9 @@ impl Head {
                 let blocks = blocks.filter(|(_, block)| !is_supported(block.block_type));
                 blocks.map(|(index, block)| asks((index, block.flags))).collect()
             }
-            Head::V6(head) => {
+            AnyHead::V6(head) => {
                 let blocks = head.blocks.iter().chain(&head.after).enumerate();
-                let asks = |(index, flags): (usize, v6::BlockFlags)| Unsupported {
+                let asks = |(index, flags): (usize, v6::BlockFlags)| UnsupportedBlock {
                     place: head.place(index),
                     report: flags.contains(v6::BlockFlags::REPORT),
                     delete: flags.contains(v6::BlockFlags::DELETE_BUNDLE),
@@ -264,10 +264,10 @@ impl Head {
     /// Removes blocks that are not supported and want to go then. Version 6 marks those that stay.
     pub(super) fn discard_unsupported(&mut self) {
         match self {
-            Head::V7(head) => head
+            AnyHead::V7(head) => head
                 .blocks
                 .retain(|block| is_supported(block.block_type) || !block.flags.contains(BlockFlags::DISCARD)),
-            Head::V6(head) => {
+            AnyHead::V6(head) => {
                 discard_unsupported_v6(&mut head.blocks);
                 // Blocks behind the payload that have not been read yet stay announced.
                 let is_read = !head.after.is_empty();
@@ -280,7 +280,7 @@ impl Head {
     /// What changes from hop to hop (RFC 9171 5.4 step 4; RFC 6259 2).
     pub(super) fn address(&mut self, previous: Option<Eid>, age_ms: u64) {
         match self {
-            Head::V7(head) => {
+            AnyHead::V7(head) => {
                 head.remove(BlockType::PreviousNode);
                 if let Some(node) = previous {
                     head.set(&Content::PreviousNode(node));
@@ -292,7 +292,7 @@ impl Head {
                     head.set(&Content::BundleAge(age_ms));
                 }
             }
-            Head::V6(head) => {
+            AnyHead::V6(head) => {
                 head.remove(v6::BlockType::PreviousHop);
                 if let Some(node) = previous {
                     head.set(&v6::Content::PreviousHop(node));
@@ -305,57 +305,57 @@ impl Head {
     }
 
     /// The head of a fragment with `length` bytes of the payload from `offset` on (RFC 9171 5.8, RFC 5050 5.8).
-    pub(super) fn part(&self, offset: u64, length: u64) -> Head {
+    pub(super) fn part(&self, offset: u64, length: u64) -> AnyHead {
         match self {
-            Head::V7(head) => Head::V7(head.fragment(offset, length)),
-            Head::V6(head) => Head::V6(Box::new(head.fragment(offset, length))),
+            AnyHead::V7(head) => AnyHead::V7(head.fragment(offset, length)),
+            AnyHead::V6(head) => AnyHead::V6(Box::new(head.fragment(offset, length))),
         }
     }
 
     /// The head of the whole that this is a part of, for reports.
-    pub(super) fn without_fragment(mut self) -> Head {
+    pub(super) fn without_fragment(mut self) -> AnyHead {
         match &mut self {
-            Head::V7(head) => head.primary.fragment = None,
-            Head::V6(head) => head.primary.fragment = None,
+            AnyHead::V7(head) => head.primary.fragment = None,
+            AnyHead::V6(head) => head.primary.fragment = None,
         }
         self
     }
 
     pub(super) fn to_bytes(&self) -> Bytes {
         match self {
-            Head::V7(head) => head.to_bytes(),
-            Head::V6(head) => head.to_bytes(),
+            AnyHead::V7(head) => head.to_bytes(),
+            AnyHead::V6(head) => head.to_bytes(),
         }
     }
 
     /// How many bytes follow the payload, as far as that is known.
     pub(super) fn tail_bytes(&self) -> u64 {
         match self {
-            Head::V7(head) => head.tail_bytes() as u64,
-            Head::V6(head) => head.tail_bytes() as u64,
+            AnyHead::V7(head) => head.tail_bytes() as u64,
+            AnyHead::V6(head) => head.tail_bytes() as u64,
         }
     }
 
     /// False while blocks follow the payload that have not been read.
     pub(super) fn tail_is_known(&self) -> bool {
         match self {
-            Head::V7(_) => true,
-            Head::V6(head) => head.payload.last || !head.after.is_empty(),
+            AnyHead::V7(_) => true,
+            AnyHead::V6(head) => head.payload.last || !head.after.is_empty(),
         }
     }
 
     /// Takes what follows the payload, and checks it.
     pub(super) fn read_tail(
         &mut self,
-        closing: &Closing,
+        closing: &BundleEnd,
         input: &mut Bytes,
-        policy: &Policy,
+        policy: &DecodePolicy,
     ) -> Result<(), Breach> {
         match (self, closing) {
-            (Head::V7(head), Closing::Checksum(crc)) => {
+            (AnyHead::V7(head), BundleEnd::Checksum(crc)) => {
                 crc.decode_tail(input).map_err(|error| Breach::new(error, head.payload_place()))
             }
-            (Head::V6(head), Closing::Blocks(_)) => {
+            (AnyHead::V6(head), BundleEnd::Blocks(_)) => {
                 head.after = v6::examine_tail(input, head, policy)?;
                 Ok(())
             }
@@ -366,8 +366,8 @@ impl Head {
     /// Where its payload block is.
     pub(super) fn payload_place(&self) -> BlockPlace {
         match self {
-            Head::V7(head) => head.payload_place(),
-            Head::V6(head) => head.payload_place(),
+            AnyHead::V7(head) => head.payload_place(),
+            AnyHead::V6(head) => head.payload_place(),
         }
     }
 
@@ -379,30 +379,30 @@ impl Head {
     /// The clause that says how bundles are built.
     pub(super) fn structure(&self) -> &'static str {
         match self {
-            Head::V7(_) => "RFC 9171 4.1",
-            Head::V6(_) => "RFC 5050 4",
+            AnyHead::V7(_) => "RFC 9171 4.1",
+            AnyHead::V6(_) => "RFC 5050 4",
         }
     }
 
     /// The clause by which a bundle is deleted for a block that is not supported.
     pub(super) fn reception(&self) -> &'static str {
         match self {
-            Head::V7(_) => "RFC 9171 5.6",
-            Head::V6(_) => "RFC 5050 5.6",
+            AnyHead::V7(_) => "RFC 9171 5.6",
+            AnyHead::V6(_) => "RFC 5050 5.6",
         }
     }
 
     /// The node that has custody; none: nobody, or the version knows no custody.
     pub(super) fn custodian(&self) -> Option<&Eid> {
         match self {
-            Head::V7(_) => None,
-            Head::V6(head) => Some(head.primary.custodian()).filter(|custodian| !custodian.is_null()),
+            AnyHead::V7(_) => None,
+            AnyHead::V6(head) => Some(head.primary.custodian()).filter(|custodian| !custodian.is_null()),
         }
     }
 
     /// Names another custodian (RFC 5050 5.10.1).
     pub(super) fn set_custodian(&mut self, custodian: Eid) {
-        if let Head::V6(head) = self {
+        if let AnyHead::V6(head) = self {
             head.set_custodian(custodian);
         }
     }
@@ -410,7 +410,7 @@ impl Head {
     /// True if custody of it may be accepted: it is asked for, and the destination is one endpoint (RFC 5050 5.10).
     pub(super) fn wants_custody(&self) -> bool {
         let wanted = v6::BundleFlags::CUSTODY | v6::BundleFlags::SINGLETON;
-        matches!(self, Head::V6(head) if head.primary.flags.contains(wanted))
+        matches!(self, AnyHead::V6(head) if head.primary.flags.contains(wanted))
     }
 }
 
@@ -444,26 +444,26 @@ fn discard_unsupported_v6(blocks: &mut Vec<v6::Block>) {
     clippy::large_enum_variant,
     reason = "the large one is the usual one, and is not worth an allocation"
 )]
-pub(super) enum Closing {
+pub(super) enum BundleEnd {
     Checksum(PayloadCrc),
     Blocks(Bytes),
 }
 
-impl Closing {
-    pub(super) fn of(head: &Head) -> Self {
+impl BundleEnd {
+    pub(super) fn of(head: &AnyHead) -> Self {
         match head {
-            Head::V7(head) => Closing::Checksum(PayloadCrc::new(&head.payload)),
-            Head::V6(head) => {
+            AnyHead::V7(head) => BundleEnd::Checksum(PayloadCrc::new(&head.payload)),
+            AnyHead::V6(head) => {
                 let mut out = BytesMut::new();
                 head.encode_tail(&mut out);
-                Closing::Blocks(out.freeze())
+                BundleEnd::Blocks(out.freeze())
             }
         }
     }
 
     /// The next bytes of the payload.
     pub(super) fn update(&mut self, payload: &[u8]) {
-        if let Closing::Checksum(crc) = self {
+        if let BundleEnd::Checksum(crc) = self {
             crc.update(payload);
         }
     }
@@ -471,8 +471,8 @@ impl Closing {
     /// Appends what follows the payload.
     pub(super) fn encode_tail(&self, out: &mut BytesMut) {
         match self {
-            Closing::Checksum(crc) => crc.encode_tail(out),
-            Closing::Blocks(blocks) => out.extend_from_slice(blocks),
+            BundleEnd::Checksum(crc) => crc.encode_tail(out),
+            BundleEnd::Blocks(blocks) => out.extend_from_slice(blocks),
         }
     }
 }

@@ -5,21 +5,21 @@ use crate::time::Instant;
 use core::cmp::Reverse;
 use core::time::Duration;
 
-use super::accounts::Neighbour;
-use super::clock::{End, millis};
+use super::accounts::NeighbourNumber;
+use super::clock::{ExpiryTime, millis};
 use super::custody::Custody;
 use super::delivery::AduKey;
-use super::head::Head;
+use super::head::AnyHead;
 use super::ranges::Ranges;
 use super::record::HEADER_BYTES;
-use super::routing::{ClassId, CopyOf, Spread};
+use super::routing::{ClassId, CopyOrigin, Replication};
 
 /// The order in which bundles want the line: the most urgent first, then the one that is here longest.
 pub(super) type Rank = (Reverse<Priority>, RecordId);
 
 /// What is being done with a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum BundleState {
     /// It arrives from a peer.
     Arriving,
     /// An application writes it.
@@ -31,18 +31,18 @@ pub(super) enum Stage {
     /// It waits in the queue of this class, or is on its way to the next hop.
     Forwarding(ClassId),
     /// A peer had no place for it: it waits until then.
-    Resting(Instant),
+    BackingOff(Instant),
     /// The next hop has all of it, and it stays until another custodian has it; it goes again then.
     InCustody(Instant),
-    /// It is for this node: [`super::delivery::Local`] knows.
+    /// It is for this node: [`super::delivery::LocalPayload`] knows.
     Local,
 }
 
 /// A bundle, or the part of one, in one record.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldBundle {
     /// The head: what a cut bundle has become, without the blocks that had to be discarded.
-    pub(super) head: Head,
+    pub(super) head: AnyHead,
     /// The length of the head as it is stored.
     pub(super) head_bytes: u64,
     /// The length of what follows the payload as it is stored; zero while that is not known.
@@ -56,7 +56,7 @@ pub(super) struct Held {
     /// The transfer it came in broke: a rest may come that overlaps with it.
     pub(super) broken: bool,
     /// The neighbour that brought it.
-    pub(super) neighbour: Neighbour,
+    pub(super) neighbour: NeighbourNumber,
     /// The record's nonce.
     pub(super) nonce: u64,
     /// Bytes handed to the storage.
@@ -64,7 +64,7 @@ pub(super) struct Held {
     /// Bytes that are durable.
     pub(super) stored: u64,
     /// Some of the head is on the disk only.
-    pub(super) parked: bool,
+    pub(super) head_is_on_disk: bool,
     /// The memory for the payload that it is a part of counts with it.
     pub(super) begins_assembly: bool,
     /// Memory of the head beyond the usual, bytes.
@@ -78,7 +78,7 @@ pub(super) struct Held {
     /// DTN milliseconds at arrival; zero: not known.
     pub(super) arrival_dtn_ms: u64,
     /// When it expires.
-    pub(super) end: End,
+    pub(super) end: ExpiryTime,
     /// The expiry is this node's override and not the bundle's own lifetime.
     pub(super) end_is_override: bool,
     /// The transfer it arrives, or arrived, in.
@@ -91,26 +91,26 @@ pub(super) struct Held {
     /// What was last said as progress.
     pub(super) progress: u64,
     /// What is being done with it.
-    pub(super) stage: Stage,
+    pub(super) state: BundleState,
     /// The parts of the payload that are neither with the next hop nor on the way.
-    pub(super) todo: Ranges,
+    pub(super) to_send: Ranges,
     /// A bundle without payload still has to be sent.
-    pub(super) todo_empty: bool,
+    pub(super) to_send_empty: bool,
     /// The transfers it is on its way in.
-    pub(super) flights: Vec<(LinkId, TransferId)>,
+    pub(super) transfers: Vec<(LinkId, TransferId)>,
     /// How often a peer had no place for it.
     pub(super) refusals: u32,
     /// What is remembered while this node is its custodian.
     pub(super) custody: Option<Box<Custody>>,
     /// Links over which it cannot go.
-    pub(super) barred: Vec<LinkId>,
+    pub(super) excluded_links: Vec<LinkId>,
     /// What is remembered while it goes to several nodes.
-    pub(super) spread: Option<Box<Spread>>,
+    pub(super) replication: Option<Box<Replication>>,
     /// A copy for one node; it has no record of its own.
-    pub(super) copy_of: Option<Box<CopyOf>>,
+    pub(super) copy_origin: Option<Box<CopyOrigin>>,
 }
 
-impl Held {
+impl HeldBundle {
     /// The payload's identity.
     pub(super) fn adu(&self) -> AduKey {
         AduKey::of(&self.head, self.named_by)
@@ -158,13 +158,13 @@ impl Held {
 
     /// Nothing of it is left to hand to a link.
     pub(super) fn all_handed_out(&self) -> bool {
-        self.todo.is_empty() && !self.todo_empty
+        self.to_send.is_empty() && !self.to_send_empty
     }
 
     /// All of it is to be sent (again).
     pub(super) fn renew(&mut self) {
-        self.todo = Ranges::of(0, self.payload_bytes());
-        self.todo_empty = self.payload_bytes() == 0;
+        self.to_send = Ranges::of(0, self.payload_bytes());
+        self.to_send_empty = self.payload_bytes() == 0;
     }
 
     /// The record now ends with the payload's first `payload_bytes` bytes, which become a fragment.
@@ -184,7 +184,7 @@ impl Held {
         let created = self.head.created_ms();
         // It expires when its age exceeds the lifetime: one millisecond later.
         let after = lifetime_ms.saturating_add(1);
-        self.end = End {
+        self.end = ExpiryTime {
             dtn_ms: created.map(|created| created.saturating_add(after).saturating_add(ahead_ms)),
             by_age: self.since + Duration::from_millis(after.saturating_sub(self.age_ms)),
         };
@@ -193,13 +193,13 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use super::super::clock::Due;
+    use super::super::clock::DeadlineKind;
     use super::*;
 
     /// A node holds a hundred thousand bundles: what is kept for each stays small.
     #[test]
     fn what_is_kept_of_a_bundle_is_small() {
-        assert!(size_of::<Held>() <= 576, "{}", size_of::<Held>());
-        assert!(size_of::<Due>() <= 16, "{}", size_of::<Due>());
+        assert!(size_of::<HeldBundle>() <= 576, "{}", size_of::<HeldBundle>());
+        assert!(size_of::<DeadlineKind>() <= 16, "{}", size_of::<DeadlineKind>());
     }
 }

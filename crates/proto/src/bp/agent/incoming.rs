@@ -15,18 +15,19 @@ use crate::bp::ReasonCode;
 use crate::bp::v6::CustodyReason;
 use crate::codec::DecodeError;
 use crate::service::{
-    Breach, BundlesRequest, Happened, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure, TransferId,
+    Breach, BundleEvent, BundlesRequest, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure,
+    TransferId,
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-use super::accounts::Neighbour;
+use super::accounts::NeighbourNumber;
 use super::delivery::{AduKey, LocalKey};
-use super::head::{Closing, Head, decode_head};
-use super::held::{Held, Stage};
-use super::record::{HEADER_BYTES, Header, Kind, NOTE_BYTES, Note};
-use super::refusal::Refusal;
+use super::head::{AnyHead, BundleEnd, decode_head};
+use super::held::{BundleState, HeldBundle};
+use super::record::{HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind};
+use super::refusal::TransferRefusal;
 use super::{Agent, Phase};
 
 /// A transfer that is arriving.
@@ -37,21 +38,21 @@ pub(super) struct Incoming {
     /// What came before the storage had been read.
     early: VecDeque<(Bytes, bool)>,
     early_bytes: u64,
-    state: State,
+    state: ReceptionState,
 }
 
 #[derive(Debug)]
-enum State {
+enum ReceptionState {
     /// The head is not whole.
     Head(BytesMut),
     /// The rest comes.
-    Body(Box<Body>),
+    Body(Box<IncomingBody>),
 }
 
 #[derive(Debug)]
-struct Body {
+struct IncomingBody {
     record: RecordId,
-    closing: Closing,
+    closing: BundleEnd,
     /// How long the bundle is said to be, bytes.
     whole: u64,
     /// Bytes of payload still to come.
@@ -70,10 +71,11 @@ impl Agent {
         let too_many = self.incoming.len() >= self.config.limits.incoming_max;
         let too_long = announced.is_some_and(|length| length > self.config.limits.bundle_bytes_max);
         if too_many || too_long {
-            let refusal = if too_long { Refusal::too_long() } else { RefuseReason::NoResources.into() };
+            let refusal =
+                if too_long { TransferRefusal::too_long() } else { RefuseReason::NoResources.into() };
             return self.refuse(id, transfer, refusal);
         }
-        let state = State::Head(BytesMut::new());
+        let state = ReceptionState::Head(BytesMut::new());
         let incoming = Incoming { announced, early: VecDeque::new(), early_bytes: 0, state };
         self.incoming.insert((id, transfer), incoming);
     }
@@ -90,8 +92,8 @@ impl Agent {
             return;
         }
         match &mut incoming.state {
-            State::Head(_) => self.head_piece(now, id, transfer, &data, last),
-            State::Body(_) => self.body_piece(now, id, transfer, data, last),
+            ReceptionState::Head(_) => self.head_piece(now, id, transfer, &data, last),
+            ReceptionState::Body(_) => self.body_piece(now, id, transfer, data, last),
         }
     }
 
@@ -109,7 +111,7 @@ impl Agent {
 
     fn head_piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, data: &Bytes, last: bool) {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
-        let State::Head(buffer) = &mut incoming.state else { unreachable!("the caller has looked") };
+        let ReceptionState::Head(buffer) = &mut incoming.state else { unreachable!("the caller has looked") };
         let all = if buffer.is_empty() {
             data.clone()
         } else {
@@ -127,7 +129,7 @@ impl Agent {
             }
             Err(Breach { error: DecodeError::Incomplete, .. }) if !last => {
                 let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
-                incoming.state = State::Head(all.into());
+                incoming.state = ReceptionState::Head(all.into());
             }
             Err(breach) => self.refuse_head(id, transfer, &all, breach),
         }
@@ -140,7 +142,7 @@ impl Agent {
         now: Instant,
         id: LinkId,
         transfer: TransferId,
-        mut head: Head,
+        mut head: AnyHead,
         length: usize,
         all: &Bytes,
         last: bool,
@@ -150,7 +152,7 @@ impl Agent {
         let known = (length as u64 + head.tail_bytes()).saturating_add(payload);
         let fits = |announced| if head.tail_is_known() { announced == known } else { announced > known };
         if !announced.is_none_or(fits) {
-            return self.refuse(id, transfer, Refusal::damaged(head.other_length()));
+            return self.refuse(id, transfer, TransferRefusal::damaged(head.other_length()));
         }
         let whole = announced.unwrap_or(known);
         let age_ms = self.age_ms_over(id, &head).unwrap_or(0);
@@ -160,9 +162,9 @@ impl Agent {
         let neighbour = self.neighbour_over(id);
         self.report_unsupported(now, neighbour, &head);
         head.discard_unsupported();
-        let closing = Closing::of(&head);
+        let closing = BundleEnd::of(&head);
         let record = self.next_record();
-        let mut header = self.header(now, Kind::Received, age_ms);
+        let mut header = self.header(now, RecordKind::Received, age_ms);
         header.neighbour = neighbour;
         let mut held = self.hold(now, record, header, head, length as u64, false);
         held.intake = Some((id, transfer));
@@ -177,8 +179,15 @@ impl Agent {
         start.extend_from_slice(&all[..length]);
         self.append(record, start.freeze());
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
-        let body = Body { record, closing, whole, payload_left: payload, tail: BytesMut::new(), accepted: 0 };
-        incoming.state = State::Body(Box::new(body));
+        let body = IncomingBody {
+            record,
+            closing,
+            whole,
+            payload_left: payload,
+            tail: BytesMut::new(),
+            accepted: 0,
+        };
+        incoming.state = ReceptionState::Body(Box::new(body));
         self.body_piece(now, id, transfer, all.slice(length..), last);
     }
 
@@ -232,15 +241,15 @@ impl Agent {
         &mut self,
         now: Instant,
         id: LinkId,
-        head: &Head,
+        head: &AnyHead,
         (head_bytes, whole): (u64, u64),
         age_ms: u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TransferRefusal> {
         if whole > self.config.limits.bundle_bytes_max {
-            return Err(Refusal::too_long());
+            return Err(TransferRefusal::too_long());
         }
         let neighbour = self.neighbour_over(id);
-        if let Some(refusal) = Refusal::unsupported(head) {
+        if let Some(refusal) = TransferRefusal::unsupported(head) {
             self.counters.deleted_block += 1;
             self.report_unsupported(now, neighbour, head);
             self.report_deleted(now, neighbour, head, ReasonCode::BlockUnsupported, false);
@@ -278,7 +287,7 @@ impl Agent {
 
     /// True if the bundle's age, by its clock or as it says, exceeds its lifetime (RFC 9171 5.5). While the clock is doubted
     /// nothing is turned away that may be alive.
-    fn is_over(&self, now: Instant, head: &Head, age_ms: u64) -> bool {
+    fn is_over(&self, now: Instant, head: &AnyHead, age_ms: u64) -> bool {
         let age = match (self.clock.least_ms(now), head.created_ms()) {
             (Some(least_ms), Some(created)) => least_ms.saturating_sub(created),
             _ => age_ms,
@@ -288,7 +297,7 @@ impl Agent {
 
     /// True if the bundle is here, or was delivered here. A copy that is on its way to a neighbour does not count: it
     /// may be gone in a moment, and this may be the neighbour that returns it.
-    pub(super) fn is_here(&self, head: &Head, except: Option<RecordId>) -> bool {
+    pub(super) fn is_here(&self, head: &AnyHead, except: Option<RecordId>) -> bool {
         if head.source().is_null() {
             return false;
         }
@@ -304,13 +313,15 @@ impl Agent {
         let records = self.records_of(&key).rev().take(PARTS_LOOKED_AT);
         records.filter(|record| Some(*record) != except).any(|record| {
             let held = &self.bundles[&record];
-            let waiting =
-                matches!(held.stage, Stage::Forwarding(_) | Stage::Resting(_) | Stage::InCustody(_));
+            let waiting = matches!(
+                held.state,
+                BundleState::Forwarding(_) | BundleState::BackingOff(_) | BundleState::InCustody(_)
+            );
             let (a, b) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());
             let covers = a <= from && to <= b && (from < to || held.payload_bytes() == 0);
-            let stays = held.spread.is_some()
+            let stays = held.replication.is_some()
                 || held.custody.is_some()
-                || (held.flights.is_empty() && self.safe_prefix(held) == 0);
+                || (held.transfers.is_empty() && self.safe_prefix(held) == 0);
             // Under the same name, but not the same: forged, perhaps.
             let same = held.adu_bytes() == head.adu_bytes()
                 && held.head.destination() == head.destination()
@@ -321,7 +332,7 @@ impl Agent {
 
     fn body_piece(&mut self, now: Instant, id: LinkId, transfer: TransferId, mut data: Bytes, last: bool) {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
-        let State::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
+        let ReceptionState::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
         let (record, whole) = (body.record, body.whole);
         let all = data.clone();
         let payload = data.split_to(data.len().min(usize::try_from(body.payload_left).unwrap_or(usize::MAX)));
@@ -337,22 +348,24 @@ impl Agent {
         match self.take_tail(now, id, transfer) {
             Ok(true) => {
                 self.counters.received += 1;
-                self.happened(record, Happened::Received(id));
+                self.happened(record, BundleEvent::Received(id));
                 self.seal(record);
             }
             Ok(false) if !last => {}
             Ok(false) => {
                 let place = self.bundles[&record].head.payload_place();
-                let refusal = Refusal::damaged(Breach::new(DecodeError::Incomplete, place));
+                let refusal = TransferRefusal::damaged(Breach::new(DecodeError::Incomplete, place));
                 self.abandon(id, transfer, record, refusal);
             }
-            Err(Refusal { reason: RefuseReason::NoResources, .. }) => self.refuse_rest(id, transfer, record),
+            Err(TransferRefusal { reason: RefuseReason::NoResources, .. }) => {
+                self.refuse_rest(id, transfer, record)
+            }
             Err(refusal) => self.abandon(id, transfer, record, refusal),
         }
     }
 
     /// A bundle turns out not to be wanted while it arrives.
-    fn abandon(&mut self, id: LinkId, transfer: TransferId, record: RecordId, refusal: Refusal) {
+    fn abandon(&mut self, id: LinkId, transfer: TransferId, record: RecordId, refusal: TransferRefusal) {
         self.drop_bundle(record);
         self.refuse(id, transfer, refusal);
     }
@@ -361,8 +374,8 @@ impl Agent {
     /// now: it may, and the peer then never hears of the refusal and sends only what is left.
     fn refuse_rest(&mut self, id: LinkId, transfer: TransferId, record: RecordId) {
         let acknowledged = match &self.incoming[&(id, transfer)].state {
-            State::Body(body) => body.accepted > self.bundles[&record].head_bytes,
-            State::Head(_) => unreachable!("a record is begun when the head is there"),
+            ReceptionState::Body(body) => body.accepted > self.bundles[&record].head_bytes,
+            ReceptionState::Head(_) => unreachable!("a record is begun when the head is there"),
         };
         self.refuse(id, transfer, RefuseReason::NoResources);
         if acknowledged && self.bundles[&record].may_fragment() {
@@ -374,9 +387,9 @@ impl Agent {
     }
 
     /// Looks whether a bundle is whole; if so, what follows its payload is checked, and its head holds that from now on.
-    fn take_tail(&mut self, now: Instant, id: LinkId, transfer: TransferId) -> Result<bool, Refusal> {
+    fn take_tail(&mut self, now: Instant, id: LinkId, transfer: TransferId) -> Result<bool, TransferRefusal> {
         let incoming = self.incoming.get_mut(&(id, transfer)).expect("the caller has it");
-        let State::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
+        let ReceptionState::Body(body) = &mut incoming.state else { unreachable!("the caller has looked") };
         if body.payload_left > 0 {
             return Ok(false);
         }
@@ -394,19 +407,19 @@ impl Agent {
             }
             Ok(()) => {
                 let error = DecodeError::invalid("what follows the end of a bundle", head.structure());
-                return Err(Refusal::damaged(Breach::of_all(error)));
+                return Err(TransferRefusal::damaged(Breach::of_all(error)));
             }
-            Err(breach) => return Err(Refusal::damaged(breach)),
+            Err(breach) => return Err(TransferRefusal::damaged(breach)),
         }
         let whole = held.head_bytes + held.payload_bytes() + tail_bytes;
         if incoming.announced.is_some_and(|announced| announced != whole) {
-            return Err(Refusal::damaged(head.other_length()));
+            return Err(TransferRefusal::damaged(head.other_length()));
         }
         if !held.head.tail_is_known() {
             // Blocks that nobody had seen when the bundle was admitted.
             let extra_bytes = head.extra_bytes(held.head_bytes + tail_bytes);
             let neighbour = held.neighbour;
-            if let Some(refusal) = Refusal::unsupported(&head) {
+            if let Some(refusal) = TransferRefusal::unsupported(&head) {
                 self.counters.deleted_block += 1;
                 self.report_unsupported(now, neighbour, &head);
                 self.report_deleted(now, neighbour, &head, ReasonCode::BlockUnsupported, false);
@@ -434,7 +447,7 @@ impl Agent {
     /// All of a bundle is handed to the storage: the seal follows.
     pub(super) fn seal(&mut self, record: RecordId) {
         let held = self.bundles.get_mut(&record).expect("only what is held is sealed");
-        held.stage = Stage::Sealing;
+        held.state = BundleState::Sealing;
         let held = &self.bundles[&record];
         let custody = self.takes_custody(held);
         let note = Note::Sealed { custody }.encode(held.nonce, held.appended);
@@ -449,8 +462,8 @@ impl Agent {
         let held = &self.bundles[&record];
         let Some((id, transfer)) = held.intake else { return };
         let Some(incoming) = self.incoming.get_mut(&(id, transfer)) else { return };
-        let State::Body(body) = &mut incoming.state else { return };
-        let sealed = held.stage == Stage::Sealing && held.stored >= held.appended;
+        let ReceptionState::Body(body) = &mut incoming.state else { return };
+        let sealed = held.state == BundleState::Sealing && held.stored >= held.appended;
         let whole = held.notes_at() - HEADER_BYTES;
         let up_to = match sealed {
             true => whole,
@@ -538,14 +551,14 @@ impl Agent {
     /// A transfer broke off: what is here of the payload becomes a fragment, if it may (RFC 9171 5.8).
     pub(super) fn lost(&mut self, id: LinkId, transfer: TransferId) {
         let Some(incoming) = self.incoming.remove(&(id, transfer)) else { return };
-        let State::Body(body) = incoming.state else {
+        let ReceptionState::Body(body) = incoming.state else {
             self.counters.lost += 1;
             return;
         };
         let record = body.record;
         let Some(held) = self.bundles.get_mut(&record) else { return };
         held.broken = true;
-        if held.stage == Stage::Sealing {
+        if held.state == BundleState::Sealing {
             // All of it came; the peer did not hear so.
             return;
         }
@@ -565,7 +578,7 @@ impl Agent {
         let held = self.bundles.get_mut(&record).expect("only what is held is cut");
         let payload = held.appended.saturating_sub(held.payload_at()).min(held.payload_bytes());
         held.cut_to(payload);
-        held.stage = Stage::Sealing;
+        held.state = BundleState::Sealing;
         // The seal that would have said so is not durable.
         held.custody = None;
         // More than was counted, where blocks came behind the payload that nobody had announced.
@@ -577,7 +590,7 @@ impl Agent {
     /// The storage had no space for more of an arriving bundle.
     pub(super) fn intake_full(&mut self, record: RecordId) {
         let held = self.bundles.get_mut(&record).expect("only what is held is stored");
-        if held.stage == Stage::Sealing && !held.closed && held.stored >= held.notes_at() {
+        if held.state == BundleState::Sealing && !held.closed && held.stored >= held.notes_at() {
             // All of it is durable and was checked; only the seal is not, which would have said that custody is accepted. The
             // next start checks it again.
             held.custody = None;
@@ -610,7 +623,7 @@ impl Agent {
     }
 
     /// True if the bundle was made later than now, by more than clocks may differ: its clock or this one is wrong.
-    pub(super) fn is_from_future(&self, now: Instant, held: &Held) -> bool {
+    pub(super) fn is_from_future(&self, now: Instant, held: &HeldBundle) -> bool {
         let skew = super::clock::millis(self.config.clock_skew_max);
         match (self.clock.least_ms(now), held.head.created_ms()) {
             (Some(least_ms), Some(created)) => created > least_ms.saturating_add(skew),
@@ -620,7 +633,7 @@ impl Agent {
 
     /// When a bundle expires. One from the future lives as long as its lifetime from its arrival: nobody can tell whose
     /// clock is wrong, so it is neither refused nor kept until then.
-    pub(super) fn set_end(&self, now: Instant, record: RecordId, held: &mut Held) {
+    pub(super) fn set_end(&self, now: Instant, record: RecordId, held: &mut HeldBundle) {
         // A bundle made here lives as long as its sender wants, and is stamped with the later time.
         let (most, ahead_ms) = match held.own {
             true => (Duration::ZERO, 0),
@@ -633,10 +646,10 @@ impl Agent {
     }
 
     /// A record header for now.
-    pub(super) fn header(&mut self, now: Instant, kind: Kind, age_ms: u64) -> Header {
+    pub(super) fn header(&mut self, now: Instant, kind: RecordKind, age_ms: u64) -> RecordHeader {
         let arrival_dtn_ms = self.clock.life_ms(now).unwrap_or(0);
-        let neighbour = Neighbour::UNKNOWN;
-        Header { kind, neighbour, nonce: self.rng.next_u64(), arrival_dtn_ms, age_ms }
+        let neighbour = NeighbourNumber::UNKNOWN;
+        RecordHeader { kind, neighbour, nonce: self.rng.next_u64(), arrival_dtn_ms, age_ms }
     }
 
     /// What is kept of a bundle in memory.
@@ -644,13 +657,13 @@ impl Agent {
         &self,
         now: Instant,
         record: RecordId,
-        header: Header,
-        head: Head,
+        header: RecordHeader,
+        head: AnyHead,
         head_bytes: u64,
         own: bool,
-    ) -> Held {
+    ) -> HeldBundle {
         let tail_bytes = head.tail_bytes();
-        let mut held = Held {
+        let mut held = HeldBundle {
             named_by: record,
             head,
             head_bytes,
@@ -658,7 +671,7 @@ impl Agent {
             own,
             closed: false,
             broken: false,
-            parked: false,
+            head_is_on_disk: false,
             begins_assembly: false,
             extra_bytes: 0,
             nonce: header.nonce,
@@ -669,24 +682,24 @@ impl Agent {
             since: now,
             age_ms: header.age_ms,
             arrival_dtn_ms: header.arrival_dtn_ms,
-            end: super::clock::End { dtn_ms: None, by_age: now },
+            end: super::clock::ExpiryTime { dtn_ms: None, by_age: now },
             end_is_override: false,
             intake: None,
             send: None,
             handed: 0,
             durable: 0,
             progress: 0,
-            stage: if own { Stage::Composing } else { Stage::Arriving },
-            todo: Default::default(),
-            todo_empty: false,
-            flights: Vec::new(),
+            state: if own { BundleState::Composing } else { BundleState::Arriving },
+            to_send: Default::default(),
+            to_send_empty: false,
+            transfers: Vec::new(),
             refusals: 0,
-            barred: Vec::new(),
-            spread: None,
+            excluded_links: Vec::new(),
+            replication: None,
             custody: None,
-            copy_of: None,
+            copy_origin: None,
         };
-        held.park();
+        held.move_head_to_disk();
         held.renew();
         self.set_end(now, record, &mut held);
         held

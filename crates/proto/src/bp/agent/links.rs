@@ -21,14 +21,14 @@ use crate::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Agent;
-use super::accounts::Neighbour;
-use super::clock::{Clock, Due};
+use super::accounts::NeighbourNumber;
+use super::clock::{Clock, DeadlineKind};
 use super::config::LinkConfig;
 use super::custody::RoundTrip;
-use super::manners::Manners;
-use super::outgoing::Flight;
+use super::outgoing::OutgoingTransfer;
+use super::quirks::PeerQuirks;
 use super::routing::Hop;
-use super::secret::{Of, Secret};
+use super::secret::{NumberKind, Secret};
 
 /// A link.
 #[derive(Debug, Default)]
@@ -44,11 +44,11 @@ pub(super) struct Link {
     led_to: Option<Eid>,
     peer: Option<Eid>,
     /// Stands for the peer among those whose bundles are here, once it was asked for.
-    pub(super) neighbour: Option<Neighbour>,
+    pub(super) neighbour: Option<NeighbourNumber>,
     /// Stands for the peer among those that have a copy of a bundle.
     peer_key: Option<u64>,
     /// What holds for the peer.
-    pub(super) manners: Manners,
+    pub(super) quirks: PeerQuirks,
     pub(super) interleave: bool,
     /// The largest bundle that the peer takes, bytes.
     pub(super) bundle_bytes_max: u64,
@@ -68,11 +68,11 @@ pub(super) struct Link {
     /// When what was handed down will have left, where the rate is known.
     busy_until: Instant,
     /// Transfers that are not over.
-    pub(super) flights: BTreeMap<TransferId, Flight>,
+    pub(super) transfers: BTreeMap<TransferId, OutgoingTransfer>,
     /// Those open whose last piece has not gone down, the oldest first.
     pub(super) filling: VecDeque<TransferId>,
     /// The next one: its payload is being read.
-    pub(super) staged: Option<TransferId>,
+    pub(super) prepared: Option<TransferId>,
 }
 
 /// All links.
@@ -110,7 +110,7 @@ impl Links {
 
     /// The same for any node.
     pub(super) fn key_of(&self, node: &Eid) -> u64 {
-        self.secret.number(Of::Holder, &node.node_id().to_string())
+        self.secret.number(NumberKind::Holder, &node.node_id().to_string())
     }
 
     /// The store has this secret. Links that came up before have their numbers anew.
@@ -363,7 +363,7 @@ impl Agent {
         let clock: Clock = self.clock;
         let Some(link) = self.links.get_mut(id) else { return };
         if let Some(boundary) = link.boundary.take() {
-            self.deadlines.not_at_dtn(boundary, Due::Contact(id));
+            self.deadlines.not_at_dtn(boundary, DeadlineKind::Contact(id));
         }
         let was = link.in_contact;
         match clock.dtn_ms(now) {
@@ -378,7 +378,7 @@ impl Agent {
             _ => link.in_contact = true,
         }
         if let Some(boundary) = link.boundary {
-            self.deadlines.at_dtn(boundary, Due::Contact(id));
+            self.deadlines.at_dtn(boundary, DeadlineKind::Contact(id));
         }
         let (on, up) = (link.in_contact, link.up);
         if !on && was && link.config.open_in_contacts && (up || link.retrying) {
@@ -420,7 +420,7 @@ impl Agent {
             (peer, node) = (None, None);
         }
         let name = node.as_ref().map(Eid::to_string);
-        link.manners = Manners::of(&link.config, name.as_deref(), &self.config);
+        link.quirks = PeerQuirks::of(&link.config, name.as_deref(), &self.config);
         let in_contact = link.in_contact;
         self.links.set_led_to(id, None);
         self.links.set_peer(id, node);
@@ -442,7 +442,7 @@ impl Agent {
         self.links.set_peer(id, node);
         let name = self.links.peer(id).map(Eid::to_string);
         if let Some(link) = self.links.get_mut(id) {
-            link.manners = Manners::of(&link.config, name.as_deref(), &self.config);
+            link.quirks = PeerQuirks::of(&link.config, name.as_deref(), &self.config);
         }
         if in_contact {
             self.tell_router(now, id, true);
@@ -497,10 +497,10 @@ impl Agent {
     }
 
     fn open_transfers(&mut self, now: Instant, id: LinkId) -> (Vec<(TransferId, u64)>, Vec<TransferId>) {
-        self.unstage(now, id);
+        self.drop_prepared(now, id);
         let open = self.links.get(id).into_iter();
         let open =
-            open.flat_map(|link| link.flights.iter().map(|(transfer, flight)| (*transfer, flight.acked)));
+            open.flat_map(|link| link.transfers.iter().map(|(transfer, flight)| (*transfer, flight.acked)));
         let of_link = (id, TransferId(0))..=(id, TransferId(u64::MAX));
         let incoming = self.incoming.range(of_link).map(|((_, transfer), _)| *transfer);
         (open.collect(), incoming.collect())
@@ -511,9 +511,9 @@ impl Agent {
         let Some(link) = self.links.get_mut(id) else { return };
         let until = now + wait;
         if let Some(old) = link.held_until.replace(until) {
-            self.deadlines.not_at(old, Due::Release(id));
+            self.deadlines.not_at(old, DeadlineKind::Release(id));
         }
-        self.deadlines.at(until, Due::Release(id));
+        self.deadlines.at(until, DeadlineKind::Release(id));
     }
 
     /// The wait is over.

@@ -59,13 +59,13 @@ mod counters;
 mod custody;
 mod delivery;
 mod head;
+mod heads_on_disk;
 mod held;
 mod incoming;
 mod links;
-mod manners;
 mod outgoing;
 mod overlap;
-mod parked;
+mod quirks;
 mod ranges;
 mod reassembly;
 mod record;
@@ -84,38 +84,39 @@ mod tests;
 mod watch;
 
 #[cfg(test)]
-pub(crate) use audit::{Part, part_in};
+pub(crate) use audit::{PayloadPart, part_in};
 pub use config::{
-    Config, Custody, Evict, Limits, LinkConfig, Reports, Router as RouterChoice, Routing, Version6,
+    Config, CustodyConfig, EvictionPolicy, Limits, LinkConfig, ReportConfig, RouterKind as RouterChoice,
+    RoutingConfig, Version6Config,
 };
 pub use counters::Counters;
-pub use status::{BundleStatus, Why};
+pub use status::{BundleStatus, RetentionReason};
 
-use crate::bp::{Eid, Policy, ReasonCode};
+use crate::bp::{DecodePolicy, Eid, ReasonCode};
 use crate::codec::DecodeError;
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
-    App, AppIndication, AppRequest, Both, Bundles, BundlesIndication, BundlesRequest, DeliveryId, Happened,
-    LinkId, Many, Port, RecordId, SendFailure, SendId, Steady, Storage, StorageFailure, StorageIndication,
-    StorageRequest, TransferId,
+    App, AppIndication, AppRequest, Both, BundleEvent, Bundles, BundlesIndication, BundlesRequest,
+    DeliveryId, LinkId, Many, Port, RecordId, SendFailure, SendId, SteadyReading, Storage, StorageFailure,
+    StorageIndication, StorageRequest, TransferId,
 };
 use crate::time::{Duration, Instant};
 use core::ops::Bound;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use clock::{Clock, Deadlines, Due, Turn, Turns};
-use delivery::{AduKey, Local, LocalKey, Progress, Tombstone};
-use held::{Held, Stage};
+use clock::{BundleDeadlines, Clock, ClockAdjustment, ClockAdjustments, DeadlineKind};
+use delivery::{AduKey, DeliveryProgress, LocalKey, LocalPayload, Tombstone};
+use held::{BundleState, HeldBundle};
 use incoming::Incoming;
 use links::Links;
-use reports::Allowances;
+use reports::ReportRateLimit;
 use restore::{Restore, Verifying};
-use routing::{Passed, Queues, Router, Table};
+use routing::{DeliveredParts, Queues, RouteTable, Router};
 use secret::Secret;
-use sending::{Composing, Sending};
-use store::{Purpose, Store};
-use taken::{Digest, Taken};
+use sending::{Composing, PendingSend};
+use store::{ReadPurpose, StoragePort};
+use taken::{Digest, TakenPayload};
 
 /// How far the start has come.
 #[derive(Debug)]
@@ -141,13 +142,13 @@ const BOOT_SHIFT: u32 = 40;
 pub struct Agent {
     config: Config,
     node: Eid,
-    policy: Policy,
-    stored_policy: Policy,
+    policy: DecodePolicy,
+    stored_policy: DecodePolicy,
     rng: Rng,
     clock: Clock,
     /// When it was last written down.
     clock_kept_at: Instant,
-    turns: Turns,
+    turns: ClockAdjustments,
     counters: Counters,
     phase: Phase,
     /// How often the node has started before.
@@ -162,9 +163,9 @@ pub struct Agent {
     /// Where they were before: they go once that is durable.
     old_boots: Vec<RecordId>,
 
-    store: Store,
+    store: StoragePort,
     /// Each in memory of its own: half of a tree's places are empty.
-    bundles: BTreeMap<RecordId, Box<Held>>,
+    bundles: BTreeMap<RecordId, Box<HeldBundle>>,
     /// How many of them are copies.
     copies_held: usize,
     /// The records of a bundle and its fragments.
@@ -172,53 +173,53 @@ pub struct Agent {
     bytes_held: u64,
     accounts: accounts::Accounts,
     evictable: space::Evictable,
-    deadlines: Deadlines,
+    deadlines: BundleDeadlines,
     /// Records of which all may be durable.
     settled: VecDeque<RecordId>,
     found: Vec<RecordId>,
     /// Found after the start, and older by a time that only a clock can tell.
-    unaged: Vec<RecordId>,
+    age_unknown: Vec<RecordId>,
     verifying: BTreeMap<RecordId, Verifying>,
 
     links: Links,
     /// Callers, each with a link of this node's own to the same node.
     beside_links: BTreeSet<(LinkId, LinkId)>,
-    table: Table,
+    table: RouteTable,
     queues: Queues,
     router: Box<dyn Router>,
     /// Copies of bundles by the node they go to.
     copies: BTreeMap<Eid, BTreeSet<RecordId>>,
-    passed: Passed,
+    passed: DeliveredParts,
     /// Parts of broken transfers that are with the next hop already.
-    parts: overlap::Parts,
+    parts: overlap::SafeParts,
     incoming: BTreeMap<(LinkId, TransferId), Incoming>,
     /// Links that may have something to do.
     ready: BTreeSet<LinkId>,
-    served: LinkId,
+    last_served_link: LinkId,
     control: VecDeque<(LinkId, BundlesRequest)>,
 
     registrations: BTreeSet<Eid>,
-    local: BTreeMap<LocalKey, Local>,
+    local: BTreeMap<LocalKey, LocalPayload>,
     deliveries: BTreeMap<DeliveryId, LocalKey>,
     /// Deliveries by endpoint.
     waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
-    tombstones: BTreeMap<Taken, Tombstone>,
+    tombstones: BTreeMap<TakenPayload, Tombstone>,
     /// The payloads of which these records are tombstones.
-    tombstone_names: BTreeMap<RecordId, Taken>,
+    tombstone_names: BTreeMap<RecordId, TakenPayload>,
     /// New with every start, and known to nobody else.
     digest_key: u64,
     /// Tombstones (or removals) that are not durable, and whose delivery ends with them.
-    burials: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
+    pending_tombstones: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
 
-    sends: BTreeMap<SendId, Sending>,
+    sends: BTreeMap<SendId, PendingSend>,
     composing: BTreeMap<RecordId, Composing>,
     /// Payload bytes of sends that are not durable.
     unstored: u64,
     /// The room that the application knows of.
     room_told: u64,
-    allowances: Allowances,
+    report_rate_limit: ReportRateLimit,
     /// Of custody signals about what was not taken on.
-    signal_allowances: Allowances,
+    signal_rate_limit: ReportRateLimit,
     /// Somebody wants to know what happens to bundles.
     watched: bool,
     up: VecDeque<AppIndication>,
@@ -246,14 +247,14 @@ impl Agent {
     pub fn new(config: Config, rng: Rng) -> Result<Self, DecodeError> {
         let node = parse_node(&config.node).ok_or(DecodeError::invalid("a node id", "RFC 9171 4.2.5.2"))?;
         let head_bytes_max = u32::try_from(config.limits.head_bytes_max).unwrap_or(u32::MAX);
-        let policy = Policy { head_bytes_max, ..Policy::STRICT };
+        let policy = DecodePolicy { head_bytes_max, ..DecodePolicy::STRICT };
         // What was accepted under another limit is not lost by a smaller one.
-        let stored_policy = Policy { head_bytes_max: head_bytes_max.max(1 << 20), ..Policy::STORED };
-        let [allowances, signal_allowances] =
-            [(); 2].map(|()| Allowances::new(config.reports.per_minute_max));
+        let stored_policy = DecodePolicy { head_bytes_max: head_bytes_max.max(1 << 20), ..DecodePolicy::STORED };
+        let [report_rate_limit, signal_rate_limit] =
+            [(); 2].map(|()| ReportRateLimit::new(config.reports.per_minute_max));
         let router = routing::router(&config.routing);
         let digest_key = rng.fork("digests").next_u64();
-        let mut store = Store::default();
+        let mut store = StoragePort::default();
         store.list();
         Ok(Agent {
             config,
@@ -263,7 +264,7 @@ impl Agent {
             rng,
             clock: Clock::default(),
             clock_kept_at: Instant::ZERO,
-            turns: Turns::default(),
+            turns: ClockAdjustments::default(),
             counters: Counters::default(),
             phase: Phase::Listing,
             boot: 0,
@@ -280,22 +281,22 @@ impl Agent {
             bytes_held: 0,
             accounts: accounts::Accounts::default(),
             evictable: space::Evictable::default(),
-            deadlines: Deadlines::default(),
+            deadlines: BundleDeadlines::default(),
             settled: VecDeque::new(),
             found: Vec::new(),
-            unaged: Vec::new(),
+            age_unknown: Vec::new(),
             verifying: BTreeMap::new(),
             links: Links::default(),
             beside_links: BTreeSet::new(),
-            table: Table::default(),
+            table: RouteTable::default(),
             queues: Queues::default(),
             router,
             copies: BTreeMap::new(),
-            passed: Passed::default(),
-            parts: overlap::Parts::default(),
+            passed: DeliveredParts::default(),
+            parts: overlap::SafeParts::default(),
             incoming: BTreeMap::new(),
             ready: BTreeSet::new(),
-            served: LinkId(0),
+            last_served_link: LinkId(0),
             control: VecDeque::new(),
             registrations: BTreeSet::new(),
             local: BTreeMap::new(),
@@ -304,13 +305,13 @@ impl Agent {
             tombstones: BTreeMap::new(),
             tombstone_names: BTreeMap::new(),
             digest_key,
-            burials: BTreeMap::new(),
+            pending_tombstones: BTreeMap::new(),
             sends: BTreeMap::new(),
             composing: BTreeMap::new(),
             unstored: 0,
             room_told: 0,
-            allowances,
-            signal_allowances,
+            report_rate_limit,
+            signal_rate_limit,
             watched: false,
             up: VecDeque::new(),
         })
@@ -343,12 +344,12 @@ impl Agent {
         RecordId(self.boot << BOOT_SHIFT | self.records)
     }
 
-    fn insert_bundle(&mut self, record: RecordId, held: Held) {
+    fn insert_bundle(&mut self, record: RecordId, held: HeldBundle) {
         self.bytes_held += held.share;
         self.accounts.enter(&held);
         let name = self.adu_digest(&held.adu());
         self.adus.insert((name, record));
-        self.deadlines.ends(held.end, Due::Expiry(record));
+        self.deadlines.ends(held.end, DeadlineKind::Expiry(record));
         self.bundles.insert(record, Box::new(held));
     }
 
@@ -362,9 +363,9 @@ impl Agent {
     fn drop_bundle(&mut self, record: RecordId) {
         self.unroute(record);
         let Some(held) = self.bundles.remove(&record) else { return };
-        self.deadlines.not_ends(held.end, Due::Expiry(record));
+        self.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
         self.bytes_held -= held.share;
-        if held.copy_of.is_none() {
+        if held.copy_origin.is_none() {
             self.accounts.leave(&held);
         }
         self.unstored -= held.handed - held.durable;
@@ -373,15 +374,15 @@ impl Agent {
         self.adus.remove(&(name, record));
         self.composing.remove(&record);
         self.verifying.remove(&record);
-        self.cancel_flights(&held.flights);
-        if let Some(spread) = held.spread {
-            self.drop_copies(*spread);
+        self.cancel_transfers(&held.transfers);
+        if let Some(replication) = held.replication {
+            self.drop_copies(*replication);
         }
-        if let Some(copy) = held.copy_of {
+        if let Some(copy) = held.copy_origin {
             self.copies_held -= 1;
             return self.copy_gone(record, &copy);
         }
-        if held.stage == Stage::Local {
+        if held.state == BundleState::Local {
             let key = LocalKey::of(&held.head, adu);
             self.part_gone(record, &key);
             if held.begins_assembly {
@@ -404,8 +405,8 @@ impl Agent {
         if let Some(send) = send {
             self.end_send(send, Err(failure));
         }
-        self.happened(record, Happened::Deleted(reason.number()));
-        if reason == ReasonCode::TransmissionCanceled && self.bundles[&record].spread.is_some() {
+        self.happened(record, BundleEvent::Deleted(reason.number()));
+        if reason == ReasonCode::TransmissionCanceled && self.bundles[&record].replication.is_some() {
             // Others may have copies, and bring them.
             self.remember_passed(now, record);
         }
@@ -417,8 +418,8 @@ impl Agent {
     /// The lifetime of a bundle is over (RFC 9171 5.5).
     fn expire(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.bundles.get(&record) else { return };
-        let taken = self.local_of(held).is_some_and(|local| local.progress == Progress::Taken);
-        if held.stage == Stage::Local && taken {
+        let taken = self.local_of(held).is_some_and(|local| local.progress == DeliveryProgress::Taken);
+        if held.state == BundleState::Local && taken {
             // It is about to go anyway, as delivered.
             return;
         }
@@ -439,7 +440,7 @@ impl Agent {
         self.delete(now, record, ReasonCode::DepletedStorage, SendFailure::Storage);
     }
 
-    fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<Steady>) {
+    fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<SteadyReading>) {
         let jump = self.clock.set(now, dtn_ms, steady);
         if let Some(jump) = jump {
             self.up.push_back(AppIndication::ClockJumped { by_ms: jump.by_ms });
@@ -473,15 +474,15 @@ impl Agent {
         }
         let first = RecordId(self.boot << BOOT_SHIFT | (self.records + 1));
         let doubtful = self.turns.first_behind().filter(|_| ahead_ms == 0);
-        self.turns.add(Turn { first, ahead_ms, moved_ms });
+        self.turns.add(ClockAdjustment { first, ahead_ms, moved_ms });
         let Some(doubtful) = doubtful else { return };
         // Now it is known what the times mean that came meanwhile.
         let came: Vec<RecordId> = self.bundles.range(doubtful..first).map(|(record, _)| *record).collect();
         for record in came {
             let mut held = self.bundles.remove(&record).expect("it was just found");
-            self.deadlines.not_ends(held.end, Due::Expiry(record));
+            self.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
             self.set_end(now, record, &mut held);
-            self.deadlines.ends(held.end, Due::Expiry(record));
+            self.deadlines.ends(held.end, DeadlineKind::Expiry(record));
             self.bundles.insert(record, held);
         }
     }
@@ -500,16 +501,16 @@ impl Agent {
         }
         while let Some(due) = self.deadlines.pop(now, &self.clock) {
             match due {
-                Due::Expiry(record) => self.expire(now, record),
-                Due::Forget(record) => self.forget(now, record),
-                Due::Contact(link) => self.look_at_contacts(now, link),
-                Due::Retry(record) => self.retry(record),
-                Due::Custody(record) => self.custody_timeout(now, record),
-                Due::Release(link) => self.release_link(link),
-                Due::Look => self.look_at_all_links(),
-                Due::Repeat(key) => self.repeat(now, &key),
-                Due::Reread(key) => self.read_next(*key),
-                Due::Bury(key) => self.bury(now, *key),
+                DeadlineKind::Expiry(record) => self.expire(now, record),
+                DeadlineKind::TombstoneExpiry(record) => self.forget(now, record),
+                DeadlineKind::Contact(link) => self.look_at_contacts(now, link),
+                DeadlineKind::Retry(record) => self.retry(record),
+                DeadlineKind::Custody(record) => self.custody_timeout(now, record),
+                DeadlineKind::Release(link) => self.release_link(link),
+                DeadlineKind::RouterWait => self.look_at_all_links(),
+                DeadlineKind::RepeatDelivery(key) => self.repeat(now, &key),
+                DeadlineKind::RetryRead(key) => self.read_next(*key),
+                DeadlineKind::RetryTombstone(key) => self.write_tombstone(now, *key),
             }
         }
         self.settle(now);
@@ -518,7 +519,8 @@ impl Agent {
     /// Goes on with what has become durable.
     fn settle(&mut self, now: Instant) {
         while let Some(record) = self.settled.pop_front() {
-            let durable = |held: &Held| held.stage == Stage::Sealing && held.stored >= held.appended;
+            let durable =
+                |held: &HeldBundle| held.state == BundleState::Sealing && held.stored >= held.appended;
             if self.bundles.get(&record).is_some_and(|held| durable(held)) {
                 self.sealed(now, record);
             }
@@ -530,23 +532,25 @@ impl Agent {
             StorageIndication::Listed { records } => self.listed(now, records),
             StorageIndication::Stored { record, up_to } => self.stored(now, record, up_to),
             StorageIndication::Data { record, offset, data } => match self.store.answered(record) {
-                Some(Purpose::Flight(link, transfer)) => self.flight_data(now, link, transfer, offset, data),
-                Some(Purpose::Head(link, transfer)) => self.parked_read(now, link, transfer, &data),
-                Some(Purpose::Delivery(delivery)) => {
+                Some(ReadPurpose::Transfer(link, transfer)) => {
+                    self.transfer_data(now, link, transfer, offset, data)
+                }
+                Some(ReadPurpose::Head(link, transfer)) => self.head_was_read(now, link, transfer, &data),
+                Some(ReadPurpose::Delivery(delivery)) => {
                     if let Some(key) = self.deliveries.get(&delivery).cloned() {
                         self.local_data(now, key, record, data);
                     }
                 }
-                Some(Purpose::Admin(key)) => self.local_data(now, key, record, data),
-                Some(Purpose::Restore) => self.restore_data(now, record, offset, data),
-                Some(Purpose::Verify) => self.verify_data(now, record, data),
+                Some(ReadPurpose::Admin(key)) => self.local_data(now, key, record, data),
+                Some(ReadPurpose::Restore) => self.restore_data(now, record, offset, data),
+                Some(ReadPurpose::Verify) => self.verify_data(now, record, data),
                 None => self.counters.ignored += 1,
             },
             StorageIndication::Removed { record } => {
                 if self.tombstone_names.contains_key(&record) {
                     return;
                 }
-                self.buried(now, record);
+                self.tombstone_stored(now, record);
             }
             StorageIndication::Full { record } => self.append_failed(now, record, SendFailure::Full),
             StorageIndication::Failed { record, failure } => match self.store.answered(record) {
@@ -567,7 +571,7 @@ impl Agent {
         }
         if let Some(taken) = self.tombstone_names.get(&record) {
             if self.tombstones.get(taken).is_some_and(|tombstone| up_to >= tombstone.appended) {
-                self.buried(now, record);
+                self.tombstone_stored(now, record);
             }
             return;
         }
@@ -576,9 +580,9 @@ impl Agent {
         let payload = held.stored.saturating_sub(held.payload_at());
         let durable = held.handed.min(payload).max(held.durable);
         self.unstored -= durable - core::mem::replace(&mut held.durable, durable);
-        match held.stage {
-            Stage::Sealing if held.stored >= held.appended => self.settled.push_back(record),
-            Stage::Sealing | Stage::Arriving => self.accept(record),
+        match held.state {
+            BundleState::Sealing if held.stored >= held.appended => self.settled.push_back(record),
+            BundleState::Sealing | BundleState::Arriving => self.accept(record),
             _ => {}
         }
     }
@@ -588,13 +592,13 @@ impl Agent {
         if matches!(&self.phase, Phase::Booting { record: boot, .. } if *boot == record) {
             return self.booted(now, false);
         }
-        if self.burials.contains_key(&record) {
-            return self.burial_failed(now, record);
+        if self.pending_tombstones.contains_key(&record) {
+            return self.tombstone_failed(now, record);
         }
         let Some(held) = self.bundles.get_mut(&record) else { return };
-        match held.stage {
-            Stage::Arriving | Stage::Sealing if !held.own => self.intake_full(record),
-            Stage::Composing | Stage::Sealing => {
+        match held.state {
+            BundleState::Arriving | BundleState::Sealing if !held.own => self.intake_full(record),
+            BundleState::Composing | BundleState::Sealing => {
                 self.counters.sends_failed += 1;
                 if let Some(send) = held.send {
                     self.end_send(send, Err(failure));
@@ -608,24 +612,26 @@ impl Agent {
         }
     }
 
-    fn read_failed(&mut self, now: Instant, record: RecordId, purpose: Purpose, failure: StorageFailure) {
+    fn read_failed(&mut self, now: Instant, record: RecordId, purpose: ReadPurpose, failure: StorageFailure) {
         let lost = failure != StorageFailure::Device;
         match purpose {
-            Purpose::Restore => self.restore_failed(now, record, lost),
-            Purpose::Delivery(delivery) => {
+            ReadPurpose::Restore => self.restore_failed(now, record, lost),
+            ReadPurpose::Delivery(delivery) => {
                 if let Some(key) = self.deliveries.get(&delivery).cloned() {
                     self.local_failed(now, key, record, failure);
                 }
             }
-            Purpose::Admin(key) => self.local_failed(now, key, record, failure),
-            Purpose::Flight(link, transfer) | Purpose::Head(link, transfer) => {
-                self.flight_read_failed(now, link, transfer);
+            ReadPurpose::Admin(key) => self.local_failed(now, key, record, failure),
+            ReadPurpose::Transfer(link, transfer) | ReadPurpose::Head(link, transfer) => {
+                self.transfer_read_failed(now, link, transfer);
                 if lost {
                     self.storage_lost(now, record);
                 }
             }
-            Purpose::Verify if lost => self.storage_lost(now, record),
-            Purpose::Verify => self.deadlines.at(now + self.config.backoff_min, Due::Retry(record)),
+            ReadPurpose::Verify if lost => self.storage_lost(now, record),
+            ReadPurpose::Verify => {
+                self.deadlines.at(now + self.config.backoff_min, DeadlineKind::Retry(record))
+            }
         }
     }
 
@@ -645,10 +651,10 @@ impl Agent {
             BundlesIndication::Begin { transfer, length } => self.begin(link, transfer, length),
             BundlesIndication::Piece { transfer, data, last } => self.piece(now, link, transfer, data, last),
             BundlesIndication::Lost { transfer } => self.lost(link, transfer),
-            BundlesIndication::Acked { transfer, up_to } => self.flight_acked(link, transfer, up_to),
-            BundlesIndication::Sent { transfer } => self.flight_sent(now, link, transfer),
+            BundlesIndication::Acked { transfer, up_to } => self.transfer_acked(link, transfer, up_to),
+            BundlesIndication::Sent { transfer } => self.transfer_sent(now, link, transfer),
             BundlesIndication::Failed { transfer, reason, acked } => {
-                self.flight_failed(now, link, transfer, reason, acked);
+                self.transfer_failed(now, link, transfer, reason, acked);
             }
         }
     }
@@ -721,10 +727,10 @@ impl Engine for Agent {
                 return Some(Port::Second(request));
             }
             // Links in turn, one step each.
-            let after = (Bound::Excluded(self.served), Bound::Unbounded);
+            let after = (Bound::Excluded(self.last_served_link), Bound::Unbounded);
             let next = self.ready.range(after).next().or(self.ready.first()).copied()?;
             self.ready.remove(&next);
-            self.served = next;
+            self.last_served_link = next;
             if self.work(now, next) {
                 self.ready.insert(next);
             }

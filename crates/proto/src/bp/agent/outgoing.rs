@@ -14,7 +14,7 @@
 
 use crate::bp::ReasonCode;
 use crate::service::{
-    AppIndication, BundlesRequest, Happened, LinkId, Priority, RecordId, RefuseReason, SendFailure,
+    AppIndication, BundleEvent, BundlesRequest, LinkId, Priority, RecordId, RefuseReason, SendFailure,
     TransferFailure, TransferId,
 };
 use crate::time::Instant;
@@ -23,13 +23,13 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use super::Agent;
-use super::clock::Due;
-use super::head::{Closing, Head};
-use super::held::{Held, Rank, Stage};
+use super::clock::DeadlineKind;
+use super::head::{AnyHead, BundleEnd};
+use super::held::{BundleState, HeldBundle, Rank};
 use super::links::Link;
 use super::record::Note;
-use super::routing::{Hop, Ways, is_copy};
-use super::store::Purpose;
+use super::routing::{Hop, NextHops, is_copy};
+use super::store::ReadPurpose;
 
 /// Chunks shorter than this are put together with their neighbours; longer ones are handed down as they were read.
 const MERGE_BYTES: usize = 4096;
@@ -40,7 +40,7 @@ const CUSTODIAN_BYTES: u64 = 96;
 
 /// A transfer to a neighbour.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct OutgoingTransfer {
     pub(super) record: RecordId,
     priority: Priority,
     /// The range of the record's payload that it carries.
@@ -54,7 +54,7 @@ pub(super) struct Flight {
     chunks: VecDeque<Bytes>,
     /// Bytes in `chunks`.
     pub(super) buffered: usize,
-    closing: Closing,
+    closing: BundleEnd,
     /// Zero until the transfer is open.
     pub(super) head_bytes: u64,
     pub(super) acked: u64,
@@ -63,12 +63,12 @@ pub(super) struct Flight {
     /// The head is being read.
     pub(super) waits_for_head: bool,
     /// It was read.
-    pub(super) whole_head: Option<Box<Head>>,
+    pub(super) whole_head: Option<Box<AnyHead>>,
     /// Given up: its terminal indication is owed, and its bundle no longer ours.
     cancelled: bool,
 }
 
-impl Flight {
+impl OutgoingTransfer {
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled
     }
@@ -147,10 +147,10 @@ impl Agent {
     pub(super) fn work(&mut self, now: Instant, id: LinkId) -> bool {
         self.connect_if_wanted(now, id);
         if !self.links.usable(id, now) {
-            self.unstage(now, id);
+            self.drop_prepared(now, id);
             return !self.control.is_empty();
         }
-        self.open_staged(now, id) || self.fill(now, id) || self.read_ahead(id) || self.stage(now, id)
+        self.open_prepared(now, id) || self.fill(now, id) || self.read_ahead(id) || self.prepare(now, id)
     }
 
     /// Hands a piece down.
@@ -161,14 +161,14 @@ impl Agent {
             return false;
         }
         // The most urgent, of equals the oldest; where transfers do not interleave there is one.
-        let ready = link.filling.iter().filter(|transfer| link.flights[transfer].has_piece());
+        let ready = link.filling.iter().filter(|transfer| link.transfers[transfer].has_piece());
         let Some(&transfer) = ready.max_by_key(|transfer| {
-            let flight = &link.flights[transfer];
+            let flight = &link.transfers[transfer];
             (flight.priority, core::cmp::Reverse(**transfer))
         }) else {
             return false;
         };
-        let flight = link.flights.get_mut(&transfer).expect("what is filled is open");
+        let flight = link.transfers.get_mut(&transfer).expect("what is filled is open");
         let (data, last) = flight.take_piece(usize::try_from(link.room).unwrap_or(usize::MAX));
         link.occupy(now, dtn_ms, data.len() as u64);
         if last {
@@ -183,8 +183,8 @@ impl Agent {
         let (pieces, piece_bytes) =
             (self.config.read_ahead_pieces.max(1), self.config.piece_bytes_max as u64);
         let link = self.links.get(id).expect("the link is usable");
-        let listed = link.filling.iter().chain(&link.staged).find(|transfer| {
-            let flight = &link.flights[*transfer];
+        let listed = link.filling.iter().chain(&link.prepared).find(|transfer| {
+            let flight = &link.transfers[*transfer];
             let waiting = flight.buffered.div_ceil(self.config.piece_bytes_max);
             flight.read_at != flight.to
                 && !flight.cancelled
@@ -197,14 +197,14 @@ impl Agent {
             return false;
         }
         let link = self.links.get_mut(id).expect("the link is usable");
-        let flight = link.flights.get_mut(&transfer).expect("listed transfers live");
+        let flight = link.transfers.get_mut(&transfer).expect("listed transfers live");
         let length = (flight.to - flight.read_at).min(piece_bytes);
         let held = &self.bundles[&flight.record];
         let offset = held.payload_at() + flight.read_at;
         flight.read_at += length;
         flight.pending += 1;
-        let record = held.copy_of.as_ref().map_or(flight.record, |copy| copy.parent);
-        self.store.read(record, offset, length as u32, Purpose::Flight(id, transfer));
+        let record = held.copy_origin.as_ref().map_or(flight.record, |copy| copy.parent);
+        self.store.read(record, offset, length as u32, ReadPurpose::Transfer(id, transfer));
         true
     }
 
@@ -217,7 +217,7 @@ impl Agent {
     }
 
     /// A part of a payload was read for a transfer.
-    pub(super) fn flight_data(
+    pub(super) fn transfer_data(
         &mut self,
         now: Instant,
         id: LinkId,
@@ -226,7 +226,7 @@ impl Agent {
         data: Bytes,
     ) {
         let Some(link) = self.links.get_mut(id) else { return };
-        let Some(flight) = link.flights.get_mut(&transfer) else { return };
+        let Some(flight) = link.transfers.get_mut(&transfer) else { return };
         flight.pending -= 1;
         self.ready.insert(id);
         let Some(held) = self.bundles.get(&flight.record).filter(|_| !flight.cancelled) else { return };
@@ -248,13 +248,13 @@ impl Agent {
     }
 
     /// Picks the bundle that goes over this link next, and begins to read it.
-    fn stage(&mut self, now: Instant, id: LinkId) -> bool {
+    fn prepare(&mut self, now: Instant, id: LinkId) -> bool {
         let pipeline = self.config.pipeline_transfers_max.max(1);
         let link = self.links.get(id).expect("the link is usable");
-        if link.staged.is_some() || link.flights.len() >= pipeline {
+        if link.prepared.is_some() || link.transfers.len() >= pipeline {
             return false;
         }
-        let busy = link.filling.iter().map(|transfer| &link.flights[transfer]);
+        let busy = link.filling.iter().map(|transfer| &link.transfers[transfer]);
         let urgency = busy.clone().map(|flight| flight.priority).max();
         let all_read = busy.clone().all(|flight| flight.read_at == flight.to);
         for (priority, record) in self.candidates(now, id) {
@@ -264,14 +264,14 @@ impl Agent {
                 return false;
             }
             match self.fit(now, id, record) {
-                Fit::Bytes(most) => {
+                FittingLength::Bytes(most) => {
                     let record = self.copy_for(id, record);
-                    self.begin_flight(now, id, record, most);
+                    self.begin_transfer(now, id, record, most);
                     return true;
                 }
-                Fit::Later => {}
-                Fit::Never => {
-                    self.bar(now, record, id, SendFailure::Limit);
+                FittingLength::Later => {}
+                FittingLength::Never => {
+                    self.exclude_link(now, record, id, SendFailure::Limit);
                     return true;
                 }
             }
@@ -279,23 +279,23 @@ impl Agent {
         false
     }
 
-    fn begin_flight(&mut self, now: Instant, id: LinkId, record: RecordId, most: u64) {
+    fn begin_transfer(&mut self, now: Instant, id: LinkId, record: RecordId, most: u64) {
         self.next_transfer += 1;
         let transfer = TransferId(self.next_transfer);
         let held = self.bundles.get_mut(&record).expect("candidates are held");
-        let (from, to) = match held.todo.take_first(most) {
+        let (from, to) = match held.to_send.take_first(most) {
             Some(range) => range,
             None => {
-                held.todo_empty = false;
+                held.to_send_empty = false;
                 (0, 0)
             }
         };
-        held.flights.push((id, transfer));
+        held.transfers.push((id, transfer));
         let priority = held.head.priority();
         let mut head = part_of(&held.head, from, to);
-        let waits_for_head = self.read_parked(id, transfer, record);
+        let waits_for_head = self.read_head_from_disk(id, transfer, record);
         self.adapt(id, &mut head);
-        let mut flight = Flight {
+        let mut flight = OutgoingTransfer {
             record,
             priority,
             from,
@@ -304,7 +304,7 @@ impl Agent {
             pending: 0,
             chunks: VecDeque::new(),
             buffered: 0,
-            closing: Closing::of(&head),
+            closing: BundleEnd::of(&head),
             head_bytes: 0,
             acked: 0,
             handed: 0,
@@ -318,19 +318,19 @@ impl Agent {
             flight.push(tail.freeze());
         }
         let link = self.links.get_mut(id).expect("the link is usable");
-        link.flights.insert(transfer, flight);
-        link.staged = Some(transfer);
+        link.transfers.insert(transfer, flight);
+        link.prepared = Some(transfer);
         self.custody_handed_out(now, record, id, from, to);
         self.requeue(record);
     }
 
     /// Opens the staged transfer once its first piece is read and the line is free for it.
-    fn open_staged(&mut self, now: Instant, id: LinkId) -> bool {
+    fn open_prepared(&mut self, now: Instant, id: LinkId) -> bool {
         let link = self.links.get(id).expect("the link is usable");
-        let Some(transfer) = link.staged else { return false };
-        let flight = &link.flights[&transfer];
+        let Some(transfer) = link.prepared else { return false };
+        let flight = &link.transfers[&transfer];
         let overtakes = link.interleave
-            && link.filling.iter().all(|other| link.flights[other].priority < flight.priority);
+            && link.filling.iter().all(|other| link.transfers[other].priority < flight.priority);
         let begun = (flight.has_piece() || flight.is_read()) && !flight.waits_for_head;
         if link.room == 0 || !begun || !(link.filling.is_empty() || overtakes) {
             return false;
@@ -338,13 +338,15 @@ impl Agent {
         let (record, priority, from, to) = (flight.record, flight.priority, flight.from, flight.to);
         let mut better = self.candidates(now, id).into_iter();
         let more_urgent = |(other, _): &Rank| other.0 > priority;
-        if better.any(|other| more_urgent(&other) && matches!(self.fit(now, id, other.1), Fit::Bytes(_))) {
+        if better
+            .any(|other| more_urgent(&other) && matches!(self.fit(now, id, other.1), FittingLength::Bytes(_)))
+        {
             // Something more urgent has come while this one was being read.
-            self.unstage(now, id);
+            self.drop_prepared(now, id);
             return true;
         }
         let link = self.links.get_mut(id).expect("the link is usable");
-        let whole = link.flights.get_mut(&transfer).and_then(|flight| flight.whole_head.take());
+        let whole = link.transfers.get_mut(&transfer).and_then(|flight| flight.whole_head.take());
         let held = self.bundles.get(&record).expect("staged bundles are held");
         let mut head = part_of(whole.as_deref().unwrap_or(&held.head), from, to);
         self.address(now, held, &mut head);
@@ -353,11 +355,11 @@ impl Agent {
         let bytes = head.to_bytes();
         let length = bytes.len() as u64 + (to - from) + head.tail_bytes();
         let link = self.links.get_mut(id).expect("the link is usable");
-        let flight = link.flights.get_mut(&transfer).expect("staged transfers live");
+        let flight = link.transfers.get_mut(&transfer).expect("staged transfers live");
         flight.head_bytes = bytes.len() as u64;
         flight.buffered += bytes.len();
         flight.chunks.push_front(bytes);
-        link.staged = None;
+        link.prepared = None;
         link.filling.push_back(transfer);
         if is_part {
             self.counters.fragments_sent += 1;
@@ -367,16 +369,16 @@ impl Agent {
     }
 
     /// What changes from hop to hop (RFC 9171 5.4 step 4).
-    fn address(&self, now: Instant, held: &Held, head: &mut Head) {
+    fn address(&self, now: Instant, held: &HeldBundle, head: &mut AnyHead) {
         let previous = (self.config.previous_node && !held.own).then(|| self.node.clone());
         head.address(previous, held.age_ms_now(now));
     }
 
     /// Puts the staged transfer back: nothing of it has gone down.
-    pub(super) fn unstage(&mut self, now: Instant, id: LinkId) {
+    pub(super) fn drop_prepared(&mut self, now: Instant, id: LinkId) {
         let Some(link) = self.links.get_mut(id) else { return };
-        let Some(transfer) = link.staged.take() else { return };
-        let flight = link.flights.remove(&transfer).expect("staged transfers live");
+        let Some(transfer) = link.prepared.take() else { return };
+        let flight = link.transfers.remove(&transfer).expect("staged transfers live");
         self.put_back(now, flight.record, id, transfer, flight.from, flight.to);
     }
 
@@ -391,45 +393,47 @@ impl Agent {
         to: u64,
     ) {
         let Some(held) = self.bundles.get_mut(&record) else { return };
-        held.flights.retain(|flight| *flight != (id, transfer));
+        held.transfers.retain(|flight| *flight != (id, transfer));
         if held.payload_bytes() == 0 {
-            held.todo_empty = true;
+            held.to_send_empty = true;
         } else {
-            held.todo.insert(from, to);
+            held.to_send.insert(from, to);
         }
         held.skip_released();
         if held.custody.is_some() {
-            self.deadlines.at(now, Due::Custody(record));
+            self.deadlines.at(now, DeadlineKind::Custody(record));
         }
         self.requeue(record);
     }
 
     /// How much of a bundle's payload may go over this link in one transfer now.
-    fn fit(&self, now: Instant, id: LinkId, record: RecordId) -> Fit {
+    fn fit(&self, now: Instant, id: LinkId, record: RecordId) -> FittingLength {
         let link = self.links.get(id).expect("the link is usable");
         let held = self.bundles.get(&record).expect("candidates are held");
-        let todo = held.todo.first().map_or(0, |(from, to)| to - from);
+        let to_send = held.to_send.first().map_or(0, |(from, to)| to - from);
         let overhead = held.transfer_overhead();
         let most = link.longest_bundle().saturating_sub(overhead);
-        if todo > most && (!held.may_fragment() || most == 0) {
-            return Fit::Never;
+        if to_send > most && (!held.may_fragment() || most == 0) {
+            return FittingLength::Never;
         }
-        let Some(bytes) = link.capacity_bytes(now, self.clock.dtn_ms(now)) else { return Fit::Bytes(most) };
-        let in_flight: u64 = link.filling.iter().map(|other| link.flights[other].unsent()).sum();
+        let Some(bytes) = link.capacity_bytes(now, self.clock.dtn_ms(now)) else {
+            return FittingLength::Bytes(most);
+        };
+        let in_flight: u64 = link.filling.iter().map(|other| link.transfers[other].unsent()).sum();
         let window = bytes.saturating_sub(in_flight).saturating_sub(overhead);
-        if todo <= window {
-            Fit::Bytes(most)
+        if to_send <= window {
+            FittingLength::Bytes(most)
         } else if held.may_fragment() && window >= link.config.fragment_bytes_min.max(1) {
-            Fit::Bytes(most.min(window))
+            FittingLength::Bytes(most.min(window))
         } else {
-            Fit::Later
+            FittingLength::Later
         }
     }
 
     /// The peer has some of a transfer safe.
-    pub(super) fn flight_acked(&mut self, id: LinkId, transfer: TransferId, up_to: u64) {
+    pub(super) fn transfer_acked(&mut self, id: LinkId, transfer: TransferId, up_to: u64) {
         let Some(link) = self.links.get_mut(id) else { return };
-        let Some(flight) = link.flights.get_mut(&transfer) else { return };
+        let Some(flight) = link.transfers.get_mut(&transfer) else { return };
         flight.acked = flight.acked.max(up_to);
         let record = flight.record;
         self.say_progress(record);
@@ -447,21 +451,21 @@ impl Agent {
     }
 
     /// How many bytes from the payload's beginning are safe with the next hop.
-    pub(super) fn safe_prefix(&self, held: &Held) -> u64 {
-        let waiting = held.todo.first().map_or(held.payload_bytes(), |(from, _)| from);
-        let flights = held.flights.iter().filter_map(|(id, transfer)| {
-            self.links.get(*id)?.flights.get(transfer).map(|flight| flight.from + flight.safe())
+    pub(super) fn safe_prefix(&self, held: &HeldBundle) -> u64 {
+        let waiting = held.to_send.first().map_or(held.payload_bytes(), |(from, _)| from);
+        let transfers = held.transfers.iter().filter_map(|(id, transfer)| {
+            self.links.get(*id)?.transfers.get(transfer).map(|flight| flight.from + flight.safe())
         });
-        flights.fold(waiting, u64::min)
+        transfers.fold(waiting, u64::min)
     }
 
     /// The peer has all of a transfer.
-    pub(super) fn flight_sent(&mut self, now: Instant, id: LinkId, transfer: TransferId) {
-        let Some(flight) = self.end_flight(id, transfer) else { return };
+    pub(super) fn transfer_sent(&mut self, now: Instant, id: LinkId, transfer: TransferId) {
+        let Some(flight) = self.end_transfer(id, transfer) else { return };
         let Some(held) = self.bundles.get_mut(&flight.record) else { return };
-        held.flights.retain(|other| *other != (id, transfer));
+        held.transfers.retain(|other| *other != (id, transfer));
         held.refusals = 0;
-        if held.all_handed_out() && held.flights.is_empty() {
+        if held.all_handed_out() && held.transfers.is_empty() {
             self.forwarded(now, flight.record);
         } else {
             self.note_safe(flight.record);
@@ -475,7 +479,7 @@ impl Agent {
             return self.copy_sent(now, record);
         }
         self.counters.forwarded += 1;
-        self.happened(record, Happened::Forwarded);
+        self.happened(record, BundleEvent::Forwarded);
         self.report_forwarded(now, record);
         if self.bundles[&record].custody.is_some() {
             return self.await_signal(now, record);
@@ -483,7 +487,7 @@ impl Agent {
         if let Some(send) = self.bundles[&record].send {
             self.end_send(send, Ok(()));
         }
-        if self.bundles[&record].spread.is_some() {
+        if self.bundles[&record].replication.is_some() {
             self.remember_passed(now, record);
         }
         self.remember_part(record);
@@ -504,16 +508,16 @@ impl Agent {
         self.store.append(record, note);
     }
 
-    fn end_flight(&mut self, id: LinkId, transfer: TransferId) -> Option<Flight> {
+    fn end_transfer(&mut self, id: LinkId, transfer: TransferId) -> Option<OutgoingTransfer> {
         let link = self.links.get_mut(id)?;
-        let flight = link.flights.remove(&transfer)?;
+        let flight = link.transfers.remove(&transfer)?;
         link.filling.retain(|other| *other != transfer);
         self.ready.insert(id);
         Some(flight).filter(|flight| !flight.cancelled)
     }
 
     /// A transfer ended otherwise.
-    pub(super) fn flight_failed(
+    pub(super) fn transfer_failed(
         &mut self,
         now: Instant,
         id: LinkId,
@@ -523,9 +527,9 @@ impl Agent {
     ) {
         if reason == TransferFailure::Refused(RefuseReason::Completed) {
             // The peer has all of it already (RFC 9174 5.2.4).
-            return self.flight_sent(now, id, transfer);
+            return self.transfer_sent(now, id, transfer);
         }
-        let Some(mut flight) = self.end_flight(id, transfer) else { return };
+        let Some(mut flight) = self.end_transfer(id, transfer) else { return };
         flight.acked = acked;
         let (record, from, to) = (flight.record, flight.from, flight.to);
         let Some(held) = self.bundles.get(&record) else { return };
@@ -547,11 +551,11 @@ impl Agent {
     }
 
     /// The storage could not read what was to be sent: the transfer is given up, and the bundle waits.
-    pub(super) fn flight_read_failed(&mut self, now: Instant, id: LinkId, transfer: TransferId) {
-        let flight = self.links.get(id).and_then(|link| link.flights.get(&transfer));
+    pub(super) fn transfer_read_failed(&mut self, now: Instant, id: LinkId, transfer: TransferId) {
+        let flight = self.links.get(id).and_then(|link| link.transfers.get(&transfer));
         let Some(flight) = flight.filter(|flight| !flight.cancelled) else { return };
         let (record, from, to) = (flight.record, flight.from, flight.to);
-        self.cancel_flights(&[(id, transfer)]);
+        self.cancel_transfers(&[(id, transfer)]);
         self.put_back(now, record, id, transfer, from, to);
         self.rest(now, record);
     }
@@ -574,11 +578,11 @@ impl Agent {
                 if may_fragment && length > 1 {
                     link.bundle_bytes_max = link.longest_bundle().min(length / 2 + overhead);
                 } else {
-                    self.bar(now, record, id, SendFailure::Limit);
+                    self.exclude_link(now, record, id, SendFailure::Limit);
                 }
             }
             TransferFailure::Refused(RefuseReason::NotAcceptable) => {
-                self.bar(now, record, id, SendFailure::Refused(RefuseReason::NotAcceptable));
+                self.exclude_link(now, record, id, SendFailure::Refused(RefuseReason::NotAcceptable));
             }
             TransferFailure::Refused(RefuseReason::SessionTerminating) => {
                 self.hold_link(now, id, self.config.backoff_min);
@@ -601,41 +605,41 @@ impl Agent {
         let held = self.bundles.get_mut(&record).expect("it was just found");
         held.refusals = held.refusals.saturating_add(1);
         let until = now + wait;
-        held.stage = Stage::Resting(until);
-        self.deadlines.at(until, Due::Retry(record));
+        held.state = BundleState::BackingOff(until);
+        self.deadlines.at(until, DeadlineKind::Retry(record));
         self.note_evictable(record, true);
     }
 
     /// The wait is over.
     pub(super) fn retry(&mut self, record: RecordId) {
-        match self.bundles.get(&record).map(|held| held.stage) {
-            Some(Stage::Resting(_)) => self.route(record),
-            Some(Stage::Verifying) => self.verify_next(record),
+        match self.bundles.get(&record).map(|held| held.state) {
+            Some(BundleState::BackingOff(_)) => self.route(record),
+            Some(BundleState::Verifying) => self.verify_next(record),
             _ => {}
         }
     }
 
     /// A bundle cannot go over this link; where no other hop is left it is given up (RFC 9171 5.4.2).
-    pub(super) fn bar(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
+    pub(super) fn exclude_link(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
         let Some(held) = self.bundles.get_mut(&record) else { return };
-        let Stage::Forwarding(class) = held.stage else {
+        let BundleState::Forwarding(class) = held.state else {
             // It rests after another refusal: it is sorted anew afterwards.
-            held.barred.push(id);
+            held.excluded_links.push(id);
             return;
         };
         let hops = match &self.queues.key(class).ways {
-            Ways::Hops(hops) => hops.clone(),
-            Ways::Everyone => return self.bar_copies(id, record),
+            NextHops::Hops(hops) => hops.clone(),
+            NextHops::Everyone => return self.bar_copies(id, record),
         };
-        held.barred.push(id);
-        let (barred, idle) = (held.barred.clone(), held.flights.is_empty());
+        held.excluded_links.push(id);
+        let (excluded_links, idle) = (held.excluded_links.clone(), held.transfers.is_empty());
         let destination = held.head.destination().clone();
         let left = hops.iter().any(|(_, hop)| match hop {
-            Hop::Link(link) => !barred.contains(link),
+            Hop::Link(link) => !excluded_links.contains(link),
             Hop::Node(node) => {
                 let links = self.links.of(hop);
                 let away = links.is_empty() && !node.same_node(&destination);
-                away || links.iter().any(|link| !barred.contains(link))
+                away || links.iter().any(|link| !excluded_links.contains(link))
             }
         });
         if left {
@@ -652,14 +656,14 @@ impl Agent {
     }
 
     /// Gives up every transfer of a bundle that goes.
-    pub(super) fn cancel_flights(&mut self, flights: &[(LinkId, TransferId)]) {
-        for &(id, transfer) in flights {
+    pub(super) fn cancel_transfers(&mut self, transfers: &[(LinkId, TransferId)]) {
+        for &(id, transfer) in transfers {
             let Some(link) = self.links.get_mut(id) else { continue };
             self.ready.insert(id);
-            if link.staged == Some(transfer) {
-                link.staged = None;
-                link.flights.remove(&transfer);
-            } else if let Some(flight) = link.flights.get_mut(&transfer) {
+            if link.prepared == Some(transfer) {
+                link.prepared = None;
+                link.transfers.remove(&transfer);
+            } else if let Some(flight) = link.transfers.get_mut(&transfer) {
                 flight.cancelled = true;
                 flight.chunks.clear();
                 flight.buffered = 0;
@@ -670,7 +674,7 @@ impl Agent {
     }
 }
 
-impl Held {
+impl HeldBundle {
     /// The most bytes that a transfer of it has besides payload.
     fn transfer_overhead(&self) -> u64 {
         let custodian = if self.custody.is_some() && !self.own { CUSTODIAN_BYTES } else { 0 };
@@ -679,7 +683,7 @@ impl Held {
 }
 
 /// How much of a payload fits into a transfer.
-enum Fit {
+enum FittingLength {
     /// So many bytes.
     Bytes(u64),
     /// None in this contact.
@@ -689,11 +693,11 @@ enum Fit {
 }
 
 /// The head for a range of a bundle's payload.
-fn part_of(head: &Head, from: u64, to: u64) -> Head {
+fn part_of(head: &AnyHead, from: u64, to: u64) -> AnyHead {
     if from == 0 && to == head.payload_bytes() { head.clone() } else { head.part(from, to - from) }
 }
 
-impl Flight {
+impl OutgoingTransfer {
     /// Bytes that have not gone down.
     fn unsent(&self) -> u64 {
         self.to - self.read_at + self.buffered as u64
@@ -704,7 +708,8 @@ impl Link {
     /// Bytes that were read for it, or are being read, and have not gone down.
     fn bytes_read(&self, piece_bytes: u64) -> u64 {
         // Of other transfers all has gone down.
-        let open = self.filling.iter().chain(&self.staged).filter_map(|transfer| self.flights.get(transfer));
+        let open =
+            self.filling.iter().chain(&self.prepared).filter_map(|transfer| self.transfers.get(transfer));
         open.map(|flight| flight.buffered as u64 + flight.pending as u64 * piece_bytes).sum()
     }
 

@@ -18,9 +18,9 @@ use crate::service::RecordId;
 use std::collections::VecDeque;
 
 use super::Agent;
-use super::accounts::Neighbour;
+use super::accounts::NeighbourNumber;
 use super::delivery::AduKey;
-use super::held::{Held, Stage};
+use super::held::{BundleState, HeldBundle};
 use super::incoming::PARTS_LOOKED_AT;
 use super::ranges::Ranges;
 
@@ -29,11 +29,11 @@ const PARTS_MAX: usize = 1024;
 
 /// A part of a broken transfer that is safe with the next hop.
 #[derive(Debug)]
-struct Part {
+struct SafePart {
     adu: AduKey,
     /// The length of that, bytes.
     total: u64,
-    neighbour: Neighbour,
+    neighbour: NeighbourNumber,
     previous: Option<Eid>,
     /// Where it lies in the application data unit.
     from: u64,
@@ -42,24 +42,24 @@ struct Part {
 
 /// Those that are remembered, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Parts(VecDeque<Part>);
+pub(super) struct SafeParts(VecDeque<SafePart>);
 
-impl Parts {
-    fn add(&mut self, held: &Held) {
+impl SafeParts {
+    fn add(&mut self, held: &HeldBundle) {
         if self.0.len() >= PARTS_MAX {
             self.0.pop_front();
         }
         let from = held.adu_offset();
         let (adu, previous) = (held.adu(), held.head.previous_node());
         let (total, neighbour) = (held.adu_bytes(), held.neighbour);
-        self.0.push_back(Part { adu, total, neighbour, previous, from, to: from + held.payload_bytes() });
+        self.0.push_back(SafePart { adu, total, neighbour, previous, from, to: from + held.payload_bytes() });
     }
 
     /// The end of the part that this is the rest of: it begins inside. What begins where a part began is the same part
     /// again, from a peer that got it back.
-    fn take_end(&mut self, rest: &Held) -> Option<u64> {
+    fn take_end(&mut self, rest: &HeldBundle) -> Option<u64> {
         let (begin, previous) = (rest.adu_offset(), rest.head.previous_node());
-        let continues = |part: &Part| {
+        let continues = |part: &SafePart| {
             part.from < begin
                 && begin <= part.to
                 && part.adu == rest.adu()
@@ -91,37 +91,37 @@ impl Agent {
         }
         let gone_to = self.parts.take_end(held);
         let base = held.adu_offset();
-        let mut todo = held.todo.clone();
+        let mut to_send = held.to_send.clone();
         if let Some(to) = gone_to {
-            todo.remove(0, to.saturating_sub(base));
-            if todo.is_empty() {
+            to_send.remove(0, to.saturating_sub(base));
+            if to_send.is_empty() {
                 return false;
             }
         }
-        let here = self.trimmed_by_parts_here(record, todo.clone());
+        let here = self.trimmed_by_parts_here(record, to_send.clone());
         // Parts that are here may be gone in a moment: one that they cover whole goes as well.
-        let todo = if here.is_empty() { todo } else { here };
-        self.bundles.get_mut(&record).expect("it was just found").todo = todo;
+        let to_send = if here.is_empty() { to_send } else { here };
+        self.bundles.get_mut(&record).expect("it was just found").to_send = to_send;
         true
     }
 
-    fn trimmed_by_parts_here(&self, record: RecordId, mut todo: Ranges) -> Ranges {
+    fn trimmed_by_parts_here(&self, record: RecordId, mut to_send: Ranges) -> Ranges {
         let held = &self.bundles[&record];
         let (base, previous) = (held.adu_offset(), held.head.previous_node());
         let adu = held.adu();
         let latest = self.records_of(&adu).rev().take(PARTS_LOOKED_AT);
         for other in latest.filter(|other| *other != record) {
             let part = &self.bundles[&other];
-            let waiting = matches!(part.stage, Stage::Forwarding(_) | Stage::Resting(_));
+            let waiting = matches!(part.state, BundleState::Forwarding(_) | BundleState::BackingOff(_));
             let same = part.neighbour == held.neighbour
                 && part.adu_bytes() == held.adu_bytes()
                 && part.head.destination() == held.head.destination()
                 && part.head.previous_node() == previous;
             if waiting && part.head.fragment().is_some() && same {
                 let (from, to) = (part.adu_offset(), part.adu_offset() + part.payload_bytes());
-                todo.remove(from.saturating_sub(base), to.saturating_sub(base));
+                to_send.remove(from.saturating_sub(base), to.saturating_sub(base));
             }
         }
-        todo
+        to_send
     }
 }

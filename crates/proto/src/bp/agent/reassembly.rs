@@ -11,7 +11,7 @@ use super::ranges::Ranges;
 
 /// The parts of a payload that are here.
 #[derive(Debug)]
-pub(super) struct Assembly {
+pub(super) struct Reassembly {
     /// The length of the whole.
     total: u64,
     /// Where each part begins and ends, and where its first byte lies in its record.
@@ -32,9 +32,9 @@ pub(super) struct Extent {
     pub(super) at: u64,
 }
 
-impl Assembly {
+impl Reassembly {
     pub(super) fn new(total: u64) -> Self {
-        Assembly { total, parts: BTreeMap::new(), covered: Ranges::default(), stale: false }
+        Reassembly { total, parts: BTreeMap::new(), covered: Ranges::default(), stale: false }
     }
 
     /// The length of the whole.
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn very_many_parts_may_go_one_by_one() {
-        let mut assembly = Assembly::new(200_000);
+        let mut assembly = Reassembly::new(200_000);
         for part in 0..65_536 {
             assembly.add(RecordId(part), 2 * part, 1, 0);
         }
@@ -147,7 +147,7 @@ mod tests {
         for seed in 0..500 {
             let mut rng = Rng::new(seed);
             let total = 1 + rng.below(200);
-            let mut assembly = Assembly::new(total);
+            let mut assembly = Reassembly::new(total);
             let mut record = 0;
             while !assembly.is_whole() {
                 let start = rng.below(total);

@@ -24,9 +24,9 @@ use crate::codec::{DecodeError, cbor};
 use crate::service::BundleVersion;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::accounts::Neighbour;
-use super::clock::{Kept, Turns};
-use super::delivery::Payload;
+use super::accounts::NeighbourNumber;
+use super::clock::{ClockAdjustments, StoredClock};
+use super::delivery::PayloadProperties;
 
 /// Bytes before the body.
 pub(super) const HEADER_BYTES: u64 = 36;
@@ -39,7 +39,7 @@ const FORMAT: &str = "the storage format";
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     Boot,
     Tombstone,
     TombstoneV6,
@@ -49,10 +49,10 @@ pub(super) enum Kind {
 
 /// The header of every record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) kind: Kind,
+pub(super) struct RecordHeader {
+    pub(super) kind: RecordKind,
     /// The neighbour that brought the bundle; records of earlier versions do not say.
-    pub(super) neighbour: Neighbour,
+    pub(super) neighbour: NeighbourNumber,
     /// Known to this record only; of a boot record, to this store only.
     pub(super) nonce: u64,
     /// DTN milliseconds when the record was begun; zero: no clock.
@@ -61,16 +61,16 @@ pub(super) struct Header {
     pub(super) age_ms: u64,
 }
 
-impl Header {
+impl RecordHeader {
     pub(super) fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
         out.put_slice(MAGIC);
         out.put_u8(match self.kind {
-            Kind::Boot => 1,
-            Kind::Tombstone => 2,
-            Kind::Received => 3,
-            Kind::Own => 4,
-            Kind::TombstoneV6 => 5,
+            RecordKind::Boot => 1,
+            RecordKind::Tombstone => 2,
+            RecordKind::Received => 3,
+            RecordKind::Own => 4,
+            RecordKind::TombstoneV6 => 5,
         });
         out.put_u8(VERSION);
         out.put_u16(self.neighbour.0);
@@ -90,16 +90,16 @@ impl Header {
             return Err(DecodeError::invalid("the mark of a record", FORMAT));
         }
         let kind = match (input.get_u8(), input.get_u8()) {
-            (1, VERSION) => Kind::Boot,
-            (2, VERSION) => Kind::Tombstone,
-            (3, VERSION) => Kind::Received,
-            (4, VERSION) => Kind::Own,
-            (5, VERSION) => Kind::TombstoneV6,
+            (1, VERSION) => RecordKind::Boot,
+            (2, VERSION) => RecordKind::Tombstone,
+            (3, VERSION) => RecordKind::Received,
+            (4, VERSION) => RecordKind::Own,
+            (5, VERSION) => RecordKind::TombstoneV6,
             _ => return Err(DecodeError::Limit { what: "the kind or version of a record" }),
         };
-        let header = Header {
+        let header = RecordHeader {
             kind,
-            neighbour: Neighbour(input.get_u16()),
+            neighbour: NeighbourNumber(input.get_u16()),
             nonce: input.get_u64(),
             arrival_dtn_ms: input.get_u64(),
             age_ms: input.get_u64(),
@@ -182,7 +182,7 @@ pub(super) struct TombstoneBody {
     /// How long the bundle had to live when it was taken.
     pub(super) remaining_ms: u64,
     /// Records of earlier versions say nothing of it.
-    pub(super) payload: Option<Payload<Eid>>,
+    pub(super) payload: Option<PayloadProperties<Eid>>,
 }
 
 impl TombstoneBody {
@@ -224,10 +224,10 @@ impl TombstoneBody {
     }
 
     /// The kind of record that it is the body of.
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> RecordKind {
         match self.version {
-            BundleVersion::V7 => Kind::Tombstone,
-            BundleVersion::V6 => Kind::TombstoneV6,
+            BundleVersion::V7 => RecordKind::Tombstone,
+            BundleVersion::V6 => RecordKind::TombstoneV6,
         }
     }
 
@@ -252,7 +252,10 @@ impl TombstoneBody {
         Ok(TombstoneBody { source, timestamp, version, expires_dtn_ms, remaining_ms, payload })
     }
 
-    fn decode_payload(input: &mut Bytes, version: BundleVersion) -> Result<Payload<Eid>, DecodeError> {
+    fn decode_payload(
+        input: &mut Bytes,
+        version: BundleVersion,
+    ) -> Result<PayloadProperties<Eid>, DecodeError> {
         let whole = input.clone();
         let endpoint = Self::decode_name(input, version)?;
         if input.len() < 21 {
@@ -263,7 +266,7 @@ impl TombstoneBody {
         if input.get_u32() != crc {
             return Err(DecodeError::Checksum { what: "tombstone" });
         }
-        Ok(Payload { endpoint, total, lifetime_ms, is_admin })
+        Ok(PayloadProperties { endpoint, total, lifetime_ms, is_admin })
     }
 }
 
@@ -272,13 +275,13 @@ impl TombstoneBody {
 pub(super) struct BootBody {
     /// How often the node has started.
     pub(super) boot: u64,
-    pub(super) clock: Option<Kept>,
-    pub(super) turns: Turns,
+    pub(super) clock: Option<StoredClock>,
+    pub(super) turns: ClockAdjustments,
 }
 
 impl BootBody {
     /// The whole record. It has to fit into what is read of a record at first.
-    pub(super) fn encode(&self, header: Header) -> Bytes {
+    pub(super) fn encode(&self, header: RecordHeader) -> Bytes {
         let mut out = BytesMut::new();
         header.encode(&mut out);
         out.put_u64(self.boot);
@@ -299,8 +302,8 @@ impl BootBody {
         if input.get_u32() != crc32c(&boot.to_be_bytes()) {
             return Err(DecodeError::Checksum { what: "boot record" });
         }
-        let clock = Kept::decode(input).ok();
-        let turns = clock.and_then(|_| Turns::decode(input).ok()).unwrap_or_default();
+        let clock = StoredClock::decode(input).ok();
+        let turns = clock.and_then(|_| ClockAdjustments::decode(input).ok()).unwrap_or_default();
         Ok(BootBody { boot, clock, turns })
     }
 }
@@ -312,15 +315,20 @@ mod tests {
 
     #[test]
     fn records_survive_the_disk_and_every_cut_is_noticed() {
-        let header =
-            Header { kind: Kind::Received, neighbour: Neighbour(6), nonce: 7, arrival_dtn_ms: 8, age_ms: 9 };
+        let header = RecordHeader {
+            kind: RecordKind::Received,
+            neighbour: NeighbourNumber(6),
+            nonce: 7,
+            arrival_dtn_ms: 8,
+            age_ms: 9,
+        };
         let mut out = BytesMut::new();
         header.encode(&mut out);
         let bytes = out.freeze();
         assert_eq!(bytes.len() as u64, HEADER_BYTES);
-        assert_eq!(Header::decode(&mut bytes.clone()), Ok(header));
+        assert_eq!(RecordHeader::decode(&mut bytes.clone()), Ok(header));
         for cut in 0..bytes.len() {
-            assert_eq!(Header::decode(&mut bytes.slice(..cut)), Err(DecodeError::Incomplete));
+            assert_eq!(RecordHeader::decode(&mut bytes.slice(..cut)), Err(DecodeError::Incomplete));
         }
         for version in [BundleVersion::V7, BundleVersion::V6] {
             let body = TombstoneBody {
@@ -329,7 +337,7 @@ mod tests {
                 version,
                 expires_dtn_ms: 70,
                 remaining_ms: 80,
-                payload: Some(Payload {
+                payload: Some(PayloadProperties {
                     endpoint: Eid::ipn(4, 1),
                     total: 90,
                     lifetime_ms: 100,

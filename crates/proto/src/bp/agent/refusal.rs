@@ -7,11 +7,11 @@ use crate::service::{AppIndication, Breach, BundlesRequest, LinkId, RefuseReason
 use bytes::Bytes;
 
 use super::Agent;
-use super::head::Head;
+use super::head::AnyHead;
 
 /// Why a transfer is refused: what the peer hears, and what the operator does.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct TransferRefusal {
     pub(super) reason: RefuseReason,
     /// The rule that the bundle breaks, if it breaks one.
     breach: Option<Breach>,
@@ -19,23 +19,23 @@ pub(super) struct Refusal {
     accept: Vec<&'static str>,
 }
 
-impl From<RefuseReason> for Refusal {
+impl From<RefuseReason> for TransferRefusal {
     fn from(reason: RefuseReason) -> Self {
-        Refusal { reason, breach: None, accept: Vec::new() }
+        TransferRefusal { reason, breach: None, accept: Vec::new() }
     }
 }
 
-impl Refusal {
+impl TransferRefusal {
     /// Bytes that are no bundle. RFC 9171 5.6 step 3 deletes what is malformed, and the copy here is deleted. But between
     /// neighbours it is far likelier that the link has damaged a bundle than that the peer has accepted such a thing: the
     /// peer is asked for it once more, and nothing is lost by a flipped bit.
     pub(super) fn damaged(breach: Breach) -> Self {
-        Refusal { reason: RefuseReason::Retransmit, breach: Some(breach), accept: Vec::new() }
+        TransferRefusal { reason: RefuseReason::Retransmit, breach: Some(breach), accept: Vec::new() }
     }
 
     /// A bundle that would be no better the next time.
     pub(super) fn for_good(breach: Breach) -> Self {
-        Refusal { reason: RefuseReason::NotAcceptable, breach: Some(breach), accept: Vec::new() }
+        TransferRefusal { reason: RefuseReason::NotAcceptable, breach: Some(breach), accept: Vec::new() }
     }
 
     /// A bundle that is longer than the agent takes.
@@ -44,7 +44,7 @@ impl Refusal {
     }
 
     /// A bundle with a block that nobody here processes and that deletes it for that.
-    pub(super) fn unsupported(head: &Head) -> Option<Self> {
+    pub(super) fn unsupported(head: &AnyHead) -> Option<Self> {
         let block = head.unsupported().into_iter().find(|block| block.delete)?;
         let what = "a block without which the bundle is not to travel";
         let error = DecodeError::Unsupported { what, clause: head.reception() };
@@ -54,8 +54,8 @@ impl Refusal {
 
 impl Agent {
     /// Says that a transfer is not wanted, and forgets it.
-    pub(super) fn refuse(&mut self, id: LinkId, transfer: TransferId, refusal: impl Into<Refusal>) {
-        let Refusal { reason, breach, accept } = refusal.into();
+    pub(super) fn refuse(&mut self, id: LinkId, transfer: TransferId, refusal: impl Into<TransferRefusal>) {
+        let TransferRefusal { reason, breach, accept } = refusal.into();
         let counter = match reason {
             RefuseReason::Completed => &mut self.counters.refused_completed,
             RefuseReason::NoResources => &mut self.counters.refused_no_resources,
@@ -84,8 +84,8 @@ impl Agent {
         let accept = self.would_need(id, input);
         // A bundle that is whole and legal, or that the operator might allow, would come again and again.
         let mut refusal = match breach.error == NO_PAYLOAD || !accept.is_empty() {
-            true => Refusal::for_good(breach),
-            false => Refusal::damaged(breach),
+            true => TransferRefusal::for_good(breach),
+            false => TransferRefusal::damaged(breach),
         };
         refusal.accept = accept;
         self.refuse(id, transfer, refusal);

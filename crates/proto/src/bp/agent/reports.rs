@@ -4,7 +4,7 @@
 //! in a minute than configured. A report takes its place from the share of the neighbour that brought its subject.
 
 use crate::bp::{
-    AdminRecord, BundleFlags, Content, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, Status,
+    AdminRecord, BundleFlags, Content, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, StatusItem,
     StatusReport, v6,
 };
 use crate::service::{AppIndication, BundleVersion, LinkId, Priority, RecordId, ReportedStatus};
@@ -13,11 +13,11 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Agent;
-use super::accounts::Neighbour;
+use super::accounts::NeighbourNumber;
 use super::clock::millis;
 use super::delivery::LocalKey;
-use super::head::Head;
-use super::secret::Of;
+use super::head::AnyHead;
+use super::secret::NumberKind;
 
 /// Neighbours, and sources over each of them, whose records are counted apart; with more the one that asked longest ago is
 /// forgotten.
@@ -40,36 +40,42 @@ const SOURCES_IN_ALL: u32 = 16;
 /// source may go on while it has taken no more than is left of its neighbour's, a neighbour while it has taken no more than is
 /// left in all: who has asked for little finds something left.
 #[derive(Debug)]
-pub(super) struct Allowances {
-    all: Allowance,
-    of: BTreeMap<Neighbour, OfNeighbour>,
+pub(super) struct ReportRateLimit {
+    all: TokenBucket,
+    of: BTreeMap<NeighbourNumber, NeighbourRateLimit>,
 }
 
 /// The allowances of one neighbour and of the sources over it.
 #[derive(Debug)]
-struct OfNeighbour {
-    all: Allowance,
-    newcomers: Allowance,
-    of: BTreeMap<u64, Allowance>,
+struct NeighbourRateLimit {
+    all: TokenBucket,
+    newcomers: TokenBucket,
+    of: BTreeMap<u64, TokenBucket>,
 }
 
-impl Allowances {
+impl ReportRateLimit {
     pub(super) fn new(per_minute: u32) -> Self {
-        let all = Allowance::full(Instant::ZERO, per_minute.saturating_mul(SOURCES_IN_ALL));
-        Allowances { all, of: BTreeMap::new() }
+        let all = TokenBucket::full(Instant::ZERO, per_minute.saturating_mul(SOURCES_IN_ALL));
+        ReportRateLimit { all, of: BTreeMap::new() }
     }
 
     /// Takes one record for a source over a neighbour. False: there is none.
-    pub(super) fn take(&mut self, now: Instant, per_minute: u32, neighbour: Neighbour, source: u64) -> bool {
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        per_minute: u32,
+        neighbour: NeighbourNumber,
+        source: u64,
+    ) -> bool {
         let [of_neighbour, of_all] =
             [SOURCES_A_NEIGHBOUR, SOURCES_IN_ALL].map(|sources| per_minute.saturating_mul(sources));
         self.all.fill(now, of_all);
         if self.of.len() >= NEIGHBOURS_MAX && !self.of.contains_key(&neighbour) {
             forget_longest(&mut self.of, |of| of.all.at);
         }
-        let here = self.of.entry(neighbour).or_insert_with(|| OfNeighbour {
-            all: Allowance::full(now, of_neighbour),
-            newcomers: Allowance::full(now, per_minute),
+        let here = self.of.entry(neighbour).or_insert_with(|| NeighbourRateLimit {
+            all: TokenBucket::full(now, of_neighbour),
+            newcomers: TokenBucket::full(now, per_minute),
             of: BTreeMap::new(),
         });
         here.all.fill(now, of_neighbour);
@@ -87,17 +93,17 @@ impl Allowances {
     }
 }
 
-impl OfNeighbour {
+impl NeighbourRateLimit {
     /// The allowance of a source. `None`: it was not heard of, and there were too many such.
-    fn source(&mut self, now: Instant, per_minute: u32, source: u64) -> Option<&mut Allowance> {
+    fn source(&mut self, now: Instant, per_minute: u32, source: u64) -> Option<&mut TokenBucket> {
         if !self.of.contains_key(&source) {
             self.newcomers.fill(now, per_minute);
             self.newcomers.level = self.newcomers.level.checked_sub(ONE)?;
             if self.of.len() >= SOURCES_MAX {
                 forget_longest(&mut self.of, |of| of.at);
             }
-            let full = Allowance::full(now, per_minute);
-            self.of.insert(source, Allowance { level: (full.level / 2).max(ONE), ..full });
+            let full = TokenBucket::full(now, per_minute);
+            self.of.insert(source, TokenBucket { level: (full.level / 2).max(ONE), ..full });
         }
         let of = self.of.get_mut(&source)?;
         of.fill(now, per_minute);
@@ -114,7 +120,7 @@ fn forget_longest<K: Ord + Copy, V>(of: &mut BTreeMap<K, V>, at: impl Fn(&V) -> 
 
 /// How many records may still be sent: a bucket that fills evenly.
 #[derive(Clone, Copy, Debug)]
-struct Allowance {
+struct TokenBucket {
     at: Instant,
     /// Records, in units of a 60,000,000,000th: one nanosecond brings `per_minute` of them.
     level: u128,
@@ -122,9 +128,9 @@ struct Allowance {
 
 const ONE: u128 = 60_000_000_000;
 
-impl Allowance {
+impl TokenBucket {
     fn full(at: Instant, per_minute: u32) -> Self {
-        Allowance { at, level: u128::from(per_minute) * ONE }
+        TokenBucket { at, level: u128::from(per_minute) * ONE }
     }
 
     fn fill(&mut self, now: Instant, per_minute: u32) {
@@ -143,8 +149,8 @@ impl Agent {
     pub(super) fn report_received(
         &mut self,
         now: Instant,
-        neighbour: Neighbour,
-        head: &Head,
+        neighbour: NeighbourNumber,
+        head: &AnyHead,
         reason: ReasonCode,
     ) {
         if self.config.reports.reception {
@@ -153,7 +159,7 @@ impl Agent {
     }
 
     /// Reports blocks that are not supported and ask for it (RFC 9171 5.6 step 4).
-    pub(super) fn report_unsupported(&mut self, now: Instant, neighbour: Neighbour, head: &Head) {
+    pub(super) fn report_unsupported(&mut self, now: Instant, neighbour: NeighbourNumber, head: &AnyHead) {
         let reason = match head.version() {
             BundleVersion::V7 => ReasonCode::BlockUnsupported,
             BundleVersion::V6 => ReasonCode::BlockUnintelligible,
@@ -186,8 +192,8 @@ impl Agent {
     pub(super) fn report_deleted(
         &mut self,
         now: Instant,
-        neighbour: Neighbour,
-        head: &Head,
+        neighbour: NeighbourNumber,
+        head: &AnyHead,
         reason: ReasonCode,
         in_custody: bool,
     ) {
@@ -197,16 +203,16 @@ impl Agent {
     }
 
     /// The number that stands for the node that a bundle says it is from.
-    pub(super) fn source_key(&self, subject: &Head) -> u64 {
-        self.secret.number(Of::Source, &subject.source().node_id().to_string())
+    pub(super) fn source_key(&self, subject: &AnyHead) -> u64 {
+        self.secret.number(NumberKind::Source, &subject.source().node_id().to_string())
     }
 
     /// Reports about a bundle that this neighbour has brought.
     pub(super) fn report(
         &mut self,
         now: Instant,
-        neighbour: Neighbour,
-        subject: &Head,
+        neighbour: NeighbourNumber,
+        subject: &AnyHead,
         status: ReportedStatus,
         reason: ReasonCode,
     ) {
@@ -215,13 +221,13 @@ impl Agent {
         }
         let per_minute = self.config.reports.per_minute_max;
         let source = self.source_key(subject);
-        if !self.allowances.take(now, per_minute, neighbour, source) {
+        if !self.report_rate_limit.take(now, per_minute, neighbour, source) {
             self.counters.reports_suppressed += 1;
             return;
         }
         let payload = match subject {
-            Head::V7(subject) => self.record_of_v7(now, subject, status, reason),
-            Head::V6(subject) => self.record_of_v6(now, subject, &[status], reason),
+            AnyHead::V7(subject) => self.record_of_v7(now, subject, status, reason),
+            AnyHead::V6(subject) => self.record_of_v6(now, subject, &[status], reason),
         };
         let (lifetime, priority) = (self.config.reports.lifetime, self.config.reports.priority);
         let destination = subject.report_to().clone();
@@ -243,11 +249,11 @@ impl Agent {
         let primary = &subject.primary;
         let asserted = match self.clock.dtn_ms(now) {
             Some(dtn_ms) if primary.flags.contains(BundleFlags::STATUS_TIME) => {
-                Status::AssertedAt(DtnTime(dtn_ms))
+                StatusItem::AssertedAt(DtnTime(dtn_ms))
             }
-            _ => Status::Asserted,
+            _ => StatusItem::Asserted,
         };
-        let when = |this| if status == this { asserted } else { Status::NotAsserted };
+        let when = |this| if status == this { asserted } else { StatusItem::NotAsserted };
         let report = StatusReport {
             received: when(ReportedStatus::Received),
             forwarded: when(ReportedStatus::Forwarded),
@@ -295,7 +301,7 @@ impl Agent {
     pub(super) fn originate_record(
         &mut self,
         now: Instant,
-        neighbour: Neighbour,
+        neighbour: NeighbourNumber,
         (version, destination, payload): (BundleVersion, Eid, Bytes),
         lifetime: Duration,
         priority: Priority,
@@ -313,7 +319,7 @@ impl Agent {
                 let mut head = crate::bp::Head::new(primary, length);
                 head.payload.crc = self.config.block_crc;
                 self.furnish(&mut head, priority, None);
-                Head::V7(head)
+                AnyHead::V7(head)
             }
             BundleVersion::V6 => {
                 let singleton = match destination.is_singleton() {
@@ -322,7 +328,7 @@ impl Agent {
                 };
                 let flags = v6::BundleFlags::ADMINISTRATIVE_RECORD | singleton;
                 let endpoints = [destination, self.node.clone(), Eid::Null];
-                Head::V6(Box::new(self.head_v6(
+                AnyHead::V6(Box::new(self.head_v6(
                     now,
                     endpoints,
                     flags.with_priority(priority),
@@ -423,7 +429,7 @@ impl Agent {
     }
 
     /// Makes a bundle of its own, all of it at once. False: there is no space.
-    fn originate(&mut self, now: Instant, neighbour: Neighbour, head: Head, payload: Bytes) -> bool {
+    fn originate(&mut self, now: Instant, neighbour: NeighbourNumber, head: AnyHead, payload: Bytes) -> bool {
         let Some(record) = self.begin_own(now, head, neighbour) else { return false };
         self.append_own(record, payload);
         true
@@ -449,19 +455,19 @@ mod tests {
 
     #[test]
     fn who_asks_for_many_reports_takes_none_from_others() {
-        let mut allowances = Allowances::new(PER_MINUTE);
+        let mut report_rate_limit = ReportRateLimit::new(PER_MINUTE);
         let at = Instant::from_secs;
-        let [friend, mallory] = [Neighbour(1), Neighbour(2)];
+        let [friend, mallory] = [NeighbourNumber(1), NeighbourNumber(2)];
         let mut sent = 0;
         for second in 0..60 {
             // Under the name of the friend, under one of its own, and under as many names as there are.
             for number in 0..600 {
                 for source in [1, 2, 1_000 * second + number] {
-                    sent += u32::from(allowances.take(at(second), PER_MINUTE, mallory, source));
+                    sent += u32::from(report_rate_limit.take(at(second), PER_MINUTE, mallory, source));
                 }
             }
             for _ in 0..10 {
-                assert!(allowances.take(at(second), PER_MINUTE, friend, 1), "second {second}");
+                assert!(report_rate_limit.take(at(second), PER_MINUTE, friend, 1), "second {second}");
             }
         }
         assert!((600..=2 * 4 * PER_MINUTE).contains(&sent), "{sent}");
@@ -469,10 +475,11 @@ mod tests {
 
     #[test]
     fn after_a_start_every_friend_has_its_reports() {
-        let mut allowances = Allowances::new(PER_MINUTE);
+        let mut report_rate_limit = ReportRateLimit::new(PER_MINUTE);
         for friend in 1..=100 {
             for report in 0..20 {
-                let takes = allowances.take(Instant::ZERO, PER_MINUTE, Neighbour(friend), friend.into());
+                let takes =
+                    report_rate_limit.take(Instant::ZERO, PER_MINUTE, NeighbourNumber(friend), friend.into());
                 assert!(takes, "report {report} of friend {friend}");
             }
         }
@@ -480,9 +487,10 @@ mod tests {
 
     #[test]
     fn who_asks_for_little_finds_something_left() {
-        let mut allowances = Allowances::new(PER_MINUTE);
-        let mut take =
-            |neighbour, source| allowances.take(Instant::ZERO, PER_MINUTE, Neighbour(neighbour), source);
+        let mut report_rate_limit = ReportRateLimit::new(PER_MINUTE);
+        let mut take = |neighbour, source| {
+            report_rate_limit.take(Instant::ZERO, PER_MINUTE, NeighbourNumber(neighbour), source)
+        };
         for stranger in 1..=8 {
             // All that it can get.
             let sent = (0..100_000_u64).filter(|number| take(stranger, *number % 50)).count();
@@ -492,10 +500,10 @@ mod tests {
             assert!(take(9, 1), "report {report}");
         }
         // Over the neighbour of a stranger there is something left, too, for who was heard of.
-        let mut allowances = Allowances::new(PER_MINUTE);
-        assert!(allowances.take(Instant::ZERO, PER_MINUTE, Neighbour(1), 1));
+        let mut report_rate_limit = ReportRateLimit::new(PER_MINUTE);
+        assert!(report_rate_limit.take(Instant::ZERO, PER_MINUTE, NeighbourNumber(1), 1));
         let now = Instant::from_secs(60);
-        let mut take = |source| allowances.take(now, PER_MINUTE, Neighbour(1), source);
+        let mut take = |source| report_rate_limit.take(now, PER_MINUTE, NeighbourNumber(1), source);
         assert!((0..100_000_u64).filter(|number| take(2 + *number % 50)).count() > 1_000);
         for report in 0..100 {
             assert!(take(1), "report {report}");
@@ -504,30 +512,35 @@ mod tests {
 
     #[test]
     fn many_neighbours_together_have_an_allowance() {
-        let mut allowances = Allowances::new(PER_MINUTE);
+        let mut report_rate_limit = ReportRateLimit::new(PER_MINUTE);
         let mut sent = 0;
         for second in 0..60 {
             for neighbour in 1..=1_000 {
                 for number in 0..20 {
                     let source = 1_000 * second + number;
                     let now = Instant::from_secs(second);
-                    sent += u32::from(allowances.take(now, PER_MINUTE, Neighbour(neighbour), source));
+                    sent += u32::from(report_rate_limit.take(
+                        now,
+                        PER_MINUTE,
+                        NeighbourNumber(neighbour),
+                        source,
+                    ));
                 }
             }
-            assert!(allowances.of.len() <= NEIGHBOURS_MAX);
-            assert!(allowances.of.values().all(|of| of.of.len() <= SOURCES_MAX));
+            assert!(report_rate_limit.of.len() <= NEIGHBOURS_MAX);
+            assert!(report_rate_limit.of.values().all(|of| of.of.len() <= SOURCES_MAX));
         }
         assert!(sent <= 2 * 16 * PER_MINUTE, "{sent}");
     }
 
     #[test]
     fn reports_are_limited_by_the_minute() {
-        let mut allowances = Allowances::new(2);
-        let mut take = |second| allowances.take(Instant::from_secs(second), 2, Neighbour(1), 1);
+        let mut report_rate_limit = ReportRateLimit::new(2);
+        let mut take = |second| report_rate_limit.take(Instant::from_secs(second), 2, NeighbourNumber(1), 1);
         // A newcomer begins with half of it.
         assert!(take(0) && !take(0) && !take(29) && take(30) && !take(31));
         assert!(take(1000) && take(1000) && !take(1000));
-        let mut none = Allowances::new(0);
-        assert!(!none.take(Instant::from_secs(1000), 0, Neighbour(1), 1));
+        let mut none = ReportRateLimit::new(0);
+        assert!(!none.take(Instant::from_secs(1000), 0, NeighbourNumber(1), 1));
     }
 }

@@ -14,15 +14,15 @@ use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
-use super::clock::{Due, End, millis};
+use super::clock::{DeadlineKind, ExpiryTime, millis};
 use super::custody::Custody;
-use super::delivery::{Payload, Tombstone};
-use super::head::{Closing, Head, decode_head};
-use super::held::{Held, Stage};
-use super::record::{BootBody, Header, Kind, NOTE_BYTES, Note, TombstoneBody};
+use super::delivery::{PayloadProperties, Tombstone};
+use super::head::{AnyHead, BundleEnd, decode_head};
+use super::held::{BundleState, HeldBundle};
+use super::record::{BootBody, NOTE_BYTES, Note, RecordHeader, RecordKind, TombstoneBody};
 use super::secret::Secret;
-use super::store::Purpose;
-use super::taken::Taken;
+use super::store::ReadPurpose;
+use super::taken::TakenPayload;
 use super::{Agent, BOOT_SHIFT, Phase};
 
 /// How many records are read at a time.
@@ -36,18 +36,18 @@ const NOTES_MAX: u64 = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Restore {
     waiting: VecDeque<(RecordId, u64)>,
-    reading: BTreeMap<RecordId, Looking>,
+    reading: BTreeMap<RecordId, RecordRead>,
     boot: Option<u64>,
     /// The last of them, and the secret of the store.
     last_boot: Option<(RecordId, Secret, BootBody)>,
     /// Payloads that were taken: how long that was ago is known when the clock is.
-    tombstones: Vec<(Taken, Found)>,
+    tombstones: Vec<(TakenPayload, FoundTombstone)>,
     old_boots: Vec<RecordId>,
 }
 
 /// A tombstone, but for its name. Times in milliseconds.
 #[derive(Debug)]
-struct Found {
+struct FoundTombstone {
     record: RecordId,
     length: u64,
     taken_dtn_ms: u64,
@@ -57,19 +57,19 @@ struct Found {
 
 /// A record that is being read.
 #[derive(Debug)]
-struct Looking {
+struct RecordRead {
     length: u64,
-    step: Step,
+    step: ReadStep,
 }
 
 #[derive(Debug)]
-enum Step {
+enum ReadStep {
     /// Its beginning.
     Start,
     /// The blocks behind a payload of version 6: where the notes begin depends on them.
-    Tail(Box<Held>),
+    Tail(Box<HeldBundle>),
     /// The seal, and then the last note.
-    Notes { held: Box<Held>, sealed: bool },
+    Notes { held: Box<HeldBundle>, sealed: bool },
 }
 
 impl Agent {
@@ -97,8 +97,8 @@ impl Agent {
             && restore.reading.len() < READS_MAX
             && let Some((record, length)) = restore.waiting.pop_front()
         {
-            restore.reading.insert(record, Looking { length, step: Step::Start });
-            self.store.read(record, 0, FIRST_READ_BYTES, Purpose::Restore);
+            restore.reading.insert(record, RecordRead { length, step: ReadStep::Start });
+            self.store.read(record, 0, FIRST_READ_BYTES, ReadPurpose::Restore);
         }
         if let Phase::Reading(restore) = &self.phase
             && restore.reading.is_empty()
@@ -110,11 +110,13 @@ impl Agent {
     /// A part of a record was read.
     pub(super) fn restore_data(&mut self, now: Instant, record: RecordId, offset: u64, data: Bytes) {
         let Phase::Reading(restore) = &mut self.phase else { return };
-        let Some(Looking { length, step }) = restore.reading.remove(&record) else { return };
+        let Some(RecordRead { length, step }) = restore.reading.remove(&record) else { return };
         match step {
-            Step::Start => self.look_at_start(now, record, length, data),
-            Step::Tail(held) => self.look_at_tail(record, length, data, held),
-            Step::Notes { held, sealed } => self.look_at_notes(record, length, offset, &data, held, sealed),
+            ReadStep::Start => self.look_at_start(now, record, length, data),
+            ReadStep::Tail(held) => self.look_at_tail(record, length, data, held),
+            ReadStep::Notes { held, sealed } => {
+                self.look_at_notes(record, length, offset, &data, held, sealed)
+            }
         }
         self.look_further(now);
     }
@@ -123,10 +125,10 @@ impl Agent {
     pub(super) fn restore_failed(&mut self, now: Instant, record: RecordId, lost: bool) {
         let Phase::Reading(restore) = &mut self.phase else { return };
         match restore.reading.remove(&record).map(|looking| looking.step) {
-            Some(Step::Notes { mut held, .. }) if lost => {
+            Some(ReadStep::Notes { mut held, .. }) if lost => {
                 // Only a note is damaged, perhaps: the bundle shows itself whether it is what it should be.
                 held.closed = true;
-                held.stage = Stage::Verifying;
+                held.state = BundleState::Verifying;
                 self.insert_bundle(record, *held);
                 self.found.push(record);
             }
@@ -142,7 +144,7 @@ impl Agent {
 
     fn look_at_start(&mut self, now: Instant, record: RecordId, length: u64, data: Bytes) {
         let mut input = data.clone();
-        let header = match Header::decode(&mut input) {
+        let header = match RecordHeader::decode(&mut input) {
             Ok(header) => header,
             Err(DecodeError::Incomplete) => return self.too_short(record),
             Err(_) => {
@@ -151,7 +153,7 @@ impl Agent {
             }
         };
         match header.kind {
-            Kind::Boot => {
+            RecordKind::Boot => {
                 if let Ok(body) = BootBody::decode(&mut input) {
                     let restore = self.restore();
                     restore.boot = restore.boot.max(Some(body.boot));
@@ -163,16 +165,17 @@ impl Agent {
                 }
                 self.restore().old_boots.push(record);
             }
-            Kind::Tombstone | Kind::TombstoneV6 => {
-                let v6 = header.kind == Kind::TombstoneV6;
+            RecordKind::Tombstone | RecordKind::TombstoneV6 => {
+                let v6 = header.kind == RecordKind::TombstoneV6;
                 let version = if v6 { BundleVersion::V6 } else { BundleVersion::V7 };
                 match TombstoneBody::decode(&mut input, version) {
                     Ok(body) => {
-                        let payload = body.payload.as_ref().map(Payload::borrowed);
+                        let payload = body.payload.as_ref().map(PayloadProperties::borrowed);
                         let taken = self.taken_as(&body.source, body.timestamp, body.version, payload);
                         let (expires_dtn_ms, remaining_ms) = (body.expires_dtn_ms, body.remaining_ms);
                         let taken_dtn_ms = header.arrival_dtn_ms;
-                        let found = Found { record, length, taken_dtn_ms, expires_dtn_ms, remaining_ms };
+                        let found =
+                            FoundTombstone { record, length, taken_dtn_ms, expires_dtn_ms, remaining_ms };
                         self.restore().tombstones.push((taken, found));
                     }
                     Err(DecodeError::Incomplete) if (data.len() as u64) < length => {
@@ -182,15 +185,17 @@ impl Agent {
                     Err(_) => self.too_short(record),
                 }
             }
-            Kind::Received | Kind::Own => self.look_at_bundle(now, record, header, length, &data, input),
+            RecordKind::Received | RecordKind::Own => {
+                self.look_at_bundle(now, record, header, length, &data, input)
+            }
         }
     }
 
     /// More of its beginning is wanted than was read.
     fn look_again(&mut self, record: RecordId, length: u64, read: usize) {
         let more = u32::try_from(read * 4).unwrap_or(u32::MAX);
-        self.restore().reading.insert(record, Looking { length, step: Step::Start });
-        self.store.read(record, 0, more, Purpose::Restore);
+        self.restore().reading.insert(record, RecordRead { length, step: ReadStep::Start });
+        self.store.read(record, 0, more, ReadPurpose::Restore);
     }
 
     fn too_short(&mut self, record: RecordId) {
@@ -202,7 +207,7 @@ impl Agent {
         &mut self,
         now: Instant,
         record: RecordId,
-        header: Header,
+        header: RecordHeader,
         length: u64,
         data: &Bytes,
         input: Bytes,
@@ -224,13 +229,13 @@ impl Agent {
         &mut self,
         now: Instant,
         record: RecordId,
-        header: Header,
-        mut head: Head,
+        header: RecordHeader,
+        mut head: AnyHead,
         head_bytes: u64,
         length: u64,
     ) {
         head.discard_unsupported();
-        let own = header.kind == Kind::Own;
+        let own = header.kind == RecordKind::Own;
         let mut held = self.hold(now, record, header, head, head_bytes, own);
         held.appended = length;
         held.stored = length;
@@ -243,14 +248,16 @@ impl Agent {
         } else {
             let at = held.payload_at() + held.payload_bytes();
             let most = u64::from(self.stored_policy.head_bytes_max);
-            self.restore().reading.insert(record, Looking { length, step: Step::Tail(Box::new(held)) });
-            self.store.read(record, at, behind.min(most) as u32, Purpose::Restore);
+            self.restore()
+                .reading
+                .insert(record, RecordRead { length, step: ReadStep::Tail(Box::new(held)) });
+            self.store.read(record, at, behind.min(most) as u32, ReadPurpose::Restore);
         }
     }
 
-    fn look_at_tail(&mut self, record: RecordId, length: u64, data: Bytes, mut held: Box<Held>) {
+    fn look_at_tail(&mut self, record: RecordId, length: u64, data: Bytes, mut held: Box<HeldBundle>) {
         let mut input = data.clone();
-        let closing = Closing::of(&held.head);
+        let closing = BundleEnd::of(&held.head);
         if held.head.read_tail(&closing, &mut input, &self.stored_policy).is_err() {
             return self.restore_unsealed(record, *held, length);
         }
@@ -260,12 +267,12 @@ impl Agent {
         self.look_for_notes(record, held, length);
     }
 
-    fn look_for_notes(&mut self, record: RecordId, held: Box<Held>, length: u64) {
+    fn look_for_notes(&mut self, record: RecordId, held: Box<HeldBundle>, length: u64) {
         let notes_at = held.notes_at();
         if length >= notes_at + NOTE_BYTES {
-            let looking = Looking { length, step: Step::Notes { held, sealed: false } };
+            let looking = RecordRead { length, step: ReadStep::Notes { held, sealed: false } };
             self.restore().reading.insert(record, looking);
-            self.store.read(record, notes_at, NOTE_BYTES as u32, Purpose::Restore);
+            self.store.read(record, notes_at, NOTE_BYTES as u32, ReadPurpose::Restore);
         } else {
             self.restore_unsealed(record, *held, length);
         }
@@ -277,7 +284,7 @@ impl Agent {
         length: u64,
         offset: u64,
         data: &Bytes,
-        mut held: Box<Held>,
+        mut held: Box<HeldBundle>,
         sealed: bool,
     ) {
         let note = Note::decode(data, held.nonce, offset);
@@ -296,33 +303,33 @@ impl Agent {
             let first = notes_at + (notes - read) * NOTE_BYTES;
             self.restore()
                 .reading
-                .insert(record, Looking { length, step: Step::Notes { held, sealed: true } });
-            self.store.read(record, first, (read * NOTE_BYTES) as u32, Purpose::Restore);
+                .insert(record, RecordRead { length, step: ReadStep::Notes { held, sealed: true } });
+            self.store.read(record, first, (read * NOTE_BYTES) as u32, ReadPurpose::Restore);
             return;
         }
         if sealed {
             heed_notes(&mut held, data, offset);
         }
-        held.stage = Stage::Sealing;
+        held.state = BundleState::Sealing;
         self.insert_bundle(record, *held);
         self.found.push(record);
     }
 
     /// A bundle without a seal.
-    fn restore_unsealed(&mut self, record: RecordId, mut held: Held, length: u64) {
+    fn restore_unsealed(&mut self, record: RecordId, mut held: HeldBundle, length: u64) {
         let payload = length.saturating_sub(held.payload_at()).min(held.payload_bytes());
         if held.own {
             return self.too_short(record);
         }
         if held.head.tail_is_known() && length >= held.notes_at() {
             // Only the seal is missing, or torn: is the bundle what it should be?
-            held.stage = Stage::Verifying;
+            held.state = BundleState::Verifying;
             self.insert_bundle(record, held);
             self.found.push(record);
         } else if held.may_fragment() && payload > 0 {
             // The peer may have been told that it is safe.
             held.cut_to(payload);
-            held.stage = Stage::Sealing;
+            held.state = BundleState::Sealing;
             self.insert_bundle(record, held);
             self.found.push(record);
         } else {
@@ -330,7 +337,7 @@ impl Agent {
         }
     }
 
-    fn restore_tombstone(&mut self, now: Instant, taken: Taken, found: &Found) {
+    fn restore_tombstone(&mut self, now: Instant, taken: TakenPayload, found: &FoundTombstone) {
         let record = found.record;
         let gone_by = match (self.clock.life_ms(now), found.taken_dtn_ms) {
             (Some(life_ms), taken) if taken > 0 => {
@@ -340,7 +347,7 @@ impl Agent {
         };
         let left = Duration::from_millis(found.remaining_ms.saturating_sub(gone_by));
         let dtn_ms = Some(found.expires_dtn_ms).filter(|end| *end > 0);
-        let end = End { dtn_ms, by_age: now + left };
+        let end = ExpiryTime { dtn_ms, by_age: now + left };
         self.add_tombstone(now, taken, Tombstone { record, end, appended: found.length });
     }
 
@@ -369,7 +376,7 @@ impl Agent {
     /// Writes down the number of this start, and the clock.
     pub(super) fn write_boot(&mut self, now: Instant) -> RecordId {
         let record = self.next_record();
-        let header = Header { nonce: self.secret.0, ..self.header(now, Kind::Boot, 0) };
+        let header = RecordHeader { nonce: self.secret.0, ..self.header(now, RecordKind::Boot, 0) };
         let body = BootBody { boot: self.boot, clock: self.clock.kept(now), turns: self.turns.clone() };
         self.store.append(record, body.encode(header));
         self.boot_record = record;
@@ -387,7 +394,7 @@ impl Agent {
         }
         let mut found = core::mem::take(&mut self.found);
         found.sort();
-        self.unaged = found.clone();
+        self.age_unknown = found.clone();
         self.age_found(now);
         for record in found {
             let Some(held) = self.bundles.get(&record) else { continue };
@@ -396,7 +403,7 @@ impl Agent {
                 self.drop_bundle(record);
                 continue;
             }
-            if held.stage == Stage::Verifying {
+            if held.state == BundleState::Verifying {
                 self.verify(record);
             } else {
                 self.resume_custody(now, record);
@@ -410,16 +417,16 @@ impl Agent {
     /// Adds to the age of what was found how long the node was down, once there is a clock.
     pub(super) fn age_found(&mut self, now: Instant) {
         let Some(life_ms) = self.clock.life_ms(now) else { return };
-        for record in core::mem::take(&mut self.unaged) {
+        for record in core::mem::take(&mut self.age_unknown) {
             let Some(true) = self.bundles.get(&record).map(|held| held.arrival_dtn_ms > 0) else { continue };
             let mut held = self.bundles.remove(&record).expect("it was just found");
-            self.deadlines.not_ends(held.end, Due::Expiry(record));
+            self.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
             let here_ms = millis(now.saturating_since(held.since));
             let arrival_ms = held.arrival_dtn_ms.saturating_add_signed(self.turns.moved_since(record));
             let since_arrival = life_ms.saturating_sub(arrival_ms);
             held.age_ms = held.age_ms.saturating_add(since_arrival.saturating_sub(here_ms));
             self.set_end(now, record, &mut held);
-            self.deadlines.ends(held.end, Due::Expiry(record));
+            self.deadlines.ends(held.end, DeadlineKind::Expiry(record));
             self.bundles.insert(record, held);
         }
     }
@@ -427,7 +434,7 @@ impl Agent {
     /// Computes the checksum of a bundle that has no seal.
     fn verify(&mut self, record: RecordId) {
         let held = &self.bundles[&record];
-        let closing = Closing::of(&held.head);
+        let closing = BundleEnd::of(&held.head);
         self.verifying.insert(record, Verifying { closing, at: 0, tail: BytesMut::new() });
         self.verify_next(record);
     }
@@ -437,7 +444,7 @@ impl Agent {
         let at = held.payload_at() + self.verifying[&record].at;
         let left = held.notes_at() - at;
         let length = left.min(self.config.piece_bytes_max as u64) as u32;
-        self.store.read(record, at, length, Purpose::Verify);
+        self.store.read(record, at, length, ReadPurpose::Verify);
     }
 
     /// The next bytes of a bundle that is checked.
@@ -472,35 +479,35 @@ impl Agent {
         } else {
             // A torn seal stands behind it: it is checked again after the next start.
             held.closed = true;
-            held.stage = Stage::Sealing;
+            held.state = BundleState::Sealing;
             self.settled.push_back(record);
         }
     }
 }
 
 /// Takes over what the notes behind a bundle's seal say.
-fn heed_notes(held: &mut Held, data: &Bytes, offset: u64) {
+fn heed_notes(held: &mut HeldBundle, data: &Bytes, offset: u64) {
     let (mut safe, mut awaited) = (0, false);
     for (position, note) in (offset..).step_by(NOTE_BYTES as usize).zip(data.chunks(NOTE_BYTES as usize)) {
         match Note::decode(note, held.nonce, position) {
             Some(Note::SafeUpTo(up_to)) => safe = up_to,
             Some(Note::HandedOver) => awaited = true,
             Some(Note::Sealed { .. }) | None => {}
-            Some(note) => held.spread.get_or_insert_default().restore(note),
+            Some(note) => held.replication.get_or_insert_default().restore(note),
         }
     }
     if held.custody.is_some() {
         held.custody = Some(Box::new(Custody::restored(held.payload_bytes(), safe, awaited)));
     }
     if held.may_fragment() && safe > 0 {
-        held.todo.take_first(safe.min(held.payload_bytes() - 1));
+        held.to_send.take_first(safe.min(held.payload_bytes() - 1));
     }
 }
 
 /// A bundle whose checksum is computed anew.
 #[derive(Debug)]
 pub(super) struct Verifying {
-    closing: Closing,
+    closing: BundleEnd,
     /// Bytes from the payload's beginning that were read.
     at: u64,
     tail: BytesMut,

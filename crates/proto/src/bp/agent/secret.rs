@@ -9,7 +9,7 @@ pub(super) struct Secret(pub(super) u64);
 
 /// The things that have numbers of their own.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Of {
+pub(super) enum NumberKind {
     /// A neighbour whose share a bundle takes a place of.
     Neighbour = 1,
     /// A node that has a copy of a bundle.
@@ -20,7 +20,7 @@ pub(super) enum Of {
 
 impl Secret {
     /// The number of a name: the same after a restart.
-    pub(super) fn number(self, of: Of, name: &str) -> u64 {
+    pub(super) fn number(self, of: NumberKind, name: &str) -> u64 {
         SipHasher24::new_with_keys(self.0, of as u64).hash(name.as_bytes())
     }
 }
@@ -31,11 +31,11 @@ mod tests {
 
     #[test]
     fn numbers_stay_what_they_are_on_the_disks() {
-        assert_eq!(Secret(7).number(Of::Holder, "dtn://bob/"), NUMBER);
+        assert_eq!(Secret(7).number(NumberKind::Holder, "dtn://bob/"), NUMBER);
         let others = [
-            Secret(8).number(Of::Holder, "dtn://bob/"),
-            Secret(7).number(Of::Source, "dtn://bob/"),
-            Secret(7).number(Of::Holder, "dtn://bob2/"),
+            Secret(8).number(NumberKind::Holder, "dtn://bob/"),
+            Secret(7).number(NumberKind::Source, "dtn://bob/"),
+            Secret(7).number(NumberKind::Holder, "dtn://bob2/"),
         ];
         assert!(others.iter().all(|number| *number != NUMBER));
     }
@@ -46,7 +46,7 @@ mod tests {
     fn names_that_were_chosen_have_numbers_of_their_own() {
         let chosen = ["dtn://bob/", "dtn://Kt6~RkCnB.JcN~gkut6RWZtxI/"];
         for secret in (0..64).map(Secret) {
-            let [one, other] = chosen.map(|name| secret.number(Of::Holder, name));
+            let [one, other] = chosen.map(|name| secret.number(NumberKind::Holder, name));
             assert_ne!(one, other);
         }
     }

@@ -4,15 +4,15 @@
 //! application one terminal indication. After a restart the bundle goes on without the application knowing.
 
 use crate::bp::{BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid, PrimaryBlock, ReasonCode, v6};
-use crate::service::{AppIndication, BundleVersion, Happened, RecordId, SendFailure, SendId, SendOptions};
+use crate::service::{AppIndication, BundleEvent, BundleVersion, RecordId, SendFailure, SendId, SendOptions};
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 
-use super::accounts::Neighbour;
+use super::accounts::NeighbourNumber;
 use super::clock::millis;
-use super::head::{Closing, Head};
-use super::held::Stage;
-use super::record::{HEADER_BYTES, Header, Kind, NOTE_BYTES, Note};
+use super::head::{AnyHead, BundleEnd};
+use super::held::BundleState;
+use super::record::{HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind};
 use super::{Agent, Phase};
 
 /// Appends shorter than this are put together.
@@ -23,13 +23,13 @@ const MERGE_BYTES: usize = 4096;
 pub(super) struct Composing {
     /// Header and head, until the first bytes of the payload come.
     start: BytesMut,
-    closing: Closing,
+    closing: BundleEnd,
     payload_left: u64,
 }
 
 /// A send that is owed a terminal indication.
 #[derive(Debug)]
-pub(super) enum Sending {
+pub(super) enum PendingSend {
     /// The storage has not been read yet.
     Waiting { destination: String, length: u64, options: Box<SendOptions> },
     /// The bundle is in this record.
@@ -54,14 +54,14 @@ impl Agent {
         } else if matches!(self.phase, Phase::Ready) {
             self.open_send(now, send, &destination, length, &options);
         } else {
-            self.sends.insert(send, Sending::Waiting { destination, length, options: Box::new(options) });
+            self.sends.insert(send, PendingSend::Waiting { destination, length, options: Box::new(options) });
         }
     }
 
     /// The storage has been read: the sends that waited begin.
     pub(super) fn open_waiting_sends(&mut self, now: Instant) {
         for (send, sending) in core::mem::take(&mut self.sends) {
-            if let Sending::Waiting { destination, length, options } = sending {
+            if let PendingSend::Waiting { destination, length, options } = sending {
                 self.open_send(now, send, &destination, length, &options);
             }
         }
@@ -79,11 +79,11 @@ impl Agent {
             if length > self.config.limits.bundle_bytes_max {
                 return Err(SendFailure::Limit);
             }
-            self.begin_own(now, head, Neighbour::UNKNOWN).ok_or(SendFailure::Full)
+            self.begin_own(now, head, NeighbourNumber::UNKNOWN).ok_or(SendFailure::Full)
         });
         match opened {
             Ok(record) => {
-                self.sends.insert(send, Sending::Held(record));
+                self.sends.insert(send, PendingSend::Held(record));
                 self.bundles.get_mut(&record).expect("it was just made").send = Some(send);
                 if length == 0 {
                     self.append_own(record, Bytes::new());
@@ -103,7 +103,7 @@ impl Agent {
         destination: &str,
         length: u64,
         options: &SendOptions,
-    ) -> Result<Head, SendFailure> {
+    ) -> Result<AnyHead, SendFailure> {
         let version = self.version_for(destination, options);
         let parse = |text: &str| parse_endpoint(version, text);
         let destination = parse(destination)?;
@@ -149,7 +149,7 @@ impl Agent {
         let mut head = crate::bp::Head::new(primary, length);
         head.payload.crc = self.config.block_crc;
         self.furnish(&mut head, options.priority, options.hop_limit);
-        Ok(Head::V7(head))
+        Ok(AnyHead::V7(head))
     }
 
     /// The version in which a bundle is sent: what the application says, then what custody needs, then what the
@@ -173,7 +173,7 @@ impl Agent {
         report_to: Eid,
         length: u64,
         options: &SendOptions,
-    ) -> Result<Head, SendFailure> {
+    ) -> Result<AnyHead, SendFailure> {
         let singleton = destination.is_singleton();
         if options.custody && (!singleton || source.is_null()) {
             return Err(SendFailure::NoCustody);
@@ -203,7 +203,7 @@ impl Agent {
         if options.custody {
             head.set_custodian(self.node.clone());
         }
-        Ok(Head::V6(Box::new(head)))
+        Ok(AnyHead::V6(Box::new(head)))
     }
 
     /// A head of version 6 made here: destination, source, and where reports go.
@@ -260,7 +260,12 @@ impl Agent {
     }
 
     /// Begins the record of a bundle made here, a record because of this neighbour; none: there is no space.
-    pub(super) fn begin_own(&mut self, now: Instant, head: Head, neighbour: Neighbour) -> Option<RecordId> {
+    pub(super) fn begin_own(
+        &mut self,
+        now: Instant,
+        head: AnyHead,
+        neighbour: NeighbourNumber,
+    ) -> Option<RecordId> {
         let bytes = head.to_bytes();
         let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() + NOTE_BYTES;
         let share = whole.saturating_add(head.payload_bytes());
@@ -268,11 +273,12 @@ impl Agent {
             return None;
         }
         let record = self.next_record();
-        let header = Header { neighbour, ..self.header(now, Kind::Own, 0) };
+        let header = RecordHeader { neighbour, ..self.header(now, RecordKind::Own, 0) };
         let mut start = BytesMut::with_capacity(HEADER_BYTES as usize + bytes.len());
         header.encode(&mut start);
         start.extend_from_slice(&bytes);
-        let composing = Composing { start, closing: Closing::of(&head), payload_left: head.payload_bytes() };
+        let composing =
+            Composing { start, closing: BundleEnd::of(&head), payload_left: head.payload_bytes() };
         let mut held = self.hold(now, record, header, head, bytes.len() as u64, true);
         held.share = share;
         self.insert_bundle(record, held);
@@ -286,7 +292,7 @@ impl Agent {
         assert!(length <= self.room_told, "a piece needs room for all of it");
         self.room_told -= length;
         match self.sends.get(&send) {
-            Some(Sending::Held(record)) => {
+            Some(PendingSend::Held(record)) => {
                 let record = *record;
                 self.unstored += length;
                 self.bundles.get_mut(&record).expect("a send is held until it ends").handed += length;
@@ -316,7 +322,7 @@ impl Agent {
             let composing = self.composing.remove(&record).expect("it was just found");
             composing.closing.encode_tail(&mut out);
             let held = self.bundles.get_mut(&record).expect("what is composed is held");
-            held.stage = Stage::Sealing;
+            held.state = BundleState::Sealing;
             let position = held.appended + out.len() as u64;
             let custody = held.head.wants_custody();
             held.custody = custody.then(Box::default);
@@ -339,7 +345,7 @@ impl Agent {
             let timestamp = held.head.timestamp();
             let created = (timestamp.time.0, timestamp.sequence);
             self.up.push_back(AppIndication::Accepted { send, created });
-            self.happened(record, Happened::Accepted);
+            self.happened(record, BundleEvent::Accepted);
         }
     }
 
@@ -347,11 +353,13 @@ impl Agent {
     pub(super) fn cancel(&mut self, now: Instant, send: SendId) {
         match self.sends.get(&send) {
             None => {}
-            Some(Sending::Waiting { .. }) => self.end_send(send, Err(SendFailure::Cancelled)),
-            Some(Sending::Held(record)) => {
+            Some(PendingSend::Waiting { .. }) => self.end_send(send, Err(SendFailure::Cancelled)),
+            Some(PendingSend::Held(record)) => {
                 let record = *record;
                 let held = &self.bundles[&record];
-                if held.stage == Stage::Local && self.local_of(held).is_some_and(|local| local.is_taken()) {
+                if held.state == BundleState::Local
+                    && self.local_of(held).is_some_and(|local| local.is_taken())
+                {
                     // Delivered: too late.
                     return;
                 }
@@ -370,7 +378,7 @@ impl Agent {
         for record in found {
             let Some(held) = self.bundles.get(&record) else { continue };
             let taken = self.local_of(held).is_some_and(|local| local.is_taken());
-            if held.stage == Stage::Local && taken {
+            if held.state == BundleState::Local && taken {
                 continue;
             }
             self.counters.deleted_cancelled += 1;

@@ -1,7 +1,7 @@
 //! The store's limits, and what goes when they are reached.
 //!
 //! Limits: `limits.store-bytes-max` bytes (heads, payloads and a note for each bundle), `limits.bundles-max` bundles, and
-//! `limits.heads-bytes-max` bytes of memory for what long heads have beyond the usual; who may have how much of that stands in [`super::accounts`]. The policy ([`Evict`]) says what happens when there is no
+//! `limits.heads-bytes-max` bytes of memory for what long heads have beyond the usual; who may have how much of that stands in [`super::accounts`]. The policy ([`EvictionPolicy`]) says what happens when there is no
 //! place:
 //!
 //! - `none`: nothing goes. The newcomer is refused: a peer hears it in its protocol's own words, an application as a failed
@@ -25,54 +25,54 @@ use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Agent;
-use super::accounts::{Amount, Neighbour, Payer, Share, whole};
-use super::config::Evict;
+use super::accounts::{NeighbourNumber, Quota, QuotaOwner, Usage, whole};
+use super::config::EvictionPolicy;
 use super::delivery::ASSEMBLY_BYTES;
-use super::head::Head;
+use super::head::AnyHead;
 use super::routing::is_copy;
 
 /// How urgently something wants a place, and who pays for it.
 #[derive(Clone, Debug)]
-pub(super) struct Claim {
+pub(super) struct SpaceRequest {
     priority: Priority,
-    payer: Payer,
+    payer: QuotaOwner,
     /// Memory of its head beyond the usual, and of a payload that begins with it, bytes.
     memory: u32,
 }
 
-impl Claim {
+impl SpaceRequest {
     /// One bundle of so many bytes.
-    fn amount(&self, bytes: u64) -> Amount {
-        Amount { bundles: 1, bytes, memory: self.memory.into() }
+    fn amount(&self, bytes: u64) -> Usage {
+        Usage { bundles: 1, bytes, memory: self.memory.into() }
     }
 }
 
 /// The owner of a bundle: a neighbour, or `None` for applications here.
-type Owner = Option<Neighbour>;
+type Owner = Option<NeighbourNumber>;
 
 /// The bundles of one urgency that may go for something more urgent. Empty where the policy lets nothing go.
 #[derive(Debug, Default)]
-struct Class {
-    of: BTreeMap<Owner, (Amount, BTreeSet<RecordId>)>,
-    of_source: BTreeMap<(Neighbour, Eid), (Amount, BTreeSet<RecordId>)>,
-    received: Amount,
-    own: Amount,
+struct EvictionClass {
+    of: BTreeMap<Owner, (Usage, BTreeSet<RecordId>)>,
+    of_source: BTreeMap<(NeighbourNumber, Eid), (Usage, BTreeSet<RecordId>)>,
+    received: Usage,
+    own: Usage,
 }
 
 /// The bundles that may go for something more urgent, by priority.
 #[derive(Debug, Default)]
 pub(super) struct Evictable {
-    classes: [Class; 3],
+    classes: [EvictionClass; 3],
     /// The place that is being made: reports about what has gone for it take none of it.
-    reserved: Amount,
+    reserved: Usage,
 }
 
-impl Class {
-    fn sum(&mut self, owner: Owner) -> &mut Amount {
+impl EvictionClass {
+    fn sum(&mut self, owner: Owner) -> &mut Usage {
         if owner.is_none() { &mut self.own } else { &mut self.received }
     }
 
-    fn insert(&mut self, owner: Owner, source: Eid, record: RecordId, amount: Amount) {
+    fn insert(&mut self, owner: Owner, source: Eid, record: RecordId, amount: Usage) {
         let (of_owner, records) = self.of.entry(owner).or_default();
         if !records.insert(record) {
             return;
@@ -87,7 +87,7 @@ impl Class {
         }
     }
 
-    fn remove(&mut self, owner: Owner, source: Eid, record: RecordId, amount: Amount) {
+    fn remove(&mut self, owner: Owner, source: Eid, record: RecordId, amount: Usage) {
         if !take_out(&mut self.of, &owner, record, amount) {
             return;
         }
@@ -101,10 +101,10 @@ impl Class {
 
 /// Takes a bundle out of what somebody has. True if it was there.
 fn take_out<K: Ord>(
-    of: &mut BTreeMap<K, (Amount, BTreeSet<RecordId>)>,
+    of: &mut BTreeMap<K, (Usage, BTreeSet<RecordId>)>,
     key: &K,
     record: RecordId,
-    amount: Amount,
+    amount: Usage,
 ) -> bool {
     let Some((sum, records)) = of.get_mut(key) else { return false };
     if !records.remove(&record) {
@@ -119,26 +119,31 @@ fn take_out<K: Ord>(
 
 impl Evictable {
     /// The amounts that are less urgent than this: of neighbours, and of applications here.
-    fn below(&self, priority: Priority) -> (Amount, Amount) {
+    fn below(&self, priority: Priority) -> (Usage, Usage) {
         let classes = self.classes[..priority as usize].iter();
         classes
             .fold(Default::default(), |(received, own), class| (received + class.received, own + class.own))
     }
 
     /// The amounts that are less urgent than this: of one neighbour, and of one source over it.
-    fn below_of(&self, priority: Priority, neighbour: Neighbour, source: &Eid) -> [Amount; 2] {
+    fn below_of(&self, priority: Priority, neighbour: NeighbourNumber, source: &Eid) -> [Usage; 2] {
         let key = (neighbour, source.clone());
         let classes = self.classes[..priority as usize].iter();
-        classes.fold([Amount::default(); 2], |[of_neighbour, of_source], class| {
-            let here = class.of.get(&Some(neighbour)).map_or(Amount::default(), |(amount, _)| *amount);
-            let of_it = class.of_source.get(&key).map_or(Amount::default(), |(amount, _)| *amount);
+        classes.fold([Usage::default(); 2], |[of_neighbour, of_source], class| {
+            let here = class.of.get(&Some(neighbour)).map_or(Usage::default(), |(amount, _)| *amount);
+            let of_it = class.of_source.get(&key).map_or(Usage::default(), |(amount, _)| *amount);
             [of_neighbour + here, of_source + of_it]
         })
     }
 
     /// The least urgent and oldest bundle that is less urgent than this, of one source over a neighbour, or of all of them
     /// where that has none or it is not asked for.
-    fn oldest_of(&self, priority: Priority, neighbour: Neighbour, source: Option<&Eid>) -> Option<RecordId> {
+    fn oldest_of(
+        &self,
+        priority: Priority,
+        neighbour: NeighbourNumber,
+        source: Option<&Eid>,
+    ) -> Option<RecordId> {
         let classes = &self.classes[..priority as usize];
         let of_source = source.and_then(|source| {
             let key = (neighbour, source.clone());
@@ -152,14 +157,14 @@ impl Evictable {
 impl Agent {
     /// Says whether a bundle may go for something more urgent: while it waits, and nothing of it is on its way.
     pub(super) fn note_evictable(&mut self, record: RecordId, waits: bool) {
-        if self.config.evict == Evict::None {
+        if self.config.evict == EvictionPolicy::None {
             return;
         }
         let Some(held) = self.bundles.get(&record) else { return };
         let (owner, amount) = (held.charged_to(), held.amount());
         let source = held.head.source().node_id();
         let class = &mut self.evictable.classes[held.head.priority() as usize];
-        if waits && held.flights.is_empty() && !is_copy(record) && held.custody.is_none() {
+        if waits && held.transfers.is_empty() && !is_copy(record) && held.custody.is_none() {
             class.insert(owner, source, record, amount);
         } else {
             class.remove(owner, source, record, amount);
@@ -167,44 +172,44 @@ impl Agent {
     }
 
     /// The claim of a bundle that is made here; a record is charged to this neighbour.
-    pub(super) fn own_claim(head: &Head, head_bytes: u64, neighbour: Neighbour) -> Claim {
-        let payer = Payer::of_own(head, neighbour);
-        Claim { priority: urgency(head), payer, memory: head.kept_bytes(head_bytes) }
+    pub(super) fn own_claim(head: &AnyHead, head_bytes: u64, neighbour: NeighbourNumber) -> SpaceRequest {
+        let payer = QuotaOwner::of_own(head, neighbour);
+        SpaceRequest { priority: urgency(head), payer, memory: head.kept_bytes(head_bytes) }
     }
 
     /// The claim of a bundle that comes over a link.
-    pub(super) fn claim_over(&mut self, id: LinkId, head: &Head, head_bytes: u64) -> Claim {
-        let payer = Payer::Source(self.neighbour_over(id), head.source().node_id());
+    pub(super) fn claim_over(&mut self, id: LinkId, head: &AnyHead, head_bytes: u64) -> SpaceRequest {
+        let payer = QuotaOwner::Source(self.neighbour_over(id), head.source().node_id());
         let assembly = if self.begins_assembly(head) { ASSEMBLY_BYTES } else { 0 };
         let memory = head.kept_bytes(head_bytes).saturating_add(assembly);
-        Claim { priority: urgency(head), payer, memory }
+        SpaceRequest { priority: urgency(head), payer, memory }
     }
 
     /// The claim to more place of a bundle that is arriving.
-    pub(super) fn claim_of(&self, record: RecordId) -> Claim {
+    pub(super) fn claim_of(&self, record: RecordId) -> SpaceRequest {
         let held = &self.bundles[&record];
-        let payer = Payer::Source(held.neighbour, held.head.source().node_id());
-        Claim { priority: urgency(&held.head), payer, memory: 0 }
+        let payer = QuotaOwner::Source(held.neighbour, held.head.source().node_id());
+        SpaceRequest { priority: urgency(&held.head), payer, memory: 0 }
     }
 
     /// What would have to go for so much more.
-    fn excess(&self, more: Amount, payer: &Payer) -> Amount {
+    fn excess(&self, more: Usage, payer: &QuotaOwner) -> Usage {
         let limits = &self.config.limits;
         let memory = self.accounts.memory();
-        let here = Amount { bundles: self.bundles.len(), bytes: self.bytes_held, memory };
+        let here = Usage { bundles: self.bundles.len(), bytes: self.bytes_held, memory };
         let kept = match payer {
-            Payer::Own => Amount::default(),
-            Payer::Source(..) => self.accounts.unused(limits),
+            QuotaOwner::Own => Usage::default(),
+            QuotaOwner::Source(..) => self.accounts.unused(limits),
         };
         let more = self.evictable.reserved + more;
         (here + more + kept - whole(limits)).where_grown(more)
     }
 
-    fn fits(&self, more: Amount, claim: &Claim) -> bool {
+    fn fits(&self, more: Usage, claim: &SpaceRequest) -> bool {
         let limits = &self.config.limits;
         let (received, own) = self.evictable.below(claim.priority);
         let own = match claim.payer {
-            Payer::Own => own,
+            QuotaOwner::Own => own,
             _ => own.at_most(self.accounts.own_beyond(limits)),
         };
         self.excess(more, &claim.payer).fits(received + own)
@@ -212,8 +217,8 @@ impl Agent {
     }
 
     /// The share that would be exceeded with so much more: as things are, or if all of its own went that may go for it.
-    fn exceeded(&self, more: Amount, claim: &Claim, makes_place: bool) -> Option<Share> {
-        let Payer::Source(neighbour, source) = &claim.payer else { return None };
+    fn exceeded(&self, more: Usage, claim: &SpaceRequest, makes_place: bool) -> Option<Quota> {
+        let QuotaOwner::Source(neighbour, source) = &claim.payer else { return None };
         let limits = &self.config.limits;
         let (received, own) = self.evictable.below(claim.priority);
         let may_go = received + own.at_most(self.accounts.own_beyond(limits));
@@ -223,26 +228,26 @@ impl Agent {
     }
 
     /// True if one bundle more of so many bytes has a place, or can be given one.
-    pub(super) fn could_fit(&self, bytes: u64, claim: &Claim) -> bool {
+    pub(super) fn could_fit(&self, bytes: u64, claim: &SpaceRequest) -> bool {
         self.fits(claim.amount(bytes), claim)
     }
 
     /// Makes place for one bundle more of so many bytes, as the policy says; false: there is none, and nothing has gone.
-    pub(super) fn make_space(&mut self, now: Instant, bytes: u64, claim: &Claim) -> bool {
+    pub(super) fn make_space(&mut self, now: Instant, bytes: u64, claim: &SpaceRequest) -> bool {
         self.make_place(now, claim.amount(bytes), claim)
     }
 
     /// Makes place for so many bytes more of a bundle that has one.
-    pub(super) fn make_bytes(&mut self, now: Instant, bytes: u64, claim: &Claim) -> bool {
-        self.make_place(now, Amount { bytes, ..Amount::default() }, claim)
+    pub(super) fn make_bytes(&mut self, now: Instant, bytes: u64, claim: &SpaceRequest) -> bool {
+        self.make_place(now, Usage { bytes, ..Usage::default() }, claim)
     }
 
     /// Makes place for so much more memory of a bundle that has a place.
-    pub(super) fn make_memory(&mut self, now: Instant, memory: u64, claim: &Claim) -> bool {
-        self.make_place(now, Amount { memory, ..Amount::default() }, claim)
+    pub(super) fn make_memory(&mut self, now: Instant, memory: u64, claim: &SpaceRequest) -> bool {
+        self.make_place(now, Usage { memory, ..Usage::default() }, claim)
     }
 
-    fn make_place(&mut self, now: Instant, more: Amount, claim: &Claim) -> bool {
+    fn make_place(&mut self, now: Instant, more: Usage, claim: &SpaceRequest) -> bool {
         if !self.fits(more, claim) {
             return false;
         }
@@ -254,12 +259,12 @@ impl Agent {
         {
             self.evict(now, victim);
         }
-        let mut excess = self.excess(Amount::default(), &claim.payer);
+        let mut excess = self.excess(Usage::default(), &claim.payer);
         while !excess.is_zero()
             && let Some(victim) = self.victim(claim, excess)
         {
             self.evict(now, victim);
-            excess = self.excess(Amount::default(), &claim.payer);
+            excess = self.excess(Usage::default(), &claim.payer);
         }
         self.evictable.reserved = before;
         excess.is_zero() && self.exceeded(all, claim, false).is_none()
@@ -271,21 +276,21 @@ impl Agent {
     }
 
     /// The bundle that may go from this share, which the claim exceeds.
-    fn victim_of_its_own(&self, claim: &Claim, share: Share) -> Option<RecordId> {
-        let Payer::Source(neighbour, source) = &claim.payer else { return None };
-        let source = (share == Share::Source).then_some(source);
+    fn victim_of_its_own(&self, claim: &SpaceRequest, share: Quota) -> Option<RecordId> {
+        let QuotaOwner::Source(neighbour, source) = &claim.payer else { return None };
+        let source = (share == Quota::Source).then_some(source);
         self.evictable.oldest_of(claim.priority, *neighbour, source)
     }
 
     /// Of the least urgent bundles that may go, the oldest of whoever has most of what there is too much of.
-    fn victim(&self, claim: &Claim, excess: Amount) -> Option<RecordId> {
-        let measure = |amount: Amount| match excess {
-            Amount { bundles: 1.., .. } => amount.bundles as u64,
-            Amount { memory: 1.., .. } => amount.memory,
+    fn victim(&self, claim: &SpaceRequest, excess: Usage) -> Option<RecordId> {
+        let measure = |amount: Usage| match excess {
+            Usage { bundles: 1.., .. } => amount.bundles as u64,
+            Usage { memory: 1.., .. } => amount.memory,
             _ => amount.bytes,
         };
         let own_may_go =
-            claim.payer == Payer::Own || measure(self.accounts.own_beyond(&self.config.limits)) > 0;
+            claim.payer == QuotaOwner::Own || measure(self.accounts.own_beyond(&self.config.limits)) > 0;
         let may_go = |owner: &Owner| owner.is_some() || own_may_go;
         self.evictable.classes[..claim.priority as usize].iter().find_map(|class| {
             let owners = class.of.iter().filter(|(owner, _)| may_go(owner));
@@ -296,6 +301,6 @@ impl Agent {
 }
 
 /// How urgent something is when it wants the place of others.
-fn urgency(head: &Head) -> Priority {
+fn urgency(head: &AnyHead) -> Priority {
     if head.is_administrative() { Priority::Bulk } else { head.priority() }
 }

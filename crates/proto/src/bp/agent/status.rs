@@ -5,9 +5,9 @@ use crate::service::{BundleVersion, DeliveryId, LinkId, Priority, RecordId, Send
 use crate::time::{Duration, Instant};
 use core::ops::Bound;
 
-use super::delivery::{AduKey, Progress};
-use super::held::{Held, Stage};
-use super::routing::{COPIES_FROM, ClassKey, Ways};
+use super::delivery::{AduKey, DeliveryProgress};
+use super::held::{BundleState, HeldBundle};
+use super::routing::{COPIES_FROM, ClassKey, NextHops};
 use super::{Agent, Limits};
 
 /// A bundle, and why it is still here.
@@ -46,12 +46,12 @@ pub struct BundleStatus {
     /// The send of an application that it belongs to.
     pub send: Option<SendId>,
     /// Why it is still here.
-    pub why: Why,
+    pub why: RetentionReason,
 }
 
 /// Why a bundle is still here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum RetentionReason {
     /// It is arriving, or being written.
     Arriving,
     /// The storage does not have all of it durable yet, or it is being checked after a crash.
@@ -150,12 +150,12 @@ impl Agent {
             Ok(source) => eid == source,
             Err(_) => eid.to_string() == source,
         };
-        let named = |held: &Held| held.head.timestamp() == timestamp && is_source(held.head.source());
-        let found = self.bundles.iter().filter(|(_, held)| held.copy_of.is_none() && named(held));
+        let named = |held: &HeldBundle| held.head.timestamp() == timestamp && is_source(held.head.source());
+        let found = self.bundles.iter().filter(|(_, held)| held.copy_origin.is_none() && named(held));
         found.map(|(record, _)| *record).collect()
     }
 
-    fn status_of(&self, now: Instant, record: RecordId, held: &Held) -> BundleStatus {
+    fn status_of(&self, now: Instant, record: RecordId, held: &HeldBundle) -> BundleStatus {
         BundleStatus {
             record,
             id: held.head.id(),
@@ -178,72 +178,76 @@ impl Agent {
     }
 
     /// Bytes of a bundle that are safe with a next hop, or have been handed to the link of one.
-    fn handed_bytes(&self, held: &Held) -> u64 {
-        let flight = |(link, transfer): &(LinkId, TransferId)| self.links.get(*link)?.flights.get(transfer);
-        let ends = held.flights.iter().filter_map(flight).map(|flight| flight.from + flight.handed());
+    fn handed_bytes(&self, held: &HeldBundle) -> u64 {
+        let flight = |(link, transfer): &(LinkId, TransferId)| self.links.get(*link)?.transfers.get(transfer);
+        let ends = held.transfers.iter().filter_map(flight).map(|flight| flight.from + flight.handed());
         ends.fold(self.safe_prefix(held), u64::max)
     }
 
     /// Why a bundle is still here.
-    fn why(&self, now: Instant, held: &Held) -> Why {
-        match held.stage {
-            Stage::Arriving | Stage::Composing => Why::Arriving,
-            Stage::Sealing | Stage::Verifying => Why::Storing,
-            Stage::Resting(until) => Why::Resting(until),
-            Stage::InCustody(until) => Why::InCustody { of: self.signal_owed_by(held), until },
-            Stage::Local => self.why_local(held),
-            Stage::Forwarding(class) => match held.flights.first() {
-                Some((link, _)) => Why::OnTheWay(*link),
+    fn why(&self, now: Instant, held: &HeldBundle) -> RetentionReason {
+        match held.state {
+            BundleState::Arriving | BundleState::Composing => RetentionReason::Arriving,
+            BundleState::Sealing | BundleState::Verifying => RetentionReason::Storing,
+            BundleState::BackingOff(until) => RetentionReason::Resting(until),
+            BundleState::InCustody(until) => {
+                RetentionReason::InCustody { of: self.signal_owed_by(held), until }
+            }
+            BundleState::Local => self.why_local(held),
+            BundleState::Forwarding(class) => match held.transfers.first() {
+                Some((link, _)) => RetentionReason::OnTheWay(*link),
                 None => self.why_waiting(now, held, self.queues.key(class)),
             },
         }
     }
 
-    fn why_local(&self, held: &Held) -> Why {
-        let Some(local) = self.local_of(held) else { return Why::Storing };
+    fn why_local(&self, held: &HeldBundle) -> RetentionReason {
+        let Some(local) = self.local_of(held) else { return RetentionReason::Storing };
         match local.progress {
-            Progress::InParts => Why::InParts { have: local.assembly.have(), of: local.assembly.total() },
-            Progress::Whole => Why::NobodyRegistered(local.delivery),
-            Progress::Told => Why::NotTaken(local.delivery),
-            Progress::Taken => Why::Storing,
+            DeliveryProgress::InParts => {
+                RetentionReason::InParts { have: local.assembly.have(), of: local.assembly.total() }
+            }
+            DeliveryProgress::Whole => RetentionReason::NobodyRegistered(local.delivery),
+            DeliveryProgress::Told => RetentionReason::NotTaken(local.delivery),
+            DeliveryProgress::Taken => RetentionReason::Storing,
         }
     }
 
     /// Why a bundle waits that goes to several nodes.
-    fn why_spread(&self, now: Instant, held: &Held, key: &ClassKey) -> Why {
-        let spread = held.spread.as_deref().expect("what goes to everyone is spread");
-        let copies = spread.under_way.values().filter_map(|id| self.bundles.get(id));
-        if let Some((link, _)) = copies.flat_map(|copy| copy.flights.first()).next() {
-            return Why::OnTheWay(*link);
+    fn why_spread(&self, now: Instant, held: &HeldBundle, key: &ClassKey) -> RetentionReason {
+        let replication = held.replication.as_deref().expect("what goes to everyone is spread");
+        let copies = replication.under_way.values().filter_map(|id| self.bundles.get(id));
+        if let Some((link, _)) = copies.flat_map(|copy| copy.transfers.first()).next() {
+            return RetentionReason::OnTheWay(*link);
         }
         let free = |link: &LinkId| self.links.usable(*link, now) && !key.has(*link, &self.links);
         match self.links.named().find(free) {
-            Some(link) => Why::Queued(link),
-            None => Why::Spread { given: spread.given.len(), copies: spread.copies },
+            Some(link) => RetentionReason::Queued(link),
+            None => RetentionReason::Spread { given: replication.given.len(), copies: replication.copies },
         }
     }
 
-    fn why_waiting(&self, now: Instant, held: &Held, key: &ClassKey) -> Why {
+    fn why_waiting(&self, now: Instant, held: &HeldBundle, key: &ClassKey) -> RetentionReason {
         let hops = match &key.ways {
-            Ways::Hops(hops) => hops,
-            Ways::Everyone => return self.why_spread(now, held, key),
+            NextHops::Hops(hops) => hops,
+            NextHops::Everyone => return self.why_spread(now, held, key),
         };
         if let Some(until) = self.router.waits_until(hops, &self.view(now)) {
-            return Why::BetterHop { until };
+            return RetentionReason::BetterHop { until };
         }
         if let Some(link) = self.router.waits_for(hops, &|link| key.may(link, &self.links), &self.view(now)) {
             let next = self.links.get(link).and_then(|link| link.next_contact(self.clock.dtn_ms(now)));
-            return Why::NoContact { link, next_dtn_ms: next };
+            return RetentionReason::NoContact { link, next_dtn_ms: next };
         }
         let links: Vec<LinkId> = hops.iter().flat_map(|(_, hop)| self.links.of(hop)).collect();
-        if let Some(spread) = held.spread.as_deref().filter(|_| links.is_empty()) {
-            return Why::Spread { given: spread.given.len(), copies: spread.copies };
+        if let Some(replication) = held.replication.as_deref().filter(|_| links.is_empty()) {
+            return RetentionReason::Spread { given: replication.given.len(), copies: replication.copies };
         }
         if links.is_empty() {
-            return Why::NoRoute;
+            return RetentionReason::NoRoute;
         }
         if let Some(link) = links.iter().find(|link| self.links.usable(**link, now)) {
-            return Why::Queued(*link);
+            return RetentionReason::Queued(*link);
         }
         let dtn_ms = self.clock.dtn_ms(now);
         let waiting = links.iter().filter_map(|id| {
@@ -251,15 +255,15 @@ impl Agent {
             Some((link.next_contact(dtn_ms), *id))
         });
         match waiting.min_by_key(|(next, _)| next.unwrap_or(u64::MAX)) {
-            Some((next_dtn_ms, link)) => Why::NoContact { link, next_dtn_ms },
-            None => Why::LinksDown(links),
+            Some((next_dtn_ms, link)) => RetentionReason::NoContact { link, next_dtn_ms },
+            None => RetentionReason::LinksDown(links),
         }
     }
 
     /// Payload bytes and heads that are in memory at the moment: what waits for the storage or for a link.
     pub fn buffered_bytes(&self) -> usize {
-        let flights = self.links.iter().flat_map(|(_, link)| link.flights.values());
-        let flying: usize = flights.map(|flight| flight.buffered).sum();
+        let transfers = self.links.iter().flat_map(|(_, link)| link.transfers.values());
+        let flying: usize = transfers.map(|flight| flight.buffered).sum();
         flying + self.store.out_bytes
     }
 }

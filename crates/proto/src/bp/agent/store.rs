@@ -8,9 +8,9 @@ use super::delivery::LocalKey;
 
 /// Who asked for a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum ReadPurpose {
     /// A transfer to a neighbour.
-    Flight(LinkId, TransferId),
+    Transfer(LinkId, TransferId),
     /// The head of what goes in a transfer to a neighbour.
     Head(LinkId, TransferId),
     /// An application.
@@ -25,15 +25,15 @@ pub(super) enum Purpose {
 
 /// The storage port.
 #[derive(Debug, Default)]
-pub(super) struct Store {
+pub(super) struct StoragePort {
     out: VecDeque<StorageRequest>,
     /// Reads of a record are answered in order.
-    reads: BTreeMap<RecordId, VecDeque<Purpose>>,
+    reads: BTreeMap<RecordId, VecDeque<ReadPurpose>>,
     /// Bytes in appends that were not yet handed down.
     pub(super) out_bytes: usize,
 }
 
-impl Store {
+impl StoragePort {
     pub(super) fn list(&mut self) {
         self.out.push_back(StorageRequest::List);
     }
@@ -43,7 +43,7 @@ impl Store {
         self.out.push_back(StorageRequest::Append { record, data });
     }
 
-    pub(super) fn read(&mut self, record: RecordId, offset: u64, length: u32, purpose: Purpose) {
+    pub(super) fn read(&mut self, record: RecordId, offset: u64, length: u32, purpose: ReadPurpose) {
         self.reads.entry(record).or_default().push_back(purpose);
         self.out.push_back(StorageRequest::Read { record, offset, length });
     }
@@ -62,7 +62,7 @@ impl Store {
     }
 
     /// The record's oldest read was answered: who asked for it.
-    pub(super) fn answered(&mut self, record: RecordId) -> Option<Purpose> {
+    pub(super) fn answered(&mut self, record: RecordId) -> Option<ReadPurpose> {
         let reads = self.reads.get_mut(&record)?;
         let purpose = reads.pop_front();
         if reads.is_empty() {

@@ -8,8 +8,8 @@ use core::hash::{Hash, Hasher};
 use std::collections::hash_map::DefaultHasher;
 
 use super::Agent;
-use super::delivery::{AduKey, Payload};
-use super::head::Head;
+use super::delivery::{AduKey, PayloadProperties};
+use super::head::AnyHead;
 
 /// A number of 128 bits that stands for a name while this process runs. The key is new with every start and known to nobody
 /// else, so that nobody can choose two names that have the same.
@@ -31,7 +31,7 @@ impl Digest {
 
 /// A payload that was taken: its name and its properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Taken {
+pub(super) struct TakenPayload {
     timestamp: CreationTimestamp,
     digest: Digest,
 }
@@ -48,28 +48,28 @@ impl Agent {
         source: &Eid,
         timestamp: CreationTimestamp,
         version: BundleVersion,
-        payload: Option<Payload<&Eid>>,
-    ) -> Taken {
-        Taken { timestamp, digest: Digest::of(self.digest_key, (source, version, payload)) }
+        payload: Option<PayloadProperties<&Eid>>,
+    ) -> TakenPayload {
+        TakenPayload { timestamp, digest: Digest::of(self.digest_key, (source, version, payload)) }
     }
 
     /// True if the payload that a bundle with this head has, or has a part of, was taken here. Another one under its name was
     /// not.
-    pub(super) fn was_taken(&self, head: &Head) -> bool {
+    pub(super) fn was_taken(&self, head: &AnyHead) -> bool {
         let (timestamp, version) = (head.timestamp(), head.version());
-        let end = |digest| Taken { timestamp, digest };
+        let end = |digest| TakenPayload { timestamp, digest };
         // Most have a time of their own: then there is no need of a digest.
         let has_time = self.tombstones.range(end(Digest::FIRST)..=end(Digest::LAST)).next().is_some();
         let was = |payload| {
             self.tombstones.contains_key(&self.taken_as(head.source(), timestamp, version, payload))
         };
-        has_time && !head.source().is_null() && (was(Some(Payload::of(head))) || was(None))
+        has_time && !head.source().is_null() && (was(Some(PayloadProperties::of(head))) || was(None))
     }
 
     /// The digest of a part of a bundle that was passed on.
-    pub(super) fn part_digest(&self, head: &Head) -> Digest {
+    pub(super) fn part_digest(&self, head: &AnyHead) -> Digest {
         let part = head.fragment().map(|fragment| (fragment.offset, head.payload_bytes()));
-        let name = (head.source(), head.timestamp(), head.version(), Payload::of(head));
+        let name = (head.source(), head.timestamp(), head.version(), PayloadProperties::of(head));
         Digest::of(self.digest_key, (name, part))
     }
 }

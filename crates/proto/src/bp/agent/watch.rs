@@ -1,13 +1,13 @@
 //! What happens to bundles, one by one, said while somebody watches.
 
-use crate::service::{AppIndication, Happened, RecordId};
+use crate::service::{AppIndication, BundleEvent, RecordId};
 
 use super::Agent;
 use super::routing::is_copy;
 
 impl Agent {
     /// Something happened to a bundle that is here. Copies are no bundles of their own.
-    pub(super) fn happened(&mut self, record: RecordId, what: Happened) {
+    pub(super) fn happened(&mut self, record: RecordId, what: BundleEvent) {
         if !self.watched || is_copy(record) {
             return;
         }

@@ -4,7 +4,7 @@ use super::block::{Block, BlockFlags, BlockType, BundleFlags, Content};
 use super::primary::PrimaryBlock;
 use super::wire;
 use crate::bp::block::Fragment;
-use crate::bp::{Eid, Policy};
+use crate::bp::{DecodePolicy, Eid};
 use crate::codec::{DecodeError, sdnv};
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -183,7 +183,7 @@ impl Bundle {
 
     /// Takes a bundle from the front. The payload shares the input's memory.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
-        let policy = Policy::default();
+        let policy = DecodePolicy::default();
         let (mut head, length) = wire::decode_head(input, &policy)?;
         let mut rest = input.slice(length..);
         let length = usize::try_from(head.payload.length).map_err(|_| DecodeError::Incomplete)?;

@@ -15,7 +15,7 @@ const EID: &str = "RFC 5050 4.4";
 
 /// Which endpoint of the primary block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+enum EndpointRole {
     Destination = 0,
     Source = 1,
     ReportTo = 2,
@@ -100,22 +100,22 @@ impl PrimaryBlock {
 
     /// Where the bundle goes.
     pub fn destination(&self) -> &Eid {
-        &self.endpoints[Role::Destination as usize]
+        &self.endpoints[EndpointRole::Destination as usize]
     }
 
     /// Where it comes from; null: anonymous.
     pub fn source(&self) -> &Eid {
-        &self.endpoints[Role::Source as usize]
+        &self.endpoints[EndpointRole::Source as usize]
     }
 
     /// Where status reports go.
     pub fn report_to(&self) -> &Eid {
-        &self.endpoints[Role::ReportTo as usize]
+        &self.endpoints[EndpointRole::ReportTo as usize]
     }
 
     /// The node that has custody; null: none.
     pub fn custodian(&self) -> &Eid {
-        &self.endpoints[Role::Custodian as usize]
+        &self.endpoints[EndpointRole::Custodian as usize]
     }
 
     /// True if there is no dictionary (RFC 6260).
@@ -136,15 +136,15 @@ impl PrimaryBlock {
     /// Names another custodian (RFC 5050 5.10.1). The references of the blocks move with the strings of the dictionary:
     /// what nobody names any more goes (4.7), the rest keeps its order, and the new name is added at its end.
     pub(super) fn set_custodian<'a>(&mut self, custodian: Eid, blocks: impl Iterator<Item = &'a mut Block>) {
-        self.endpoints[Role::Custodian as usize] = custodian;
-        let custodian = &self.endpoints[Role::Custodian as usize];
+        self.endpoints[EndpointRole::Custodian as usize] = custodian;
+        let custodian = &self.endpoints[EndpointRole::Custodian as usize];
         if self.is_compressed()
             && let Some(reference) = compressed_reference(custodian)
         {
-            self.references[Role::Custodian as usize] = reference;
+            self.references[EndpointRole::Custodian as usize] = reference;
             return;
         }
-        let (head, last) = self.references.split_at_mut(Role::Custodian as usize);
+        let (head, last) = self.references.split_at_mut(EndpointRole::Custodian as usize);
         let of_blocks = blocks.flat_map(|block| block.references.iter_mut().flatten());
         let mut all: Vec<&mut EidReference> = head.iter_mut().chain(of_blocks).collect();
         let mut dictionary = Dictionary::default();

@@ -1,6 +1,6 @@
 use super::*;
 use crate::bp::block::Fragment;
-use crate::bp::{Eid, Policy, ReasonCode};
+use crate::bp::{DecodePolicy, Eid, ReasonCode};
 use crate::codec::DecodeError;
 use crate::rng::Rng;
 use crate::service::Priority;
@@ -335,7 +335,7 @@ fn hostile_bytes_are_refused_and_ask_for_nothing_endless() {
     assert_eq!(refused(&hex("06 8110 0d 0301 0201 0200 0000 05 06 8768 7f")).0, "the length of a dictionary");
     assert_eq!(refused(&hex("06 8110 0e 0301 0201 0200 0000 05 06 8768 00 00")).1, "RFC 5050 4.5.1");
     assert_eq!(refused(&hex("06 8110 0c 0301 0201 0200 0000 05 06 8768")).1, "RFC 5050 4.5.1");
-    let policy = Policy { head_bytes_max: 40, extension_blocks_max: 2, ..Policy::STRICT };
+    let policy = DecodePolicy { head_bytes_max: 40, extension_blocks_max: 2, ..DecodePolicy::STRICT };
     let long: Bytes = [&hex(primary)[..], &[20, 0, 1, 1].repeat(20)].concat().into();
     assert!(matches!(decode_head(&long, &policy), Err(DecodeError::Limit { .. })));
 }

@@ -6,7 +6,7 @@
 use super::block::{Block, BlockFlags, BlockType, BundleFlags};
 use super::bundle::{Head, PayloadHeader};
 use super::primary::{EidReference, PrimaryBlock};
-use crate::bp::Policy;
+use crate::bp::DecodePolicy;
 use crate::bp::block::Fragment;
 use crate::codec::{DecodeError, sdnv};
 use crate::service::{BlockPlace, Breach};
@@ -31,14 +31,14 @@ pub const NO_PAYLOAD: DecodeError = DecodeError::Limit { what: "a bundle without
 /// Reads everything up to the payload's first byte, from the front of `input`, and checks all that can be checked
 /// without what follows. Returns the head and how many bytes it takes.
 ///
-/// `Incomplete` asks for more bytes; it is not said once [`Policy::head_bytes_max`] bytes are there. Of the policy only
+/// `Incomplete` asks for more bytes; it is not said once [`DecodePolicy::head_bytes_max`] bytes are there. Of the policy only
 /// the limits count, and whether `ipn:4294967295.n` (this very node, for version 7) may be an endpoint.
-pub fn decode_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), DecodeError> {
+pub fn decode_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize), DecodeError> {
     examine_head(input, policy).map_err(|breach| breach.error)
 }
 
 /// The same as [`decode_head`]; what is wrong is told with the block that it is in.
-pub fn examine_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Breach> {
+pub fn examine_head(input: &Bytes, policy: &DecodePolicy) -> Result<(Head, usize), Breach> {
     const LIMIT: DecodeError = DecodeError::Limit { what: "a bundle's head" };
     let most = policy.head_bytes_max as usize;
     let mut rest = input.clone();
@@ -57,7 +57,7 @@ pub fn examine_head(input: &Bytes, policy: &Policy) -> Result<(Head, usize), Bre
 }
 
 /// `place` becomes the block that is being read.
-fn read_head(input: &mut Bytes, policy: &Policy, place: &mut BlockPlace) -> Result<Head, DecodeError> {
+fn read_head(input: &mut Bytes, policy: &DecodePolicy, place: &mut BlockPlace) -> Result<Head, DecodeError> {
     let primary = PrimaryBlock::decode(input, policy)?;
     let mut blocks = Vec::new();
     loop {
@@ -76,12 +76,12 @@ fn read_head(input: &mut Bytes, policy: &Policy, place: &mut BlockPlace) -> Resu
 }
 
 /// Takes what follows the payload of the bundle with this head: its last blocks, or nothing.
-pub fn decode_tail(input: &mut Bytes, head: &Head, policy: &Policy) -> Result<Vec<Block>, DecodeError> {
+pub fn decode_tail(input: &mut Bytes, head: &Head, policy: &DecodePolicy) -> Result<Vec<Block>, DecodeError> {
     examine_tail(input, head, policy).map_err(|breach| breach.error)
 }
 
 /// The same as [`decode_tail`]; what is wrong is told with the block that it is in.
-pub fn examine_tail(input: &mut Bytes, head: &Head, policy: &Policy) -> Result<Vec<Block>, Breach> {
+pub fn examine_tail(input: &mut Bytes, head: &Head, policy: &DecodePolicy) -> Result<Vec<Block>, Breach> {
     let mut place = head.payload_place();
     read_tail(input, head, policy, &mut place).map_err(|error| Breach::new(error, place))
 }
@@ -89,7 +89,7 @@ pub fn examine_tail(input: &mut Bytes, head: &Head, policy: &Policy) -> Result<V
 fn read_tail(
     input: &mut Bytes,
     head: &Head,
-    policy: &Policy,
+    policy: &DecodePolicy,
     place: &mut BlockPlace,
 ) -> Result<Vec<Block>, DecodeError> {
     const LIMIT: DecodeError = DecodeError::Limit { what: "what follows a bundle's payload" };
@@ -131,7 +131,7 @@ fn inside<T>(decoded: Result<T, DecodeError>, what: &'static str) -> Result<T, D
 }
 
 impl PrimaryBlock {
-    fn decode(input: &mut Bytes, policy: &Policy) -> Result<Self, DecodeError> {
+    fn decode(input: &mut Bytes, policy: &DecodePolicy) -> Result<Self, DecodeError> {
         match input.first() {
             None => return Err(DecodeError::Incomplete),
             Some(&VERSION) => input.advance(1),
@@ -201,7 +201,7 @@ enum Canonical {
 fn decode_canonical(
     input: &mut Bytes,
     primary: &PrimaryBlock,
-    policy: &Policy,
+    policy: &DecodePolicy,
     place: &mut BlockPlace,
 ) -> Result<Canonical, DecodeError> {
     if input.is_empty() {
@@ -284,12 +284,12 @@ impl PayloadHeader {
 
 impl Head {
     /// Checks every rule between the fields. [`decode_head`] does so; whoever builds a head may.
-    pub fn check(&self, policy: &Policy) -> Result<(), DecodeError> {
+    pub fn check(&self, policy: &DecodePolicy) -> Result<(), DecodeError> {
         self.examine(policy).map_err(|breach| breach.error)
     }
 
     /// The same as [`check`](Self::check); what is wrong is told with the block that it is in.
-    pub fn examine(&self, policy: &Policy) -> Result<(), Breach> {
+    pub fn examine(&self, policy: &DecodePolicy) -> Result<(), Breach> {
         let in_primary = |error| Breach::new(error, BlockPlace::PRIMARY);
         let primary = &self.primary;
         let local = primary.source().is_local_node() || primary.destination().is_local_node();

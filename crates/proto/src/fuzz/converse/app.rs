@@ -1,6 +1,6 @@
 //! The applications of a bundle agent.
 
-use super::{LINKS, Party, Script};
+use super::{LINKS, Script, ScriptedSide};
 use crate::service::{
     AppIndication, AppRequest, BundleVersion, Contact, DeliveryId, NextHop, Priority, SendId, SendOptions,
 };
@@ -47,7 +47,7 @@ pub(super) struct User {
     deliveries: BTreeMap<DeliveryId, Delivery>,
 }
 
-impl Party<AppIndication, AppRequest> for User {
+impl ScriptedSide<AppIndication, AppRequest> for User {
     fn hear(&mut self, indication: AppIndication) {
         match indication {
             AppIndication::Room(room) => self.room = room,

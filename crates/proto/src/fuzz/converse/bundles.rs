@@ -1,6 +1,6 @@
 //! Convergence layers: a user of one.
 
-use super::{Party, Script};
+use super::{Script, ScriptedSide};
 use crate::service::{BundlesIndication, BundlesRequest, Priority, RefuseReason, TransferId};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(super) struct User {
     incoming: BTreeMap<TransferId, Incoming>,
 }
 
-impl Party<BundlesIndication, BundlesRequest> for User {
+impl ScriptedSide<BundlesIndication, BundlesRequest> for User {
     fn hear(&mut self, indication: BundlesIndication) {
         match indication {
             BundlesIndication::Up { interleave, .. } => {

@@ -1,6 +1,6 @@
 //! A socket on which anybody may send anything.
 
-use super::{Party, Script};
+use super::{Script, ScriptedSide};
 use crate::rng::Rng;
 use crate::service::{CloseReason, DatagramsIndication, DatagramsRequest};
 use bytes::Bytes;
@@ -27,7 +27,7 @@ impl Provider {
     }
 }
 
-impl Party<DatagramsRequest, DatagramsIndication> for Provider {
+impl ScriptedSide<DatagramsRequest, DatagramsIndication> for Provider {
     fn hear(&mut self, request: DatagramsRequest) {
         match request {
             DatagramsRequest::Join => self.joining = true,

@@ -1,8 +1,8 @@
 //! A link on which a peer speaks TCP, or does not.
 
-use super::{HERE, INTERFACE, PORT, Party, Script, THERE};
+use super::{HERE, INTERFACE, PORT, Script, ScriptedSide, THERE};
 use crate::service::{FramesIndication, FramesRequest, InterfaceId};
-use crate::tcp::wire::{Flags, Options, Packet, Segment};
+use crate::tcp::wire::{Flags, Packet, Segment, TcpOptions};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ pub(super) struct Provider {
     last: Bytes,
 }
 
-impl Party<(InterfaceId, FramesRequest), (InterfaceId, FramesIndication)> for Provider {
+impl ScriptedSide<(InterfaceId, FramesRequest), (InterfaceId, FramesIndication)> for Provider {
     fn hear(&mut self, (_, request): (InterfaceId, FramesRequest)) {
         match request {
             FramesRequest::Join => self.joined = true,
@@ -132,14 +132,14 @@ fn near(number: u32, script: &mut Script<'_>) -> u32 {
     }
 }
 
-fn options(script: &mut Script<'_>) -> Options {
-    let mut options = Options::default();
+fn options(script: &mut Script<'_>) -> TcpOptions {
+    let mut options = TcpOptions::default();
     let choice = script.byte();
     options.sack_permitted = choice & 1 != 0;
     options.window_scale = (choice & 2 != 0).then(|| script.byte());
     options.maximum_segment_bytes = (choice & 4 != 0).then(|| script.number() as u16);
     if choice & 24 == 24 {
-        options = Options::default();
+        options = TcpOptions::default();
         let start = script.number() as u32;
         options.sack.push(start, start.wrapping_add(script.below(256) as u32));
         options.sack.push(script.number() as u32, script.number() as u32);

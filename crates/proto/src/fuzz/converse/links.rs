@@ -3,7 +3,7 @@
 use super::app::ENDPOINTS;
 use super::{LINKS, Script};
 use crate::bp::generate::Generator;
-use crate::bp::{AdminRecord, Bundle, BundleFlags, Eid, ReasonCode, Status, StatusReport, v6};
+use crate::bp::{AdminRecord, Bundle, BundleFlags, Eid, ReasonCode, StatusItem, StatusReport, v6};
 use crate::fuzz::damage;
 use crate::service::{
     BundlesIndication, BundlesRequest, DownReason, LinkId, RefuseReason, TransferFailure, TransferId,
@@ -276,7 +276,7 @@ fn arriving_v6(choice: u64, heard: Option<Bytes>, script: &mut Script<'_>) -> By
 /// A custody signal about what the agent has sent, or about nothing.
 fn signal(heard: Option<Bytes>, generator: &mut v6::generate::Generator) -> Bytes {
     let mut record = generator.admin_record();
-    let subject = heard.and_then(|bytes| v6::decode_head(&bytes, &crate::bp::Policy::STORED).ok());
+    let subject = heard.and_then(|bytes| v6::decode_head(&bytes, &crate::bp::DecodePolicy::STORED).ok());
     if let (v6::AdminRecord::CustodySignal(signal), Some((head, _))) = (&mut record, subject) {
         let primary = &head.primary;
         signal.subject.source = primary.source().clone();
@@ -294,16 +294,17 @@ fn signal(heard: Option<Bytes>, generator: &mut v6::generate::Generator) -> Byte
 
 /// A status report about what the agent has sent, or about nothing.
 fn report(mut bundle: Bundle, heard: Option<Bytes>) -> Bundle {
-    let subject = heard.and_then(|bytes| crate::bp::decode_head(&bytes, &crate::bp::Policy::STORED).ok());
+    let subject =
+        heard.and_then(|bytes| crate::bp::decode_head(&bytes, &crate::bp::DecodePolicy::STORED).ok());
     let (source, timestamp) = match &subject {
         Some((head, _)) => (head.primary.source.clone(), head.primary.timestamp),
         None => (bundle.head.primary.source.clone(), bundle.head.primary.timestamp),
     };
     let record = AdminRecord::StatusReport(StatusReport {
-        received: Status::NotAsserted,
-        forwarded: Status::NotAsserted,
-        delivered: Status::Asserted,
-        deleted: Status::NotAsserted,
+        received: StatusItem::NotAsserted,
+        forwarded: StatusItem::NotAsserted,
+        delivered: StatusItem::Asserted,
+        deleted: StatusItem::NotAsserted,
         further: Vec::new(),
         reason: ReasonCode::NoAdditionalInformation,
         source,

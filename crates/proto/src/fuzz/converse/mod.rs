@@ -1,6 +1,6 @@
 //! Every conversing engine between a user and a provider that do what a script says.
 //!
-//! Both keep to the contract, and so does the engine: each play is inside a [`Lawful`]. What the provider carries
+//! Both keep to the contract, and so does the engine: each play is inside a [`Checked`]. What the provider carries
 //! comes from a peer, and a peer may say anything.
 //!
 //! ```text
@@ -28,7 +28,7 @@ use crate::service::{
 use crate::tcp::Host;
 use crate::tcp::config::{HostConfig, InterfaceConfig, PeerConfig, Profile};
 use crate::time::{Duration, Instant};
-use crate::wrap::{Accounted, Lawful};
+use crate::wrap::{Checked, CheckedService};
 use crate::{ax25cl, tcpcl, udpcl, uicl};
 use bytes::Bytes;
 use core::net::Ipv4Addr;
@@ -117,7 +117,7 @@ impl<'a> Script<'a> {
 }
 
 /// A user, who hears indications and says requests, or a provider, the other way round.
-trait Party<Hears, Says> {
+trait ScriptedSide<Hears, Says> {
     fn hear(&mut self, message: Hears);
     /// What the script makes it say; `None` where that is out of place.
     fn say(&mut self, script: &mut Script<'_>) -> Option<Says>;
@@ -126,15 +126,15 @@ trait Party<Hears, Says> {
 fn play<E: Engine>(
     name: &str,
     engine: E,
-    user: &mut dyn Party<Indication<E::Above>, Request<E::Above>>,
-    provider: &mut dyn Party<Request<E::Below>, Indication<E::Below>>,
+    user: &mut dyn ScriptedSide<Indication<E::Above>, Request<E::Above>>,
+    provider: &mut dyn ScriptedSide<Request<E::Below>, Indication<E::Below>>,
     script: &mut Script<'_>,
 ) -> u64
 where
-    E::Above: Accounted,
-    E::Below: Accounted,
+    E::Above: CheckedService,
+    E::Below: CheckedService,
 {
-    let mut engine = Lawful::new(name, engine);
+    let mut engine = Checked::new(name, engine);
     let mut now = Instant::ZERO;
     let mut said = 0;
     loop {
@@ -215,7 +215,7 @@ fn packet_session(script: &mut Script<'_>) -> u64 {
         ..tcpcl::Config::ax25("dtn://here/")
     };
     let session = tcpcl::Session::passive(config, script.rng());
-    let engine = Stack::new(session, tcpcl::Packaging::new());
+    let engine = Stack::new(session, tcpcl::PacketStream::new());
     let mut provider = packets::Provider::new(true, true);
     play("session over packets", engine, &mut bundles::User::default(), &mut provider, script)
 }
@@ -290,7 +290,7 @@ fn host(script: &mut Script<'_>) -> u64 {
         ..Default::default()
     };
     let engine = Host::new(config, script.rng());
-    let mut users = stream::Users::new(LINK);
+    let mut users = stream::StreamUsers::new(LINK);
     let mut provider = frames::Provider::default();
     play("host", engine, &mut users, &mut provider, script)
 }
@@ -299,23 +299,23 @@ fn host(script: &mut Script<'_>) -> u64 {
 const LINKS: [LinkId; 3] = [LinkId(1), LinkId(2), LinkId(LinkId::FIRST_INCOMING)];
 
 /// What an agent stands on.
-struct Ground {
+struct AgentProvider {
     storage: storage::Provider,
     links: links::Provider,
 }
 
-type Asked = Port<StorageRequest, (LinkId, BundlesRequest)>;
-type Said = Port<StorageIndication, (LinkId, BundlesIndication)>;
+type AgentRequest = Port<StorageRequest, (LinkId, BundlesRequest)>;
+type AgentIndication = Port<StorageIndication, (LinkId, BundlesIndication)>;
 
-impl Party<Asked, Said> for Ground {
-    fn hear(&mut self, request: Asked) {
+impl ScriptedSide<AgentRequest, AgentIndication> for AgentProvider {
+    fn hear(&mut self, request: AgentRequest) {
         match request {
             Port::First(request) => self.storage.hear(request),
             Port::Second(request) => self.links.hear(request),
         }
     }
 
-    fn say(&mut self, script: &mut Script<'_>) -> Option<Said> {
+    fn say(&mut self, script: &mut Script<'_>) -> Option<AgentIndication> {
         if self.storage.is_asked() && script.below(4) > 0 {
             self.storage.say(script).map(Port::First)
         } else {
@@ -345,21 +345,21 @@ fn agent(script: &mut Script<'_>) -> u64 {
             ..Default::default()
         },
         piece_bytes_max: 1 << script.below(12),
-        custody: agent::Custody {
+        custody: agent::CustodyConfig {
             accept_from: if script.chance() { vec!["*".to_owned()] } else { Vec::new() },
             timer_min: Duration::from_millis(1 << script.below(18)),
-            ..agent::Custody::default()
+            ..agent::CustodyConfig::default()
         },
-        routing: agent::Routing {
+        routing: agent::RoutingConfig {
             router: script.pick(&ROUTERS).unwrap_or_default(),
             copies: 1 + script.below(127) as u32,
-            ..agent::Routing::default()
+            ..agent::RoutingConfig::default()
         },
-        version6: agent::Version6 {
+        version6: agent::Version6Config {
             ages_in_seconds: if script.chance() { vec!["*".to_owned()] } else { Vec::new() },
-            ..agent::Version6::default()
+            ..agent::Version6Config::default()
         },
-        reports: agent::Reports {
+        reports: agent::ReportConfig {
             reception: script.chance(),
             forwarding: script.chance(),
             delivery: script.chance(),
@@ -370,6 +370,7 @@ fn agent(script: &mut Script<'_>) -> u64 {
     };
     let records: Vec<_> = (0..script.below(3)).map(|_| script.bytes(100)).collect();
     let engine = Agent::new(config, script.rng()).expect("the node id is one");
-    let mut ground = Ground { storage: storage::Provider::new(records), links: links::Provider::default() };
+    let mut ground =
+        AgentProvider { storage: storage::Provider::new(records), links: links::Provider::default() };
     play("agent", engine, &mut app::User::default(), &mut ground, script)
 }

@@ -1,9 +1,9 @@
 //! A packet link whose peer may say anything.
 
-use super::{Party, Script};
+use super::{Script, ScriptedSide};
 use crate::fuzz::codecs::ax25cl_packet;
 use crate::service::{CloseReason, PacketsIndication, PacketsRequest};
-use crate::tcpcl::packaging::seal;
+use crate::tcpcl::packet_stream::seal;
 use bytes::{Bytes, BytesMut};
 
 /// The provider of one link.
@@ -39,7 +39,7 @@ impl Provider {
     }
 }
 
-impl Party<PacketsRequest, PacketsIndication> for Provider {
+impl ScriptedSide<PacketsRequest, PacketsIndication> for Provider {
     fn hear(&mut self, request: PacketsRequest) {
         match request {
             PacketsRequest::Connect => self.connecting = true,
@@ -79,7 +79,7 @@ impl Party<PacketsRequest, PacketsIndication> for Provider {
             1 if script.below(4) == 0 => {
                 self.bytes_max = self.bytes_max.max(16 << script.below(9));
                 let bytes_max = self.bytes_max;
-                PacketsIndication::Takes { bytes_max, bytes_best: bytes_max >> script.below(5) }
+                PacketsIndication::Sizes { bytes_max, bytes_best: bytes_max >> script.below(5) }
             }
             1 | 2 => PacketsIndication::Room(script.below(8)),
             3 if self.handed > self.acknowledged => {

@@ -1,9 +1,9 @@
 //! A station on a channel where anybody may say anything, and a controller that may, too.
 
-use super::{Party, Script, play, stream};
+use super::{Script, ScriptedSide, play, stream};
 use crate::ax25::{
-    Address, Callsign, Config, Control, Frame, LinkConfig, Modulo, Peer, Recovery, Role, Station,
-    Supervisory, Unnumbered, Version,
+    Address, Callsign, CommandResponse, Config, Control, Frame, LinkConfig, Modulo, PeerStation, Recovery,
+    Station, Supervisory, Unnumbered, Version,
 };
 use crate::fuzz::radio::ax25_frame;
 use crate::service::{
@@ -41,7 +41,7 @@ pub(super) fn station(script: &mut Script<'_>) -> u64 {
     };
     let peer = |name: &str| {
         let path = if name == "PEER-2" { vec![call("RELAY")] } else { vec![] };
-        Peer { station: call(name), path, link: link.clone() }
+        PeerStation { station: call(name), path, link: link.clone() }
     };
     let mut config = Config::new(call(HERE));
     config.peers = (0..2).map(|id| (LinkId(id), peer(PEERS[id as usize]))).collect();
@@ -51,7 +51,7 @@ pub(super) fn station(script: &mut Script<'_>) -> u64 {
     config.repeats = script.chance();
     config.radio.full_duplex = script.below(4) == 0;
     config.transmission_max = Duration::from_millis(100 << script.below(10));
-    play("station", Station::new(config), &mut User::default(), &mut Air::default(), script)
+    play("station", Station::new(config), &mut User::default(), &mut ChannelProvider::default(), script)
 }
 
 #[derive(Debug, Default)]
@@ -72,11 +72,11 @@ struct User {
     group_bytes_max: u64,
 }
 
-type Said = Port<(LinkId, PacketsIndication), (LinkId, DatagramsIndication)>;
-type Asked = Port<(LinkId, PacketsRequest), (LinkId, DatagramsRequest)>;
+type StationIndication = Port<(LinkId, PacketsIndication), (LinkId, DatagramsIndication)>;
+type StationRequest = Port<(LinkId, PacketsRequest), (LinkId, DatagramsRequest)>;
 
-impl Party<Said, Asked> for User {
-    fn hear(&mut self, said: Said) {
+impl ScriptedSide<StationIndication, StationRequest> for User {
+    fn hear(&mut self, said: StationIndication) {
         let (id, said) = match said {
             Port::First(said) => said,
             Port::Second((_, DatagramsIndication::Room(room))) => return self.group_room = room,
@@ -90,7 +90,7 @@ impl Party<Said, Asked> for User {
             PacketsIndication::Connected { bytes_max, .. } => {
                 *link = Link { connected: true, closing: link.closing, bytes_max, ..Link::default() };
             }
-            PacketsIndication::Takes { bytes_max, .. } => link.bytes_max = bytes_max,
+            PacketsIndication::Sizes { bytes_max, .. } => link.bytes_max = bytes_max,
             PacketsIndication::Room(room) => link.room = room,
             PacketsIndication::Packet(_) => link.unreleased += 1,
             PacketsIndication::Acknowledged(_) => {}
@@ -98,7 +98,7 @@ impl Party<Said, Asked> for User {
         }
     }
 
-    fn say(&mut self, script: &mut Script<'_>) -> Option<Asked> {
+    fn say(&mut self, script: &mut Script<'_>) -> Option<StationRequest> {
         if script.below(8) == 0 {
             return Some(Port::Second((GROUP, self.say_to_group(script)?)));
         }
@@ -149,7 +149,7 @@ impl User {
 
 /// The channel, and what is on it.
 #[derive(Debug, Default)]
-struct Air {
+struct ChannelProvider {
     joined: bool,
     room: u32,
     tokens: VecDeque<u64>,
@@ -159,7 +159,7 @@ struct Air {
     modulo: BTreeMap<Callsign, Modulo>,
 }
 
-impl Party<FramesRequest, FramesIndication> for Air {
+impl ScriptedSide<FramesRequest, FramesIndication> for ChannelProvider {
     fn hear(&mut self, request: FramesRequest) {
         match request {
             FramesRequest::Join => self.joined = true,
@@ -220,14 +220,14 @@ impl Party<FramesRequest, FramesIndication> for Air {
     }
 }
 
-impl Air {
+impl ChannelProvider {
     /// What a peer says: an opening, an answer to what it heard, not always a fitting one, or anything in its own name.
     fn frame(&mut self, script: &mut Script<'_>) -> Option<Bytes> {
         let from = call(script.pick(&PEERS)?);
         let modulo = self.modulo.get(&from).copied().unwrap_or_default();
         let mut frame = ax25_frame(&mut script.rng(), modulo);
         let heard = self.heard.get(&from).map(|frame| frame.control);
-        let role = if script.chance() { Role::Command } else { Role::Response };
+        let role = if script.chance() { CommandResponse::Command } else { CommandResponse::Response };
         frame.address = Address::new(from, call(HERE), role, &[]);
         let answered = match (script.below(4), heard) {
             (0 | 1, Some(heard)) => answer(heard, modulo, script),
@@ -239,7 +239,7 @@ impl Air {
                 matches!(control, Control::Supervisory { function: Supervisory::SelectiveReject, .. });
             frame.information = if informs { script.bytes(4) } else { Bytes::new() };
             if !matches!(control, Control::Information { .. }) {
-                frame.address.role = Role::Response;
+                frame.address.role = CommandResponse::Response;
             }
         }
         match frame.control {
@@ -310,16 +310,16 @@ pub(super) fn tnc(script: &mut Script<'_>) -> u64 {
         send_parameters: script.chance(),
         ..kiss::Config::default()
     };
-    let tnc = kiss::Tnc::new(config, controller(script)).probing(Bytes::from_static(b"nobody misses it"));
+    let tnc = kiss::KissTnc::new(config, controller(script)).probing(Bytes::from_static(b"nobody misses it"));
     let mut provider = stream::Provider::speaking(false, speech);
-    play("tnc", tnc, &mut Sender::default(), &mut provider, script)
+    play("tnc", tnc, &mut FrameSender::default(), &mut provider, script)
 }
 
 fn controller(script: &mut Script<'_>) -> controller::Config {
-    let channel = controller::Channel {
+    let channel = controller::ChannelParameters {
         persistence: script.byte(),
         full_duplex: script.below(4) == 0,
-        ..controller::Channel::default()
+        ..controller::ChannelParameters::default()
     };
     let burst_frames_max = 1 + script.below(9) as u32;
     controller::Config { channel, burst_frames_max, ..controller::Config::default() }
@@ -328,9 +328,9 @@ fn controller(script: &mut Script<'_>) -> controller::Config {
 fn speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
     let body = match script.below(8) {
         0 => return script.bytes(100),
-        1..=3 => kiss::Body::Data(script.bytes(100)),
-        4..=6 => kiss::Body::DataAcknowledged { token: script.below(8) as u16, bytes: Bytes::new() },
-        _ => kiss::Body::Poll,
+        1..=3 => kiss::Command::Data(script.bytes(100)),
+        4..=6 => kiss::Command::DataAcknowledged { token: script.below(8) as u16, bytes: Bytes::new() },
+        _ => kiss::Command::Poll,
     };
     let mut line = BytesMut::new();
     let frame = kiss::Frame { port: script.below(2) as u8, body };
@@ -344,9 +344,9 @@ fn speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
 /// Plays the engine of an AGWPE server's port on a line on which such a server speaks, or something else.
 pub(super) fn agwpe_port(script: &mut Script<'_>) -> u64 {
     let config = agwpe::Config { port: script.below(2) as u8, ..agwpe::Config::default() };
-    let raw = agwpe::Raw::new(config, controller(script));
+    let raw = agwpe::RawPort::new(config, controller(script));
     let mut provider = stream::Provider::speaking(false, server_speech);
-    play("port", raw, &mut Sender::default(), &mut provider, script)
+    play("port", raw, &mut FrameSender::default(), &mut provider, script)
 }
 
 fn server_speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
@@ -368,13 +368,13 @@ fn server_speech(_: &mut Option<u8>, script: &mut Script<'_>) -> Bytes {
 
 /// Sends frames as there is room.
 #[derive(Debug, Default)]
-struct Sender {
+struct FrameSender {
     joined: bool,
     room: u32,
     next: u64,
 }
 
-impl Party<FramesIndication, FramesRequest> for Sender {
+impl ScriptedSide<FramesIndication, FramesRequest> for FrameSender {
     fn hear(&mut self, indication: FramesIndication) {
         if let FramesIndication::Room(room) = indication {
             self.room = room;

@@ -1,7 +1,7 @@
 //! Streams: users of several, and the provider of one whose peer speaks TCPCL or something else, or does not.
 
 use super::super::codecs::{tcpcl3_contact, tcpcl3_message, tcpcl4_init, tcpcl4_message};
-use super::{Party, Script};
+use super::{Script, ScriptedSide};
 use crate::service::{CloseReason, LinkId, StreamIndication, StreamRequest};
 use crate::tcpcl::v3::wire as v3;
 use crate::tcpcl::v4::wire as v4;
@@ -34,18 +34,18 @@ struct Connection {
 
 /// Users of the streams of a host: one that they open themselves, and those that peers open.
 #[derive(Debug)]
-pub(super) struct Users {
+pub(super) struct StreamUsers {
     own: LinkId,
     connections: BTreeMap<LinkId, Connection>,
 }
 
-impl Users {
+impl StreamUsers {
     pub(super) fn new(own: LinkId) -> Self {
-        Users { own, connections: BTreeMap::from([(own, Connection::default())]) }
+        StreamUsers { own, connections: BTreeMap::from([(own, Connection::default())]) }
     }
 }
 
-impl Party<(LinkId, StreamIndication), (LinkId, StreamRequest)> for Users {
+impl ScriptedSide<(LinkId, StreamIndication), (LinkId, StreamRequest)> for StreamUsers {
     fn hear(&mut self, (link, indication): (LinkId, StreamIndication)) {
         let connection = self.connections.entry(link).or_default();
         match indication {
@@ -127,7 +127,7 @@ impl Provider {
     }
 }
 
-impl Party<StreamRequest, StreamIndication> for Provider {
+impl ScriptedSide<StreamRequest, StreamIndication> for Provider {
     fn hear(&mut self, request: StreamRequest) {
         let connection = &mut self.connection;
         match request {

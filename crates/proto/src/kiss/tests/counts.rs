@@ -2,14 +2,14 @@
 
 use crate::controller::{self, GATHER};
 use crate::engine::{Engine, drain};
-use crate::kiss::{Acknowledgement, Body, Config, Counters, Deframer, FRAME_BYTES_MAX, Frame, Tnc};
+use crate::kiss::{Acknowledgement, Command, Config, Counters, Deframer, FRAME_BYTES_MAX, Frame, KissTnc};
 use crate::service::{FramesIndication, FramesRequest, Shares, StreamIndication};
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
 
 /// A TNC whose line stands.
-fn tnc(config: Config) -> Tnc {
-    let mut tnc = Tnc::new(config, controller::Config::default());
+fn tnc(config: Config) -> KissTnc {
+    let mut tnc = KissTnc::new(config, controller::Config::default());
     tnc.handle_request(Instant::ZERO, FramesRequest::Join);
     for said in [StreamIndication::Connected, StreamIndication::Room(100_000)] {
         tnc.handle_indication(Instant::ZERO, said);
@@ -19,7 +19,7 @@ fn tnc(config: Config) -> Tnc {
 }
 
 /// A user that wants to send asks for the channel, and is told soon that there is room; when that is.
-fn with_room(tnc: &mut Tnc) -> Instant {
+fn with_room(tnc: &mut KissTnc) -> Instant {
     tnc.handle_request(Instant::ZERO, FramesRequest::Seize);
     assert_eq!(all_of(tnc, Instant::ZERO), [], "room comes with the channel alone");
     let now = Instant::ZERO + GATHER;
@@ -30,7 +30,7 @@ fn with_room(tnc: &mut Tnc) -> Instant {
 }
 
 /// All that it has to say; what it says to its user.
-fn all_of(tnc: &mut Tnc, now: Instant) -> Vec<FramesIndication> {
+fn all_of(tnc: &mut KissTnc, now: Instant) -> Vec<FramesIndication> {
     let mut said = Vec::new();
     drain(tnc, now, |up| said.push(up), |_| {});
     said
@@ -61,12 +61,12 @@ fn what_is_heard_is_counted_by_its_kind() {
         crate::kiss::enclose(&Frame { port, body }, crate::kiss::Checksum::None, &mut line);
     };
     for _ in 0..2 {
-        says(3, Body::Data(Bytes::from_static(b"for this one")));
-        says(3, Body::Data(Bytes::from_static(b"and one more")));
-        says(4, Body::Data(Bytes::from_static(b"for another")));
+        says(3, Command::Data(Bytes::from_static(b"for this one")));
+        says(3, Command::Data(Bytes::from_static(b"and one more")));
+        says(4, Command::Data(Bytes::from_static(b"for another")));
         // Nothing that a TNC says to a host.
-        says(3, Body::TxDelay(9));
-        says(3, Body::Poll);
+        says(3, Command::TxDelay(9));
+        says(3, Command::Poll);
     }
     // Type octets without the parameter that they need.
     line.extend_from_slice(&[0xc0, 0x31, 0xc0, 0x3c, 7, 0xc0]);
@@ -92,7 +92,7 @@ fn what_has_not_left_is_held_and_what_is_never_acknowledged_counts() {
         tnc.handle_request(now, frame);
     }
     all_of(&mut tnc, now);
-    let counted = |tnc: &Tnc| (tnc.held(), tnc.counters().sent, tnc.counters().unacknowledged);
+    let counted = |tnc: &KissTnc| (tnc.held(), tnc.counters().sent, tnc.counters().unacknowledged);
     assert_eq!(counted(&tnc), (3, 3, 0));
     // It says that the first has left, and nothing of the others.
     tnc.handle_indication(now, StreamIndication::Data(Bytes::from_static(&[0xc0, 0x0c, 0, 0, 0xc0])));

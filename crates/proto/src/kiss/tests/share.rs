@@ -2,16 +2,18 @@
 
 use crate::controller;
 use crate::engine::{Engine, drain};
-use crate::kiss::{Acknowledgement, Body, Checksum, Config, Deframer, Frame, Share, Tnc, enclose};
+use crate::kiss::{
+    Acknowledgement, Checksum, Command, Config, Deframer, Frame, KissTnc, SharedLine, enclose,
+};
 use crate::service::{CloseReason, FramesIndication, FramesRequest, Shares, StreamIndication, StreamRequest};
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
 
 struct Bench {
     now: Instant,
-    tncs: Vec<Tnc>,
-    share: Lawful<Share>,
+    tncs: Vec<KissTnc>,
+    share: Checked<SharedLine>,
     line: Vec<u8>,
     calls: usize,
     ends: usize,
@@ -27,14 +29,14 @@ impl Bench {
                 send_parameters: false,
                 ..Config::default()
             };
-            let mut tnc = Tnc::new(config, controller::Config::default());
+            let mut tnc = KissTnc::new(config, controller::Config::default());
             tnc.handle_request(Instant::ZERO, FramesRequest::Join);
             tnc
         };
         let mut bench = Bench {
             now: Instant::ZERO,
             tncs: ports.iter().map(tnc).collect(),
-            share: Lawful::new("share", Share::new(ports.len())),
+            share: Checked::new("share", SharedLine::new(ports.len())),
             line: vec![],
             calls: 0,
             ends: 0,
@@ -102,7 +104,7 @@ impl Bench {
         self.settle();
     }
 
-    fn frames(&self) -> Vec<(u8, Body)> {
+    fn frames(&self) -> Vec<(u8, Command)> {
         let (mut deframer, mut input) = (Deframer::new(), Bytes::copy_from_slice(&self.line));
         let contents = core::iter::from_fn(|| deframer.next(&mut input));
         contents
@@ -125,7 +127,7 @@ fn what_one_writes_stays_together() {
     for _ in 0..100 {
         bench.say(StreamIndication::Room(3));
     }
-    let data = |port: u8, text: &'static [u8]| (port, Body::Data(Bytes::from_static(text)));
+    let data = |port: u8, text: &'static [u8]| (port, Command::Data(Bytes::from_static(text)));
     assert_eq!(
         bench.frames(),
         [
@@ -165,7 +167,7 @@ fn a_lost_line_is_called_once() {
         bench.say(StreamIndication::PeerClosed);
         assert_eq!(bench.ends, round, "it is ended once");
         bench.say(StreamIndication::Closed(CloseReason::Aborted));
-        let open = |tnc: &Tnc| tnc.line().is_open() || tnc.line().connections() != round as u64;
+        let open = |tnc: &KissTnc| tnc.line().is_open() || tnc.line().connections() != round as u64;
         assert!(!bench.tncs.iter().any(open));
         bench.now += Duration::from_millis(1);
         bench.pass();

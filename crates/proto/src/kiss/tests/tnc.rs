@@ -1,19 +1,19 @@
 //! The engine, with a TNC and a user that are played.
 
-use crate::controller::{self, Channel, GATHER};
+use crate::controller::{self, ChannelParameters, GATHER};
 use crate::engine::{Engine, drain};
 use crate::kiss::{
-    Acknowledgement, Body, Checksum, Config, Counters, Deframer, FRAME_BYTES_MAX, Frame, Tnc, enclose,
+    Acknowledgement, Checksum, Command, Config, Counters, Deframer, FRAME_BYTES_MAX, Frame, KissTnc, enclose,
 };
 use crate::service::{CloseReason, FramesIndication, FramesRequest, Shares, StreamIndication, StreamRequest};
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
 
 /// The far end of the line, and what the user above heard.
 struct Bench {
     now: Instant,
-    tnc: Lawful<Tnc>,
+    tnc: Checked<KissTnc>,
     checksum: Checksum,
     /// Frames of each write.
     writes: Vec<Vec<Frame>>,
@@ -43,7 +43,7 @@ impl Bench {
         Bench {
             now: Instant::ZERO,
             checksum: config.checksum,
-            tnc: Lawful::new("tnc", Tnc::new(config, controller).probing(Bytes::from_static(PROBE))),
+            tnc: Checked::new("tnc", KissTnc::new(config, controller).probing(Bytes::from_static(PROBE))),
             writes: vec![],
             deframer: Deframer::new(),
             heard: vec![],
@@ -67,11 +67,11 @@ impl Bench {
     }
 
     /// The TNC says this.
-    fn frame(&mut self, body: Body) {
+    fn frame(&mut self, body: Command) {
         self.frame_of(0, body);
     }
 
-    fn frame_of(&mut self, port: u8, body: Body) {
+    fn frame_of(&mut self, port: u8, body: Command) {
         let mut line = BytesMut::new();
         enclose(&Frame { port, body }, self.checksum, &mut line);
         self.say(StreamIndication::Data(line.freeze()));
@@ -124,14 +124,14 @@ impl Bench {
     fn room(&mut self) -> u32 {
         self.tell(FramesRequest::Seize);
         for _ in 0..2 {
-            if self.told_room() == 0 {
+            if self.announced_room() == 0 {
                 self.pass(GATHER);
             }
         }
-        self.told_room()
+        self.announced_room()
     }
 
-    fn told_room(&self) -> u32 {
+    fn announced_room(&self) -> u32 {
         let rooms = self.heard.iter().rev();
         rooms
             .into_iter()
@@ -153,23 +153,28 @@ fn never() -> Config {
     Config { acknowledgement: Acknowledgement::Never, ..Config::default() }
 }
 
-fn behind(channel: Channel) -> controller::Config {
+fn behind(channel: ChannelParameters) -> controller::Config {
     controller::Config { channel, ..controller::Config::default() }
 }
 
-fn data(bytes: &'static [u8]) -> Body {
-    Body::Data(Bytes::from_static(bytes))
+fn data(bytes: &'static [u8]) -> Command {
+    Command::Data(Bytes::from_static(bytes))
 }
 
 #[test]
 fn the_parameters_come_first_and_in_one_write() {
     let bench = {
-        let channel = Channel { tx_delay: Duration::from_millis(155), ..Channel::default() };
+        let channel = ChannelParameters { tx_delay: Duration::from_millis(155), ..ChannelParameters::default() };
         Bench::with(Config { port: 2, ..never() }, behind(channel))
     };
     let bodies = bench.writes[0].iter().map(|frame| (frame.port, frame.body.clone()));
-    let expected =
-        [Body::TxDelay(16), Body::Persistence(63), Body::SlotTime(10), Body::TxTail(2), Body::FullDuplex(0)];
+    let expected = [
+        Command::TxDelay(16),
+        Command::Persistence(63),
+        Command::SlotTime(10),
+        Command::TxTail(2),
+        Command::FullDuplex(0),
+    ];
     assert_eq!(bodies.collect::<Vec<_>>(), expected.map(|body| (2, body)));
     assert_eq!(bench.heard, [FramesIndication::Carrier(true)]);
 }
@@ -240,7 +245,7 @@ fn while_others_are_heard_more_can_join() {
 /// An answer that could not have come while the frame waited says that it has left.
 #[test]
 fn an_answer_says_that_it_has_left() {
-    let mut bench = Bench::with(never(), behind(Channel { persistence: 0, ..Channel::default() }));
+    let mut bench = Bench::with(never(), behind(ChannelParameters { persistence: 0, ..ChannelParameters::default() }));
     bench.burst([(&[1; 15][..], Some(1))]);
     bench.pass(Duration::from_millis(1200));
     assert_eq!(bench.transmitted(), []);
@@ -254,21 +259,21 @@ fn an_answer_says_that_it_has_left() {
 fn room_comes_when_it_is_wanted_and_everybody_has_spoken() {
     let mut bench = Bench::open(never());
     bench.pass(Duration::from_secs(1));
-    assert_eq!(bench.told_room(), 0, "nobody wants it");
+    assert_eq!(bench.announced_room(), 0, "nobody wants it");
     for _ in 0..3 {
         bench.tell(FramesRequest::Seize);
-        assert_eq!(bench.told_room(), 0, "not in the same moment");
+        assert_eq!(bench.announced_room(), 0, "not in the same moment");
         bench.pass(GATHER);
-        assert_eq!(bench.told_room(), 64);
+        assert_eq!(bench.announced_room(), 64);
         bench.pass(GATHER);
-        assert_eq!(bench.told_room(), 0, "nobody has used it");
+        assert_eq!(bench.announced_room(), 0, "nobody has used it");
     }
     // A user that wants it while the TNC has frames gets it when they have left.
     bench.burst([(&[1; 100][..], None)]);
     bench.pass(Duration::from_millis(300));
     bench.tell(FramesRequest::Seize);
     bench.pass(Duration::from_millis(200));
-    assert_eq!(bench.told_room(), 0);
+    assert_eq!(bench.announced_room(), 0);
     bench.pass(Duration::from_secs(3));
     let rooms = bench.heard.iter().filter(|said| **said == FramesIndication::Room(64)).count();
     assert_eq!(rooms, 5, "{:?}", bench.heard);
@@ -286,7 +291,7 @@ fn a_wish_outlives_lines_that_could_not_be_had() {
     }
     bench.stands();
     bench.pass(GATHER);
-    assert_eq!(bench.told_room(), 64);
+    assert_eq!(bench.announced_room(), 64);
     // A line that is lost is told, and whoever wants the next one says so.
     bench.tell(FramesRequest::Seize);
     bench.say(StreamIndication::PeerClosed);
@@ -294,25 +299,25 @@ fn a_wish_outlives_lines_that_could_not_be_had() {
     bench.pass(Duration::from_secs(60));
     bench.stands();
     bench.pass(GATHER * 3);
-    assert_eq!((bench.told_room(), bench.room()), (0, 64));
+    assert_eq!((bench.announced_room(), bench.room()), (0, 64));
 }
 
 #[test]
 fn a_tnc_that_acknowledges_is_believed() {
     let mut bench = Bench::open(Config::default());
     bench.burst([(&[1; 100][..], Some(7))]);
-    let [Frame { body: Body::DataAcknowledged { token, bytes }, .. }, first] = &bench.writes[1][..] else {
+    let [Frame { body: Command::DataAcknowledged { token, bytes }, .. }, first] = &bench.writes[1][..] else {
         panic!("{:?}", bench.writes)
     };
     let token = *token;
     assert_eq!((&bytes[..], &first.body), (PROBE, &data(&[1; 100])));
-    bench.frame(Body::DataAcknowledged { token, bytes: Bytes::new() });
+    bench.frame(Command::DataAcknowledged { token, bytes: Bytes::new() });
     bench.pass(Duration::from_secs(3));
     assert_eq!((bench.transmitted(), bench.room()), (vec![7], 64));
     assert_eq!(bench.tnc.engine.acknowledges(), Some(true));
     // From now on the last of every burst tells.
     bench.burst([(&[2; 20][..], None), (&[3; 20], Some(8))]);
-    let [Frame { body: Body::Data(_), .. }, Frame { body: Body::DataAcknowledged { token, .. }, .. }] =
+    let [Frame { body: Command::Data(_), .. }, Frame { body: Command::DataAcknowledged { token, .. }, .. }] =
         bench.writes[2][..]
     else {
         panic!("{:?}", bench.writes)
@@ -320,7 +325,7 @@ fn a_tnc_that_acknowledges_is_believed() {
     // Later than it needs, and still no doubt.
     bench.pass(Duration::from_secs(2));
     assert_eq!((bench.transmitted(), bench.room()), (vec![7], 0));
-    bench.frame(Body::DataAcknowledged { token, bytes: Bytes::new() });
+    bench.frame(Command::DataAcknowledged { token, bytes: Bytes::new() });
     assert_eq!((bench.transmitted(), bench.room()), (vec![7, 8], 64));
 }
 
@@ -334,14 +339,14 @@ fn whether_a_tnc_acknowledges_is_asked_with_a_frame_that_nobody_misses() {
         bench.pass(Duration::from_secs(3));
     }
     assert_eq!(bench.transmitted(), [7, 8, 9]);
-    let bodies: Vec<Body> = bench.writes[1..].iter().flatten().map(|frame| frame.body.clone()).collect();
-    let asked = Body::DataAcknowledged { token: 0, bytes: Bytes::from_static(PROBE) };
+    let bodies: Vec<Command> = bench.writes[1..].iter().flatten().map(|frame| frame.body.clone()).collect();
+    let asked = Command::DataAcknowledged { token: 0, bytes: Bytes::from_static(PROBE) };
     assert_eq!(bodies, [asked, data(&[1; 100]), data(&[2; 100]), data(&[3; 100])]);
     assert_eq!(bench.tnc.engine.acknowledges(), Some(false));
     // Until it says that it does know it.
-    bench.frame(Body::DataAcknowledged { token: 0, bytes: Bytes::new() });
+    bench.frame(Command::DataAcknowledged { token: 0, bytes: Bytes::new() });
     bench.burst([(&[3; 100][..], Some(9))]);
-    assert!(matches!(bench.writes.last().unwrap()[0].body, Body::DataAcknowledged { .. }));
+    assert!(matches!(bench.writes.last().unwrap()[0].body, Command::DataAcknowledged { .. }));
 }
 
 /// What was in the TNC counts as lost on the air, so that nobody waits for it for ever; the line is tried again, later each
@@ -389,13 +394,13 @@ fn a_tnc_that_has_hung_up_gets_nothing_more() {
 fn a_polled_tnc_is_asked() {
     let interval = Duration::from_millis(100);
     let mut bench = Bench::open(Config { poll_interval: Some(interval), ..never() });
-    let poll = vec![Frame { port: 0, body: Body::Poll }];
+    let poll = vec![Frame { port: 0, body: Command::Poll }];
     bench.pass(interval);
     assert_eq!(bench.writes[1], poll);
     bench.frame(data(b"frame"));
     bench.pass(Duration::ZERO);
     assert_eq!(bench.writes[2], poll);
-    bench.frame(Body::Poll);
+    bench.frame(Command::Poll);
     bench.pass(Duration::from_millis(99));
     assert_eq!(bench.writes.len(), 3);
 }
@@ -407,7 +412,7 @@ fn what_others_say_on_the_line_is_counted() {
     let mut bench = Bench::open(Config { port: 3, checksum: Checksum::ExclusiveOr, ..never() });
     let heard = bench.heard.len();
     bench.frame(data(b"for another"));
-    let to_a_tnc = [Body::TxDelay(9), Body::Unknown { command: 9, bytes: Bytes::from_static(b"9") }];
+    let to_a_tnc = [Command::TxDelay(9), Command::Unknown { command: 9, bytes: Bytes::from_static(b"9") }];
     for body in to_a_tnc {
         bench.frame_of(3, body);
     }
@@ -456,7 +461,7 @@ fn what_it_has_is_what_has_not_left() {
 fn settings_out_of_range_are_named() {
     let wrong = Config { port: 9, checksum: Checksum::Smack, ..Config::default() };
     assert_eq!(wrong.check().unwrap_err().key, "port");
-    let wrong = behind(Channel { tx_delay: Duration::from_secs(3), ..Channel::default() });
+    let wrong = behind(ChannelParameters { tx_delay: Duration::from_secs(3), ..ChannelParameters::default() });
     assert_eq!(wrong.check().unwrap_err().key, "channel.tx-delay");
     let wrong = controller::Config { burst_frames_max: 0, ..controller::Config::default() };
     assert_eq!(wrong.check().unwrap_err().key, "burst-frames-max");

@@ -2,19 +2,19 @@
 
 use super::{Phase, Role, Session, Timer};
 use crate::service::{BundlesIndication, CloseReason, DownReason};
-use crate::tcpcl::channel::{Farewell, Fault};
 use crate::tcpcl::config::{Version, Versions};
+use crate::tcpcl::established::{FinalMessage, SessionFault};
 use crate::tcpcl::v4::wire::{RejectReason, TermReason};
 use crate::time::{Duration, Instant};
 
 impl Session {
     /// Ends a session that is up and cannot go on. What is being written is finished, so that the farewell is
     /// understood (RFC 9174 6.1).
-    pub(super) fn fail(&mut self, now: Instant, fault: Fault) {
+    pub(super) fn fail(&mut self, now: Instant, fault: SessionFault) {
         if let Phase::Up(channel) = &self.phase {
-            let bytes = match fault.farewell {
-                Farewell::Terminate(term) => channel.dialect.terminate(false, term),
-                Farewell::Reject(header) => {
+            let bytes = match fault.final_message {
+                FinalMessage::Terminate(term) => channel.dialect.terminate(false, term),
+                FinalMessage::Reject(header) => {
                     channel.dialect.reject(RejectReason::TypeUnknown, header).unwrap_or_default()
                 }
             };
@@ -34,7 +34,7 @@ impl Session {
     /// Tells the user that the link is down, and when it is to be called again. The phase is the caller's to
     /// set.
     pub(super) fn down(&mut self, now: Instant, reason: DownReason, retry: bool, delay: Option<u64>) {
-        let phase = core::mem::replace(&mut self.phase, Phase::Resting);
+        let phase = core::mem::replace(&mut self.phase, Phase::Closed);
         self.timers.stop_all();
         self.last_down = Some(reason);
         let mut was_up = false;
@@ -52,11 +52,11 @@ impl Session {
                     self.call_in_version_four();
                 }
             }
-            Phase::Judged(judged) => self.pipe.release(judged.input.len() as u64),
+            Phase::AwaitingAdmission(judged) => self.pipe.release(judged.input.len() as u64),
             Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } => {
                 other_version = self.try_other_version(now, reason);
             }
-            Phase::Resting | Phase::Connecting | Phase::Closing => {}
+            Phase::Closed | Phase::Connecting | Phase::Closing => {}
         }
         self.wanted &= retry && self.role == Role::Active;
         if was_up || self.role == Role::Active {
@@ -114,8 +114,8 @@ impl Session {
     pub(super) fn closed(&mut self, now: Instant, reason: CloseReason) {
         match &self.phase {
             // A closed stream that nobody opened is none of this session's.
-            Phase::Resting => {}
-            Phase::Closing => self.phase = Phase::Resting,
+            Phase::Closed => {}
+            Phase::Closing => self.phase = Phase::Closed,
             Phase::Up(channel) => {
                 let ending = channel.ending;
                 match ending {
@@ -125,11 +125,11 @@ impl Session {
             }
             _ => self.down(now, DownReason::Stream(reason), true, None),
         }
-        self.phase = Phase::Resting;
+        self.phase = Phase::Closed;
         self.discarded = 0;
         self.pipe.reset();
         if self.role == Role::Passive {
-            self.asked = true;
+            self.peer_called = true;
             self.wanted = false;
             self.timers.stop_all();
         } else if self.wanted && self.timers.get(Timer::Retry as usize).is_none() {
@@ -151,11 +151,14 @@ impl Session {
                 self.phase = Phase::Closing;
                 self.set(Timer::Linger, now + self.config.close_timeout);
             }
-            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } | Phase::Judged(_) => {
+            Phase::Contact { .. }
+            | Phase::Securing
+            | Phase::Greeting { .. }
+            | Phase::AwaitingAdmission(_) => {
                 self.end_stream(now, DownReason::Stream(CloseReason::Finished), true);
             }
             Phase::Closing => self.pipe.close(),
-            Phase::Resting | Phase::Connecting => {}
+            Phase::Closed | Phase::Connecting => {}
         }
     }
 
@@ -171,10 +174,13 @@ impl Session {
                 self.down(now, DownReason::Closed, false, None);
                 self.phase = Phase::Closing;
             }
-            Phase::Contact { .. } | Phase::Securing | Phase::Greeting { .. } | Phase::Judged(_) => {
+            Phase::Contact { .. }
+            | Phase::Securing
+            | Phase::Greeting { .. }
+            | Phase::AwaitingAdmission(_) => {
                 self.end_stream(now, DownReason::Closed, false);
             }
-            Phase::Resting | Phase::Closing if self.wanted => {
+            Phase::Closed | Phase::Closing if self.wanted => {
                 let closing = matches!(self.phase, Phase::Closing);
                 self.down(now, DownReason::Closed, false, None);
                 if closing {
@@ -182,7 +188,7 @@ impl Session {
                     self.set(Timer::Linger, now + self.config.close_timeout);
                 }
             }
-            Phase::Resting | Phase::Closing => {}
+            Phase::Closed | Phase::Closing => {}
         }
         self.wanted = false;
     }

@@ -1,11 +1,11 @@
 //! How a session comes up: contact headers, TLS, SESS_INITs.
 
-use super::judging::Judged;
+use super::admission::AwaitingAdmission;
 use super::{PeerContact, Phase, Proof, Role, Session, Timer};
 use crate::service::{BundlesIndication, DownReason};
-use crate::tcpcl::channel::{Channel, down_reason};
 use crate::tcpcl::config::{Tls, Version, Versions};
 use crate::tcpcl::dialect::Dialect;
+use crate::tcpcl::established::{EstablishedSession, down_reason};
 use crate::tcpcl::v4::wire::{Message, RejectReason, SessInit, TermReason};
 use crate::tcpcl::{v3, v4};
 use crate::time::{Duration, Instant};
@@ -34,12 +34,12 @@ impl Session {
     pub(super) fn connected(&mut self, now: Instant) {
         let expected = match self.role {
             Role::Active => matches!(self.phase, Phase::Connecting),
-            Role::Passive => matches!(self.phase, Phase::Resting) && !self.asked,
+            Role::Passive => matches!(self.phase, Phase::Closed) && !self.peer_called,
         };
         if !expected {
             return;
         }
-        self.asked = true;
+        self.peer_called = true;
         let speaks_first = self.role == Role::Active || self.config.versions == Versions::Three;
         if speaks_first {
             self.say_contact(self.version);
@@ -102,11 +102,11 @@ impl Session {
             if !said {
                 self.say_contact(self.version);
             }
-            let farewell = match self.version {
+            let final_message = match self.version {
                 Version::Three => v3::shutdown(TermReason::VersionMismatch),
                 Version::Four => v4::terminate(false, TermReason::VersionMismatch),
             };
-            self.pipe.write(farewell);
+            self.pipe.write(final_message);
         }
         self.counters.violations += 1;
         self.end_stream(now, DownReason::Version, true);
@@ -170,17 +170,17 @@ impl Session {
     }
 
     fn establish_three(&mut self, now: Instant, peer: v3::wire::ContactHeader) {
-        let dialect = Dialect::Three(v3::Terms::new(&self.config, &peer));
+        let dialect = Dialect::Three(v3::SessionParameters::new(&self.config, &peer));
         let node_id = Some(peer.eid).filter(|eid| !eid.is_empty() && eid != "dtn:none");
         if !self.is_expected(node_id.as_ref()) {
             self.pipe.write(v3::shutdown(TermReason::ContactFailure));
             return self.end_stream(now, DownReason::Identity, true);
         }
-        self.admit_or_ask(now, Judged::new(dialect, peer.keepalive, node_id, false));
+        self.admit_or_ask(now, AwaitingAdmission::new(dialect, peer.keepalive, node_id, false));
     }
 
     fn establish_four(&mut self, now: Instant, proof: Option<Proof>, peer: &SessInit) {
-        let Ok(terms) = v4::Terms::new(&self.config, peer) else {
+        let Ok(terms) = v4::SessionParameters::new(&self.config, peer) else {
             self.counters.violations += 1;
             return self.refuse_contact(now, DownReason::ProtocolError);
         };
@@ -198,7 +198,7 @@ impl Session {
         if contradicted || !self.is_expected(node_id.as_ref()) {
             return self.refuse_contact(now, DownReason::Identity);
         }
-        self.admit_or_ask(now, Judged::new(Dialect::Four(terms), peer.keepalive, node_id, proven));
+        self.admit_or_ask(now, AwaitingAdmission::new(Dialect::Four(terms), peer.keepalive, node_id, proven));
     }
 
     /// A peer that calls itself what this node is called is nobody's neighbour, whoever called whom.
@@ -218,7 +218,7 @@ impl Session {
         self.counters.sessions += 1;
         self.told = 0;
         self.timers.stop_all();
-        let channel = Channel::new(&self.config, dialect, keepalive, now);
+        let channel = EstablishedSession::new(&self.config, dialect, keepalive, now);
         if !channel.keepalive.is_zero() {
             self.set(Timer::KeepAlive, now + channel.keepalive);
             self.set(Timer::Silence, now + self.silence_limit(channel.keepalive));

@@ -8,14 +8,14 @@ use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DownReason, Priority, StreamIndication, StreamRequest,
     TransferFailure, TransferId,
 };
-use crate::tcpcl::{Config, Session, Verdict};
+use crate::tcpcl::{AdmissionDecision, Config, Session};
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::Bytes;
 
 /// A session whose peer is written by hand.
 struct Solo {
-    session: Lawful<Session>,
+    session: Checked<Session>,
     now: Instant,
     told: Vec<BundlesIndication>,
     written: Vec<u8>,
@@ -31,7 +31,7 @@ struct Solo {
 impl Solo {
     fn new(session: Session) -> Self {
         Solo {
-            session: Lawful::new("solo", session),
+            session: Checked::new("solo", session),
             now: Instant::from_secs(1),
             told: vec![],
             written: vec![],
@@ -501,7 +501,7 @@ fn any_bytes_at_all() {
                 }
             }
         }
-        // `Lawful` sees to it that every transfer has one end.
+        // `Checked` sees to it that every transfer has one end.
         solo.below(StreamIndication::Closed(CloseReason::Reset));
         assert_eq!(solo.session.finished(), !calls, "seed {seed}: who calls, calls again");
         assert!(solo.session.owed().is_empty(), "seed {seed}: {:?}", solo.session.owed());
@@ -530,7 +530,7 @@ fn judged() -> (Session, impl FnMut(&mut Session) -> (Vec<u8>, Vec<BundlesIndica
 
 #[test]
 fn a_caller_that_is_not_let_in_never_has_a_session() {
-    for (verdict, reason) in [(Verdict::Busy, 3), (Verdict::Unsuitable, 4)] {
+    for (verdict, reason) in [(AdmissionDecision::Busy, 3), (AdmissionDecision::Refuse, 4)] {
         let (mut session, mut drain) = judged();
         let now = Instant::from_secs(1);
         let hello = [&b"dtn!\x04\0"[..], INIT].concat();
@@ -557,7 +557,7 @@ fn what_a_caller_says_before_it_is_let_in_is_heard_afterwards() {
         session.handle_indication(now, StreamIndication::Data(Bytes::copy_from_slice(part)));
         assert!(drain(&mut session).1.is_empty(), "it waits");
     }
-    session.judge(now, Verdict::Welcome);
+    session.judge(now, AdmissionDecision::Admit);
     let (written, told) = drain(&mut session);
     assert_eq!(written.first(), Some(&7), "a SESS_INIT: {written:?}");
     assert!(matches!(told[0], BundlesIndication::Up { .. }), "{told:?}");
@@ -592,7 +592,7 @@ fn what_a_caller_says_that_is_not_let_in_is_not_kept() {
         assert_eq!(released(&mut session, now), (hello.len() as u64, false), "it waits");
         let mut later = now;
         match end {
-            "a verdict" => session.judge(now, Verdict::Busy),
+            "a verdict" => session.judge(now, AdmissionDecision::Busy),
             "a close" => session.handle_indication(now, StreamIndication::PeerClosed),
             "a time-out" => {
                 later = session.poll_timeout().expect("it does not wait for ever");

@@ -1,8 +1,10 @@
 //! Sessions under the laws: two nodes that call each other over hostile streams.
 
-use super::streams::{Streams, Weather};
+use super::streams::{StreamConditions, Streams};
 use crate::joint::{Fan, Origin};
-use crate::laws::{BundleUsers, Crash, Idle, Manners, Plan, Replay, Trace, World, sweep};
+use crate::laws::{
+    BundleUserBehaviour, BundleUsers, Crash, IdleBudget, LawRun, Replay, RunDigest, RunPlan, sweep,
+};
 use crate::rng::Rng;
 use crate::service::LinkId;
 use crate::tcpcl::{Config, Session, Versions};
@@ -51,39 +53,44 @@ pub(super) fn node(config: Config, rng: Rng) -> Fan<LinkId, Session, Factory> {
     }))
 }
 
-fn world(replay: &Replay) -> Trace {
+fn world(replay: &Replay) -> RunDigest {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
-    let calm_at = Instant::from_millis(1 + draw.below(60_000));
+    let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
     let versions = draw_versions(&mut draw);
-    let manners = Manners::draw(&mut draw);
+    let manners = BundleUserBehaviour::draw(&mut draw);
     // Segments of a byte for a long bundle say nothing new, and take for ever.
     let segment_least = 1 + manners.length_max / 200;
     let mut configs = versions.map(|versions| draw_config(&mut draw, versions, segment_least));
     configs[1].node_id = "dtn://peer/".to_owned();
-    let crashes = Crash::draw(&mut draw, 2, calm_at);
+    let crashes = Crash::draw(&mut draw, 2, faults_end_at);
     let interval = configs.iter().map(|config| config.keepalive.as_secs()).min().unwrap_or(0);
     let window = Duration::from_secs(3_600);
     // One or two sessions, each of which may say one byte an interval each way.
     let keepalives = window.as_secs().checked_div(interval).map_or(0, |count| 4 * (count + 1));
-    let plan = Plan {
-        calm_at,
+    let plan = RunPlan {
+        faults_end_at,
         crashes: crashes.clone(),
         patience: Duration::from_secs(3_600),
-        lateness: Plan::draw_lateness(&mut draw),
-        idle: Idle { after: Duration::from_secs(1_000), window, wake_ups: keepalives, carried: keepalives },
+        lateness: RunPlan::draw_lateness(&mut draw),
+        idle: IdleBudget {
+            after: Duration::from_secs(1_000),
+            window,
+            wake_ups: keepalives,
+            carried: keepalives,
+        },
     };
-    let ground = Streams::new(rng.fork("ground"), Weather::draw(&mut draw), crashes);
+    let ground = Streams::new(rng.fork("ground"), StreamConditions::draw(&mut draw), crashes);
     // Node 1 can send only over a session: its own, or that of node 0.
     let mut links = vec![(0, LinkId(1))];
     if draw.chance(0.5) {
         links.push((1, LinkId(2)));
     }
-    let users = BundleUsers::new(rng.fork("users"), manners, &links, calm_at);
+    let users = BundleUsers::new(rng.fork("users"), manners, &links, faults_end_at);
     let factory = |number: usize, boot, _| {
         node(configs[number].clone(), rng.fork(&format!("node {number} boot {boot}")))
     };
-    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
 }
 
 #[test]

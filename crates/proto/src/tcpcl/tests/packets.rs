@@ -3,31 +3,32 @@
 use crate::engine::{Engine, drain};
 use crate::joint::{Fan, Origin, Stack};
 use crate::laws::{
-    BundleUsers, Crash, Draw, Idle, Manners, PacketLinks, PacketWeather, Plan, Replay, Trace, World, sweep,
+    BundleUserBehaviour, BundleUsers, Crash, Draw, IdleBudget, LawRun, PacketLinks, PacketWeather, Replay,
+    RunDigest, RunPlan, sweep,
 };
 use crate::rng::Rng;
 use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId, PacketsIndication, PacketsRequest,
     Priority, TransferId,
 };
-use crate::tcpcl::packaging::{seal, unseal};
-use crate::tcpcl::{Config, Packaging, PacketSession, Session};
+use crate::tcpcl::packet_stream::{seal, unseal};
+use crate::tcpcl::{Config, PacketSession, PacketStream, Session};
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::Bytes;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A session, and what it said last.
 struct Scene {
-    session: Lawful<PacketSession>,
+    session: Checked<PacketSession>,
     up: Vec<BundlesIndication>,
     down: Vec<PacketsRequest>,
 }
 
 impl Scene {
     fn new(session: Session) -> Self {
-        let session = Lawful::new("session", Stack::new(session, Packaging::new()));
+        let session = Checked::new("session", Stack::new(session, PacketStream::new()));
         Scene { session, up: vec![], down: vec![] }
     }
 
@@ -175,15 +176,15 @@ fn node(config: Config, rng: Rng) -> Fan<LinkId, PacketSession, Factory> {
             Origin::Above => Session::active(config.clone(), rng),
             Origin::Below => Session::passive(config.clone(), rng),
         };
-        Some(Stack::new(session, Packaging::new()))
+        Some(Stack::new(session, PacketStream::new()))
     }))
 }
 
-fn world(replay: &Replay) -> Trace {
+fn world(replay: &Replay) -> RunDigest {
     let rng = Rng::new(replay.seed);
     let mut draw = rng.fork("parameters");
-    let calm_at = Instant::from_millis(1 + draw.below(60_000));
-    let manners = Manners::draw(&mut draw);
+    let faults_end_at = Instant::from_millis(1 + draw.below(60_000));
+    let manners = BundleUserBehaviour::draw(&mut draw);
     let mut config = |_| Config {
         keepalive: Duration::from_secs(10 + draw.below(20)),
         ack_window: 1 + draw.below(10) as u32,
@@ -196,24 +197,24 @@ fn world(replay: &Replay) -> Trace {
     };
     let mut configs = [0, 1].map(&mut config);
     configs[1].node_id = "dtn://peer/".to_owned();
-    let crashes = Crash::draw(&mut draw, 2, calm_at);
+    let crashes = Crash::draw(&mut draw, 2, faults_end_at);
     let window = 3_600 * SECOND;
     let keepalives = 4 * (window.as_secs() / 10 + 1);
-    let plan = Plan {
-        calm_at,
+    let plan = RunPlan {
+        faults_end_at,
         crashes: crashes.clone(),
         patience: 2 * window,
-        lateness: Plan::draw_lateness(&mut draw),
-        idle: Idle { after: 1_000 * SECOND, window, wake_ups: keepalives, carried: keepalives },
+        lateness: RunPlan::draw_lateness(&mut draw),
+        idle: IdleBudget { after: 1_000 * SECOND, window, wake_ups: keepalives, carried: keepalives },
     };
-    let mut weather = PacketWeather::draw(&mut draw);
-    weather.damage = draw.share(0.1);
-    let ground = PacketLinks::new(rng.fork("ground"), weather, crashes);
-    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LinkId(1))], calm_at);
+    let mut conditions = PacketWeather::draw(&mut draw);
+    conditions.damage = draw.share(0.1);
+    let ground = PacketLinks::new(rng.fork("ground"), conditions, crashes);
+    let users = BundleUsers::new(rng.fork("users"), manners, &[(0, LinkId(1))], faults_end_at);
     let factory = |number: usize, boot, _| {
         node(configs[number].clone(), rng.fork(&format!("node {number} boot {boot}")))
     };
-    World::new(replay, plan, 2, Box::new(factory), ground, users).run()
+    LawRun::new(replay, plan, 2, Box::new(factory), ground, users).run()
 }
 
 #[test]

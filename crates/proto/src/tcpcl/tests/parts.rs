@@ -3,7 +3,7 @@
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{CloseReason, StreamIndication};
-use crate::tcpcl::pipe::Pipe;
+use crate::tcpcl::stream_buffer::StreamBuffer;
 use crate::tcpcl::{Config, Counters, Session};
 use crate::time::Instant;
 use bytes::Bytes;
@@ -33,13 +33,13 @@ fn sums_of_counters_have_each_by_itself() {
 /// A message that begins before there is room for any of it is in the way of what becomes more urgent meanwhile.
 #[test]
 fn a_message_begins_when_there_is_room_for_a_byte_of_it() {
-    let mut pipe = Pipe::default();
+    let mut pipe = StreamBuffer::default();
     assert!(!pipe.may_begin());
     pipe.set_room(1);
     assert!(pipe.may_begin());
     pipe.write(Bytes::from_static(b"message"));
     assert!(!pipe.may_begin(), "one is being written");
-    let mut pipe = Pipe::default();
+    let mut pipe = StreamBuffer::default();
     pipe.set_room(1);
     pipe.close();
     assert!(!pipe.may_begin(), "nothing comes behind the end");

@@ -2,23 +2,23 @@
 //! wire, message by message, and what the users were told.
 
 use super::laws::{Factory, node};
-use super::streams::{Streams, Weather};
+use super::streams::{StreamConditions, Streams};
 use crate::codec::DecodeError;
 use crate::engine::Engine;
 use crate::joint::Fan;
-use crate::laws::Ground;
+use crate::laws::Environment;
 use crate::rng::Rng;
 use crate::service::{BundlesIndication, BundlesRequest, LinkId, Priority, RefuseReason, TransferId};
 use crate::tcpcl::{Config, Session, contact, v3, v4};
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The link by which node 0 calls node 1.
 pub(super) const CALL: LinkId = LinkId(1);
 
-type Node = Lawful<Fan<LinkId, Session, Factory>>;
+type Node = Checked<Fan<LinkId, Session, Factory>>;
 
 /// What a user does with what comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    pub(super) fn new(caller: Config, called: Config, weather: Weather) -> Self {
+    pub(super) fn new(caller: Config, called: Config, conditions: StreamConditions) -> Self {
         let rng = Rng::new(1);
         let user = |_| User {
             taste: Taste::Takes,
@@ -71,11 +71,11 @@ impl Scene {
             parcels: BTreeMap::new(),
             requests: VecDeque::new(),
         };
-        let fan = |config, name| Lawful::new(name, node(config, rng.fork(name)));
+        let fan = |config, name| Checked::new(name, node(config, rng.fork(name)));
         Scene {
             now: Instant::ZERO,
             nodes: [fan(caller, "caller"), fan(called, "called")],
-            streams: Streams::new(rng.fork("streams"), weather, vec![]).recording(),
+            streams: Streams::new(rng.fork("streams"), conditions, vec![]).recording(),
             users: [0, 1].map(user),
             told: vec![],
         }

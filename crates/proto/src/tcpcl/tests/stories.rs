@@ -2,7 +2,7 @@
 //! second.
 
 use super::scene::{CALL, Scene, Taste};
-use super::streams::Weather;
+use super::streams::StreamConditions;
 use crate::service::{
     BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId, RefuseReason, TransferFailure,
     TransferId,
@@ -36,7 +36,7 @@ fn both(name: &str) -> Config {
 
 /// Two nodes, up for five seconds.
 fn scene(caller: Config, called: Config) -> Scene {
-    let mut scene = Scene::new(caller, called, Weather { delay: SECOND / 2, ..Weather::fair() });
+    let mut scene = Scene::new(caller, called, StreamConditions { delay: SECOND / 2, ..StreamConditions::fair() });
     scene.connect();
     scene.run(5 * SECOND);
     scene
@@ -243,11 +243,11 @@ fn the_answers_of_two_bundles_keep_their_order() {
 
 #[test]
 fn a_refused_bundle_stops_and_the_next_one_goes() {
-    let weather = |scene: &mut Scene| scene.streams.weather().window = 300;
+    let conditions = |scene: &mut Scene| scene.streams.conditions().window = 300;
     for (caller, called) in [(three("dtn://a"), three("dtn://b")), (four("ipn:1.0"), four("ipn:2.0"))] {
         let version_3 = caller.versions == Versions::Three;
-        let mut scene = Scene::new(caller, called, Weather { delay: SECOND / 2, ..Weather::fair() });
-        weather(&mut scene);
+        let mut scene = Scene::new(caller, called, StreamConditions { delay: SECOND / 2, ..StreamConditions::fair() });
+        conditions(&mut scene);
         scene.connect();
         scene.run(5 * SECOND);
         scene.taste(1, Taste::Refuses(RefuseReason::NoResources));
@@ -358,14 +358,14 @@ fn an_idle_session_says_a_byte_an_interval() {
 fn dtn2_leaves_a_silent_peer_and_calls_it_again() {
     let mut scene = scene(Config::dtn2("dtn://a"), Config::dtn2("dtn://b"));
     scene.streams.stall();
-    scene.streams.weather().refuse = 1.0;
+    scene.streams.conditions().refuse = 1.0;
     scene.run(300 * SECOND);
     let downs = downs(&scene, 0);
     assert_eq!(downs[0], (31.0, DownReason::KeepAlive, true));
     // Refusals come a second after each attempt; each delay is twice the one before.
     let times: Vec<_> = downs.iter().map(|down| down.0).collect();
     assert_eq!(times, [31.0, 37.0, 48.0, 69.0, 110.0, 191.0]);
-    scene.streams.weather().refuse = 0.0;
+    scene.streams.conditions().refuse = 0.0;
     scene.run(400 * SECOND);
     assert!(matches!(scene.told(0).last(), Some(BundlesIndication::Up { .. })));
 }
@@ -378,7 +378,7 @@ fn after_a_cut_no_acknowledged_byte_is_sent_again() {
             let mut scene = Scene::new(
                 with(caller.clone()),
                 with(called.clone()),
-                Weather { delay: SECOND / 2, window: 500, ..Weather::fair() },
+                StreamConditions { delay: SECOND / 2, window: 500, ..StreamConditions::fair() },
             );
             scene.connect();
             scene.run(5 * SECOND);
@@ -437,7 +437,7 @@ fn an_ending_session_finishes_what_has_begun() {
             let mut scene = Scene::new(
                 caller.clone(),
                 called.clone(),
-                Weather { delay: SECOND / 2, window: 500, ..Weather::fair() },
+                StreamConditions { delay: SECOND / 2, window: 500, ..StreamConditions::fair() },
             );
             scene.connect();
             scene.run(5 * SECOND);
@@ -468,7 +468,7 @@ fn a_cancelled_bundle_is_never_taken_for_a_whole_one() {
         let mut scene = Scene::new(
             with(caller),
             with(called),
-            Weather { delay: SECOND / 2, window: 500, ..Weather::fair() },
+            StreamConditions { delay: SECOND / 2, window: 500, ..StreamConditions::fair() },
         );
         scene.connect();
         scene.run(5 * SECOND);
@@ -508,7 +508,7 @@ fn what_tls_proves_decides_whether_the_session_begins() {
     let with = |name, tls_identity| Config { tls: Tls::Require, tls_identity, ..four(name) };
     let told = |called: &[&str], caller: &[&str], trusted: bool, tls_identity: bool| {
         let (here, there) = (with("ipn:1.0", tls_identity), with("dtn://two/", tls_identity));
-        let mut scene = Scene::new(here, there, Weather { delay: SECOND / 2, ..Weather::fair() });
+        let mut scene = Scene::new(here, there, StreamConditions { delay: SECOND / 2, ..StreamConditions::fair() });
         let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
         scene.streams.proven = [(owned(called), trusted), (owned(caller), true)];
         scene.connect();

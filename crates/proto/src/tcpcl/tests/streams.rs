@@ -2,7 +2,7 @@
 //! and unharmed, but late, in pieces of any size, within a window; connections are refused, stall, and break at
 //! any byte.
 
-use crate::laws::{Crash, Ground};
+use crate::laws::{Crash, Environment};
 use crate::rng::Rng;
 use crate::service::{CloseReason, LinkId, Many, Stream, StreamIndication, StreamRequest};
 use crate::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// How bad it is.
 #[derive(Clone, Debug)]
-pub(super) struct Weather {
+pub(super) struct StreamConditions {
     /// The least time that bytes take.
     pub(super) delay: Duration,
     /// How much longer they may take.
@@ -28,10 +28,10 @@ pub(super) struct Weather {
     pub(super) stall: f64,
 }
 
-impl Weather {
+impl StreamConditions {
     /// A quick line without faults.
     pub(super) fn fair() -> Self {
-        Weather {
+        StreamConditions {
             delay: Duration::from_millis(10),
             jitter: Duration::ZERO,
             window: 65_536,
@@ -46,7 +46,7 @@ impl Weather {
         let window = if rng.chance(0.3) { 64 + rng.below(500) } else { 1_000 + rng.below(60_000) };
         let chunk = if rng.chance(0.3) { 20 } else { 5_000 };
         let lifetime_ms = if rng.chance(0.5) { 2_000 } else { 30_000 };
-        Weather {
+        StreamConditions {
             delay: Duration::from_micros(rng.below(2_000_000)),
             jitter: Duration::from_micros(rng.below(500_000)),
             window,
@@ -69,7 +69,7 @@ struct Flow {
     /// The end of what is written, when it is there.
     fin: Option<Instant>,
     fin_told: bool,
-    told_room: u64,
+    announced_room: u64,
 }
 
 #[derive(Debug)]
@@ -98,7 +98,7 @@ enum Event {
 /// [`LinkId::FIRST_INCOMING`].
 pub(super) struct Streams {
     rng: Rng,
-    weather: Weather,
+    conditions: StreamConditions,
     calm: bool,
     crashes: Vec<Crash>,
     connections: Vec<Connection>,
@@ -119,10 +119,10 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(rng: Rng, weather: Weather, crashes: Vec<Crash>) -> Self {
+    pub(super) fn new(rng: Rng, conditions: StreamConditions, crashes: Vec<Crash>) -> Self {
         Streams {
             rng,
-            weather,
+            conditions,
             calm: false,
             crashes,
             connections: vec![],
@@ -145,8 +145,8 @@ impl Streams {
         self
     }
 
-    pub(super) fn weather(&mut self) -> &mut Weather {
-        &mut self.weather
+    pub(super) fn conditions(&mut self) -> &mut StreamConditions {
+        &mut self.conditions
     }
 
     /// Breaks every connection now; both ends are told at once.
@@ -169,8 +169,8 @@ impl Streams {
     }
 
     fn delay(&mut self) -> Duration {
-        let jitter = self.weather.jitter.as_nanos() as u64;
-        self.weather.delay + Duration::from_nanos(self.rng.below(jitter + 1))
+        let jitter = self.conditions.jitter.as_nanos() as u64;
+        self.conditions.delay + Duration::from_nanos(self.rng.below(jitter + 1))
     }
 
     fn is_down(&self, node: usize, now: Instant) -> bool {
@@ -210,7 +210,7 @@ impl Streams {
         let delay = self.delay();
         if self.is_down(called.0, now) {
             self.at(now + delay * 4, Event::Fail(index, CloseReason::TimedOut));
-        } else if !self.calm && self.rng.chance(self.weather.refuse) {
+        } else if !self.calm && self.rng.chance(self.conditions.refuse) {
             self.at(now + delay * 2, Event::Fail(index, CloseReason::Refused));
         } else {
             self.at(now + delay, Event::Open(index));
@@ -233,7 +233,7 @@ impl Streams {
             self.room(index, end);
         }
         if !self.calm
-            && let Some(mean) = self.weather.lifetime
+            && let Some(mean) = self.conditions.lifetime
         {
             let life = self.rng.exponential(mean.as_nanos() as f64);
             self.at(now + Duration::from_nanos(life as u64), Event::Break(index));
@@ -243,9 +243,9 @@ impl Streams {
     /// Tells an end how much it may write.
     fn room(&mut self, index: usize, end: usize) {
         let flow = &mut self.connections[index].flows[end];
-        let room = self.weather.window.saturating_sub(flow.moving_bytes + flow.unreleased);
-        if flow.told_room != room && flow.fin.is_none() {
-            flow.told_room = room;
+        let room = self.conditions.window.saturating_sub(flow.moving_bytes + flow.unreleased);
+        if flow.announced_room != room && flow.fin.is_none() {
+            flow.announced_room = room;
             self.tell(index, end, StreamIndication::Room(room));
         }
     }
@@ -254,7 +254,7 @@ impl Streams {
         self.written += 1;
         let arrival = now + self.delay();
         let flow = &mut self.connections[index].flows[end];
-        flow.told_room -= bytes.len() as u64;
+        flow.announced_room -= bytes.len() as u64;
         flow.moving_bytes += bytes.len() as u64;
         let last = flow.moving.back().map_or(Instant::ZERO, |&(at, _)| at);
         let arrival = arrival.max(last);
@@ -279,7 +279,7 @@ impl Streams {
             flow.unreleased += there.len() as u64;
             let mut there = there.freeze();
             while !there.is_empty() {
-                let most = self.weather.chunk_max.min(there.len() as u64);
+                let most = self.conditions.chunk_max.min(there.len() as u64);
                 let length = 1 + self.rng.below(most);
                 let chunk = there.split_to(length as usize);
                 self.tell(index, 1 - end, StreamIndication::Data(chunk));
@@ -318,7 +318,7 @@ impl Streams {
     }
 }
 
-impl Ground<Many<LinkId, Stream>> for Streams {
+impl Environment<Many<LinkId, Stream>> for Streams {
     fn handle_request(&mut self, now: Instant, node: usize, (link, request): (LinkId, StreamRequest)) {
         if request == StreamRequest::Connect {
             return self.connect(now, node, link);
@@ -381,7 +381,7 @@ impl Ground<Many<LinkId, Stream>> for Streams {
                 }
                 Event::Arrive(index) => self.arrive(now, index),
                 Event::Break(_) if self.calm => {}
-                Event::Break(index) if self.rng.chance(self.weather.stall) => {
+                Event::Break(index) if self.rng.chance(self.conditions.stall) => {
                     self.connections[index].stalled = true;
                     self.at(now + Duration::from_secs(900), Event::Fail(index, CloseReason::TimedOut));
                 }

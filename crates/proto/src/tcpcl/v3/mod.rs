@@ -3,7 +3,7 @@
 pub mod wire;
 
 use super::config::Config;
-use super::dialect::{Answer, Heard, Say, SegmentHeader};
+use super::dialect::{Received, SegmentAnswer, SegmentHeader, SegmentToSend};
 use super::v4::wire::TermReason;
 use crate::codec::{DecodeError, sdnv};
 use crate::service::RefuseReason;
@@ -26,7 +26,7 @@ pub(super) fn contact_header(config: &Config) -> ContactHeader {
 
 /// What was agreed on (RFC 7242 4.2).
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct SessionParameters {
     /// Segments are acknowledged.
     pub(super) acknowledgements: bool,
     /// The acknowledged beginning of a broken transfer is kept.
@@ -41,12 +41,12 @@ pub(super) struct Terms {
     announced: Option<u64>,
 }
 
-impl Terms {
+impl SessionParameters {
     /// What two contact headers agree on. LENGTH messages go to whoever asks for them (RFC 7242 5.5).
     pub(super) fn new(config: &Config, peer: &ContactHeader) -> Self {
         let own = contact_header(config);
         let acknowledgements = own.acknowledgements && peer.acknowledgements;
-        Terms {
+        SessionParameters {
             acknowledgements,
             reactive_fragmentation: own.reactive_fragmentation && peer.reactive_fragmentation,
             refusal: own.refusal && peer.refusal && acknowledgements,
@@ -56,7 +56,7 @@ impl Terms {
         }
     }
 
-    pub(super) fn hear(&mut self, input: &mut Bytes) -> Result<Heard, DecodeError> {
+    pub(super) fn hear(&mut self, input: &mut Bytes) -> Result<Received, DecodeError> {
         let message = Message::decode(input)?;
         // Answers and keep-alives may come between a LENGTH and its bundle.
         let continues = matches!(message, Message::DataSegment { start: false, .. } | Message::Length { .. });
@@ -64,7 +64,7 @@ impl Terms {
             return Err(DecodeError::invalid("what follows a LENGTH message", "RFC 7242 5.5"));
         }
         Ok(match message {
-            Message::DataSegment { start, end, length } => Heard::Segment(SegmentHeader {
+            Message::DataSegment { start, end, length } => Received::Segment(SegmentHeader {
                 id: None,
                 start,
                 end,
@@ -73,21 +73,21 @@ impl Terms {
                 total: self.announced.take(),
                 fault: None,
             }),
-            Message::AckSegment { up_to } => Heard::Ack { id: None, up_to },
-            Message::RefuseBundle { reason } => Heard::Refuse { id: None, reason: refuse_heard(reason) },
-            Message::KeepAlive => Heard::KeepAlive,
+            Message::AckSegment { up_to } => Received::Ack { id: None, up_to },
+            Message::RefuseBundle { reason } => Received::Refuse { id: None, reason: refuse_heard(reason) },
+            Message::KeepAlive => Received::KeepAlive,
             Message::Shutdown { reason, delay } => {
-                Heard::Terminate { reply: false, reason: shutdown_heard(reason), delay }
+                Received::Terminate { reply: false, reason: shutdown_heard(reason), delay }
             }
             Message::Length { total } => {
                 self.announced = Some(total);
-                Heard::Noted
+                Received::NoAction
             }
-            Message::Unknown { header } => Heard::Unknown { header },
+            Message::Unknown { header } => Received::Unknown { header },
         })
     }
 
-    pub(super) fn segment(&self, say: Say, out: &mut BytesMut) {
+    pub(super) fn segment(&self, say: SegmentToSend, out: &mut BytesMut) {
         // A single segment says its length itself.
         if self.lengths && say.start && !say.end {
             Message::Length { total: say.total }.encode(out);
@@ -95,13 +95,15 @@ impl Terms {
         Message::DataSegment { start: say.start, end: say.end, length: say.length }.encode(out);
     }
 
-    pub(super) fn answer(&self, answer: Answer, out: &mut BytesMut) {
+    pub(super) fn answer(&self, answer: SegmentAnswer, out: &mut BytesMut) {
         match answer {
-            Answer::Ack { up_to, .. } if self.acknowledgements => Message::AckSegment { up_to }.encode(out),
-            Answer::Refuse { reason, .. } if self.refusal => {
+            SegmentAnswer::Ack { up_to, .. } if self.acknowledgements => {
+                Message::AckSegment { up_to }.encode(out)
+            }
+            SegmentAnswer::Refuse { reason, .. } if self.refusal => {
                 Message::RefuseBundle { reason: refuse_said(reason) }.encode(out);
             }
-            Answer::Ack { .. } | Answer::Refuse { .. } => {}
+            SegmentAnswer::Ack { .. } | SegmentAnswer::Refuse { .. } => {}
         }
     }
 

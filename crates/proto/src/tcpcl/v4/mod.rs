@@ -3,7 +3,7 @@
 pub mod wire;
 
 use super::config::Config;
-use super::dialect::{Answer, Heard, Say, SegmentHeader};
+use super::dialect::{Received, SegmentAnswer, SegmentHeader, SegmentToSend};
 use crate::codec::DecodeError;
 use crate::service::RefuseReason;
 use bytes::{Bytes, BytesMut};
@@ -34,7 +34,7 @@ pub(super) fn sess_init(config: &Config) -> SessInit {
 
 /// What was agreed on (RFC 9174 4.7).
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct SessionParameters {
     /// The longest segment that the peer takes.
     pub(super) segment_mtu: u64,
     /// The longest bundle that the peer takes.
@@ -45,7 +45,7 @@ pub(super) struct Terms {
     pub(super) lengths: bool,
 }
 
-impl Terms {
+impl SessionParameters {
     /// What the peer's SESS_INIT makes of the session; an error where it cannot be agreed on: a list of
     /// extensions that is none, a critical one that is not known (RFC 9174 4.6, 4.8), segments of no bytes.
     pub(super) fn new(config: &Config, peer: &SessInit) -> Result<Self, DecodeError> {
@@ -57,7 +57,7 @@ impl Terms {
         if peer.segment_mru == 0 {
             return Err(DecodeError::invalid("the segment MRU", "RFC 9174 4.7"));
         }
-        Ok(Terms {
+        Ok(SessionParameters {
             segment_mtu: peer.segment_mru,
             transfer_mtu: peer.transfer_mru.max(config.transfer_mtu_min),
             keeps_prefix: config.reactive_fragmentation && items.iter().any(keeps),
@@ -65,22 +65,22 @@ impl Terms {
         })
     }
 
-    pub(super) fn hear(&self, input: &mut Bytes) -> Result<Heard, DecodeError> {
+    pub(super) fn hear(&self, input: &mut Bytes) -> Result<Received, DecodeError> {
         Ok(match Message::decode(input)? {
-            Message::XferSegment(segment) => Heard::Segment(segment_heard(&segment)),
-            Message::XferAck { id, up_to, .. } => Heard::Ack { id: Some(id), up_to },
+            Message::XferSegment(segment) => Received::Segment(segment_heard(&segment)),
+            Message::XferAck { id, up_to, .. } => Received::Ack { id: Some(id), up_to },
             Message::XferRefuse { reason, id } => {
-                Heard::Refuse { id: Some(id), reason: refuse_heard(reason) }
+                Received::Refuse { id: Some(id), reason: refuse_heard(reason) }
             }
-            Message::KeepAlive => Heard::KeepAlive,
-            Message::SessTerm { reply, reason } => Heard::Terminate { reply, reason, delay: None },
-            Message::MsgReject { header, .. } => Heard::Rejected { header },
-            Message::SessInit(_) => Heard::Unexpected { header: 0x07 },
-            Message::Unknown { header } => Heard::Unknown { header },
+            Message::KeepAlive => Received::KeepAlive,
+            Message::SessTerm { reply, reason } => Received::Terminate { reply, reason, delay: None },
+            Message::MsgReject { header, .. } => Received::Rejected { header },
+            Message::SessInit(_) => Received::Unexpected { header: 0x07 },
+            Message::Unknown { header } => Received::Unknown { header },
         })
     }
 
-    pub(super) fn segment(&self, say: Say, out: &mut BytesMut) {
+    pub(super) fn segment(&self, say: SegmentToSend, out: &mut BytesMut) {
         let flags = if say.start { START } else { 0 } | if say.end { END } else { 0 };
         let mut items = BytesMut::new();
         // A single segment says its length itself (RFC 9174 5.2.5.1).
@@ -92,10 +92,10 @@ impl Terms {
         Message::XferSegment(segment).encode(out);
     }
 
-    pub(super) fn answer(&self, answer: Answer, out: &mut BytesMut) {
+    pub(super) fn answer(&self, answer: SegmentAnswer, out: &mut BytesMut) {
         match answer {
-            Answer::Ack { id, flags, up_to } => Message::XferAck { flags, id, up_to },
-            Answer::Refuse { id, reason } => Message::XferRefuse { reason: refuse_said(reason), id },
+            SegmentAnswer::Ack { id, flags, up_to } => Message::XferAck { flags, id, up_to },
+            SegmentAnswer::Refuse { id, reason } => Message::XferRefuse { reason: refuse_said(reason), id },
         }
         .encode(out);
     }

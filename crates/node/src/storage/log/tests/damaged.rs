@@ -392,7 +392,9 @@ fn the_end_of_a_store_does_not_go_unnoticed() {
     fs::remove_file(&newest).unwrap();
     fs::remove_file(&listing).unwrap();
     let checked = check(&sample.place.0, &mut |_, _| {}).unwrap();
-    assert!(checked.damage.iter().any(|damage| damage.harm == Harm::End && damage.file == "00000003.log"));
+    assert!(
+        checked.damage.iter().any(|damage| damage.harm == DamageKind::End && damage.file == "00000003.log")
+    );
     assert!(checked.unnamed > 0);
     let (_, opened) = open_small(&sample.place).unwrap();
     assert!(opened.damaged > 0 && opened.unnamed == checked.unnamed, "{opened:?}");
@@ -477,7 +479,7 @@ fn a_scrub_finds_what_nobody_reads() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = told.clone();
     log.quarantine().listen(move |damage| tell.lock().unwrap().push(damage));
-    let mut pass = scrub::Pass::new(log.log_reader());
+    let mut pass = scrub::ScrubPass::new(log.log_reader());
     let all: u64 = core::iter::from_fn(|| pass.step()).sum();
     assert_eq!(all, (3 + 2 * DATA_BYTES_MAX + 10 + 5) as u64);
     assert!(told.lock().unwrap().is_empty());
@@ -487,7 +489,7 @@ fn a_scrub_finds_what_nobody_reads() {
     let told = told.lock().unwrap();
     assert_eq!(
         told.iter().map(|damage| (damage.harm, damage.record)).collect::<Vec<_>>(),
-        [(Harm::Data, Some(RecordId(2)))]
+        [(DamageKind::Data, Some(RecordId(2)))]
     );
 }
 
@@ -496,7 +498,7 @@ fn a_scrub_finds_what_nobody_reads() {
 fn damage_that_is_too_much_to_be_remembered_is_counted() {
     let place = Place::new("much");
     let (mut log, _) = open_small(&place).unwrap();
-    let many: Vec<Write> = (0..5000).map(|record| append(record, 0, "x")).collect();
+    let many: Vec<StoreWrite> = (0..5000).map(|record| append(record, 0, "x")).collect();
     log.write(&many).unwrap();
     drop(log);
     fs::write(place.last_segment(), "").unwrap();

@@ -55,11 +55,11 @@ impl Small {
         self.next += count;
         for some in batch.chunks((piece_bytes as u64 / length).max(1) as usize) {
             if let Err(refusal) = self.log.write(some) {
-                assert_eq!(refusal, Refusal::Full);
+                assert_eq!(refusal, BatchRefusal::Full);
                 brought.into_keys().for_each(|record| self.take_away(record));
                 return false;
             }
-            self.log.tend();
+            self.log.maintain();
         }
         self.kept.extend(brought);
         true
@@ -67,14 +67,14 @@ impl Small {
 
     fn take_away(&mut self, record: u64) {
         let removed = self.log.write(&[remove(record)]);
-        assert!(matches!(removed, Ok(()) | Err(Refusal::Full)), "{removed:?}");
+        assert!(matches!(removed, Ok(()) | Err(BatchRefusal::Full)), "{removed:?}");
         self.kept.remove(&record);
-        self.log.tend();
+        self.log.maintain();
     }
 
     /// Until nothing can be done any more.
     fn rest(&mut self) {
-        while self.log.tend() {}
+        while self.log.maintain() {}
     }
 
     fn fill(&mut self, length: u64) {
@@ -130,8 +130,8 @@ fn a_store_that_was_full_takes_again_below_seven_eighths() {
                         remove(gone)
                     });
                     let removed = small.log.write(&batch.collect::<Vec<_>>());
-                    assert!(matches!(removed, Ok(()) | Err(Refusal::Full)), "{removed:?}");
-                    small.log.tend();
+                    assert!(matches!(removed, Ok(()) | Err(BatchRefusal::Full)), "{removed:?}");
+                    small.log.maintain();
                 }
                 if round == 0 {
                     small.reopen();
@@ -203,7 +203,7 @@ fn a_crash_between_any_two_moves_loses_nothing() {
     loop {
         small.reopen();
         small.check();
-        if !small.log.tend() {
+        if !small.log.maintain() {
             break;
         }
         moves += 1;

@@ -32,7 +32,7 @@ fn what_was_acknowledged_survives_a_power_cut() {
     for record in (1..=40).filter(|record| record % 4 > 0) {
         log.write(&[remove(record)]).expect("it is there");
         kept.remove(&record);
-        while log.tend() {}
+        while log.maintain() {}
         let found = after_a_power_cut(&device, "left");
         assert!(found == kept, "after removal {record}: {:?}", found.keys());
     }
@@ -49,7 +49,7 @@ fn a_batch_that_failed_in_the_middle_does_not_come_back() {
     let (mut log, _) = open();
     log.write(&[append(1, 0, "kept")]).expect("there is room");
     let batch = [append(2, 0, "whole"), append(3, 0, vec![3; 5000]), append(4, 0, vec![4; ROOM as usize])];
-    assert_eq!(log.write(&batch), Err(Refusal::Full));
+    assert_eq!(log.write(&batch), Err(BatchRefusal::Full));
     let numbers = |log: &mut Log| content(log).into_keys().collect::<Vec<_>>();
     assert_eq!(numbers(&mut log), [1]);
     drop(log);
@@ -97,7 +97,7 @@ fn a_batch_that_only_the_note_vouches_for_loses_what_is_damaged_and_nothing_else
         if torn > 0 {
             let mut bytes = fs::read(&path).unwrap();
             bytes.extend([0; 100]);
-            Header::data(RecordId(9), 0, b"torn").encode(log.secret, &mut bytes);
+            EntryHeader::data(RecordId(9), 0, b"torn").encode(log.secret, &mut bytes);
             bytes.extend(b"torn");
             fs::write(&path, &bytes).unwrap();
         }

@@ -1,7 +1,7 @@
 //! Places that the device cannot read: what is in them is damaged, and nothing else is.
 
 use super::*;
-use crate::storage::log::reading::faults::Fault;
+use crate::storage::log::reading::faults::FaultyFile;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -12,14 +12,14 @@ fn block(at: u64) -> Range<u64> {
     start..start + 4096
 }
 
-fn told(log: &Log) -> Arc<Mutex<Vec<Damage>>> {
+fn told(log: &Log) -> Arc<Mutex<Vec<StoreDamage>>> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = told.clone();
     log.quarantine().listen(move |damage| tell.lock().unwrap().push(damage));
     told
 }
 
-fn named(told: &[Damage]) -> Vec<(Harm, Option<RecordId>)> {
+fn named(told: &[StoreDamage]) -> Vec<(DamageKind, Option<RecordId>)> {
     told.iter().map(|damage| (damage.harm, damage.record)).collect()
 }
 
@@ -30,7 +30,7 @@ fn a_listing_that_cannot_be_read_is_made_anew() {
         let place = Place::new("bad-listing");
         let (path, places) = sample(&place);
         let place_of_harm = from..to;
-        let bad = Fault::bad(&path.with_extension("listing"), vec![place_of_harm]);
+        let bad = FaultyFile::bad(&path.with_extension("listing"), vec![place_of_harm]);
         let checked = check(&place.0, &mut |_, _| {}).unwrap();
         assert!(checked.is_sound() && checked.whole == 3, "{checked:?}");
         let (mut log, opened) = place.open();
@@ -57,12 +57,16 @@ fn a_place_of_a_segment_that_cannot_be_read_costs_what_is_in_it() {
         if !listed {
             fs::remove_file(path.with_extension("listing")).unwrap();
         }
-        let _bad = Fault::bad(&path, vec![block(at(&places))]);
+        let _bad = FaultyFile::bad(&path, vec![block(at(&places))]);
         let (found, told) = look(&place);
         assert_eq!(found, whole[usize::from(!listed)], "{name}, {listed}");
-        assert!(told.iter().any(|damage| damage.harm == Harm::Unreadable), "{name}, {listed}: {told:?}");
+        assert!(
+            told.iter().any(|damage| damage.harm == DamageKind::Unreadable),
+            "{name}, {listed}: {told:?}"
+        );
         let records: BTreeSet<RecordId> = told.iter().filter_map(|damage| damage.record).collect();
-        let unnamed = told.iter().find(|damage| damage.harm == Harm::Unnamed).map_or(0, |found| found.bytes);
+        let unnamed =
+            told.iter().find(|damage| damage.harm == DamageKind::Unnamed).map_or(0, |found| found.bytes);
         assert_eq!(found.len() as u64 + records.len() as u64 + unnamed, 3, "{name}, {listed}: {told:?}");
     }
 }
@@ -74,19 +78,19 @@ fn what_cannot_be_read_is_told_and_kept_whoever_reads_it() {
         let (path, places) = sample(&place);
         let before = fs::read(&path).unwrap();
         let bad = block(places[3] + 50_000);
-        let _bad = Fault::bad(&path, vec![bad.clone()]);
+        let _bad = FaultyFile::bad(&path, vec![bad.clone()]);
         let (log, opened) = place.open();
         assert_eq!(opened.damaged, 0, "only headers are looked at");
         let told = told(&log);
         if scrubs {
-            let mut pass = scrub::Pass::new(log.log_reader());
+            let mut pass = scrub::ScrubPass::new(log.log_reader());
             while pass.step().is_some() {}
         } else {
             let read = log.reader().read(RecordId(2), DATA_BYTES_MAX as u64, 10);
             assert_eq!(read, Err(StorageFailure::Device));
         }
         let told = told.lock().unwrap();
-        assert_eq!(named(&told), [(Harm::Unreadable, Some(RecordId(2)))], "scrubs: {scrubs}");
+        assert_eq!(named(&told), [(DamageKind::Unreadable, Some(RecordId(2)))], "scrubs: {scrubs}");
         let mut wanted = before[places[2] as usize..places[5] as usize].to_vec();
         let zeros = (bad.start - places[2]) as usize..(bad.end - places[2]) as usize;
         wanted[zeros].fill(0);
@@ -100,7 +104,7 @@ fn open_small(place: &Place) -> Log {
 }
 
 /// A store whose first segment goes, but for what two records have in it; one of them has a place that is bad so many times.
-fn moved(name: &str, times: u64) -> (Place, Log, Arc<Mutex<Vec<Damage>>>) {
+fn moved(name: &str, times: u64) -> (Place, Log, Arc<Mutex<Vec<StoreDamage>>>) {
     let place = Place::new(name);
     let mut log = open_small(&place);
     // Each time counts.
@@ -110,7 +114,7 @@ fn moved(name: &str, times: u64) -> (Place, Log, Arc<Mutex<Vec<Damage>>>) {
     let at = data_at(&first, 2, 20_000);
     let bad = block(at + 8192);
     let left = AtomicU64::new(times);
-    let _bad = Fault::new(&first, move |read| {
+    let _bad = FaultyFile::new(&first, move |read| {
         let is_in = bad.start < read.end && read.start < bad.end;
         match is_in && left.load(Ordering::Relaxed) > 0 {
             false => Ok(read.end - read.start),
@@ -138,7 +142,7 @@ fn what_cannot_be_read_holds_up_no_segment() {
     see(&log);
     {
         let told = told.lock().unwrap();
-        assert_eq!(named(&told), [(Harm::Unreadable, Some(RecordId(2)))]);
+        assert_eq!(named(&told), [(DamageKind::Unreadable, Some(RecordId(2)))]);
         let kept = fs::read(told[0].kept.as_ref().unwrap()).unwrap();
         assert_eq!(kept.iter().filter(|byte| **byte == 2).count() / 1000, 35, "what could be read");
     }
@@ -183,7 +187,7 @@ fn what_cannot_be_read_holds_up_nothing_behind_it() {
     let end = at(4);
     assert!(end > log.step_bytes() + 40_000, "two steps");
     let range = at(1)..end - HEADER_BYTES as u64;
-    let bad = Fault::bad(&first, vec![range]);
+    let bad = FaultyFile::bad(&first, vec![range]);
     let told = told(&log);
     for record in [4, 6] {
         log.write(&[remove(record)]).unwrap();
@@ -191,7 +195,7 @@ fn what_cannot_be_read_holds_up_nothing_behind_it() {
     for record in 100..160 {
         write_whole(&mut log, record);
         log.write(&[remove(record)]).unwrap();
-        while log.tend() {}
+        while log.maintain() {}
     }
     let segments = |log: &Log, record| {
         let index = lock_index(&log.index);
@@ -203,13 +207,13 @@ fn what_cannot_be_read_holds_up_nothing_behind_it() {
     assert!(!segments(&log, 5).contains(&1), "what is behind has been moved");
     assert_eq!(told.lock().unwrap().len(), 0);
     // Until the first has rested there is nothing to do.
-    assert_eq!(log.rests().map(|rest| rest > Duration::from_secs(3600)), Some(true));
+    assert_eq!(log.maintenance_pause().map(|rest| rest > Duration::from_secs(3600)), Some(true));
     // It is over.
     drop(bad);
     log.unreadable.rest = Duration::ZERO;
-    while log.tend() {}
+    while log.maintain() {}
     assert!(!first.exists(), "all has been moved");
-    assert_eq!(log.rests(), None);
+    assert_eq!(log.maintenance_pause(), None);
     for record in [1, 2, 3, 5] {
         assert_eq!(log.reader().read(RecordId(record), 0, 40_000).unwrap(), vec![record as u8; 40_000]);
     }
@@ -225,7 +229,7 @@ fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
     log.unreadable.rest = LASTING;
     (1..=10).for_each(|record| write_whole(&mut log, record));
     let first = segment_path(&place.0, 1);
-    let bad = Fault::bad(&first, std::iter::once(0..u64::MAX).collect());
+    let bad = FaultyFile::bad(&first, std::iter::once(0..u64::MAX).collect());
     let told = told(&log);
     for record in (1..=10).filter(|record| ![2, 5].contains(record)) {
         log.write(&[remove(record)]).unwrap();
@@ -234,7 +238,7 @@ fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
         for record in 100..160 {
             write_whole(&mut log, record);
             log.write(&[remove(record)]).unwrap();
-            while log.tend() {}
+            while log.maintain() {}
         }
         let met: BTreeSet<_> = log.unreadable.chunks.keys().map(|(record, _)| record.0).collect();
         assert!(first.exists() && met == [2, 5].into(), "it was to be moved: {met:?}");
@@ -247,7 +251,7 @@ fn what_cannot_be_read_for_a_moment_is_not_lost_however_much_is_done_in_it() {
     // It is over.
     drop(bad);
     log.unreadable.rest = Duration::ZERO;
-    while log.tend() {}
+    while log.maintain() {}
     assert!(!first.exists(), "it has been moved");
     for record in [2, 5] {
         assert_eq!(log.reader().read(RecordId(record), 0, 40_000).unwrap(), vec![record as u8; 40_000]);
@@ -265,7 +269,7 @@ fn nobody_waits_for_a_record_that_is_looked_at() {
     let (free, reads) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
     let (is_free, count) = (free.clone(), reads.clone());
     let (index, quarantine) = (log.index.clone(), log.quarantine.clone());
-    let _hook = Fault::new(&path, move |read| {
+    let _hook = FaultyFile::new(&path, move |read| {
         count.fetch_add(1, Ordering::Relaxed);
         if index.try_lock().is_err() || !quarantine.is_free() {
             is_free.store(false, Ordering::Relaxed);

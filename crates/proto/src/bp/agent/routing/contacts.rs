@@ -11,14 +11,14 @@
 use crate::service::LinkId;
 
 use super::table::Hops;
-use super::{May, Router, Subject, View, Ways};
+use super::{MayUse, NextHops, RoutedBundle, Router, RoutingView};
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct ContactPlan;
 
 /// The link of the earliest arrival.
-fn best(hops: &Hops, may: May<'_>, view: &View<'_>) -> Option<(u64, u32, LinkId)> {
+fn best(hops: &Hops, may: MayUse<'_>, view: &RoutingView<'_>) -> Option<(u64, u32, LinkId)> {
     let links = hops.iter().flat_map(|(cost, hop)| view.links.of(hop).into_iter().map(move |id| (*cost, id)));
     let arrivals = links.filter(|(_, id)| may(*id)).filter_map(|(cost, id)| {
         let usable = view.links.usable(id, view.now);
@@ -28,11 +28,11 @@ fn best(hops: &Hops, may: May<'_>, view: &View<'_>) -> Option<(u64, u32, LinkId)
 }
 
 impl Router for ContactPlan {
-    fn ways(&self, _: &Subject, hops: Hops) -> Ways {
-        Ways::Hops(hops)
+    fn ways(&self, _: &RoutedBundle, hops: Hops) -> NextHops {
+        NextHops::Hops(hops)
     }
 
-    fn takes(&self, link: LinkId, hops: &Hops, may: May<'_>, view: &View<'_>) -> bool {
+    fn takes(&self, link: LinkId, hops: &Hops, may: MayUse<'_>, view: &RoutingView<'_>) -> bool {
         if !may(link) || !view.links.usable(link, view.now) {
             return false;
         }
@@ -44,7 +44,7 @@ impl Router for ContactPlan {
         best == link || (mine == Some(arrival) && hops.iter().any(has_cost))
     }
 
-    fn waits_for(&self, hops: &Hops, may: May<'_>, view: &View<'_>) -> Option<LinkId> {
+    fn waits_for(&self, hops: &Hops, may: MayUse<'_>, view: &RoutingView<'_>) -> Option<LinkId> {
         best(hops, may, view).map(|(.., id)| id).filter(|id| !view.links.usable(*id, view.now))
     }
 }

@@ -22,8 +22,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::Agent;
 use super::super::delivery::LocalKey;
-use super::super::head::Head;
-use super::super::held::{Held, Stage};
+use super::super::head::AnyHead;
+use super::super::held::{BundleState, HeldBundle};
 use super::super::links::Links;
 use super::super::record::Note;
 use super::super::taken::Digest;
@@ -34,7 +34,7 @@ const PASSED_MAX: usize = 4096;
 
 /// What is remembered of a bundle that goes to several nodes.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Spread {
+pub(in super::super) struct Replication {
     /// Nodes that have it, by [`Links::key_of`].
     pub(in super::super) given: BTreeSet<u64>,
     /// Copies on their way, or broken off half-way.
@@ -47,7 +47,7 @@ pub(in super::super) struct Spread {
     told: bool,
 }
 
-impl Spread {
+impl Replication {
     /// A node has it, says the record.
     pub(in super::super) fn restore(&mut self, note: Note) {
         match note {
@@ -67,7 +67,7 @@ impl Spread {
 
 /// What a copy is of.
 #[derive(Clone, Debug)]
-pub(in super::super) struct CopyOf {
+pub(in super::super) struct CopyOrigin {
     /// The record of the bundle.
     pub(in super::super) parent: RecordId,
     /// The node it goes to.
@@ -78,12 +78,12 @@ pub(in super::super) struct CopyOf {
 
 /// Parts that were handed to their destination, the oldest first.
 #[derive(Debug, Default)]
-pub(in super::super) struct Passed {
+pub(in super::super) struct DeliveredParts {
     known: BTreeSet<Digest>,
     order: VecDeque<Digest>,
 }
 
-impl Passed {
+impl DeliveredParts {
     fn insert(&mut self, part: Digest) {
         if self.known.insert(part) {
             self.order.push_back(part);
@@ -101,24 +101,24 @@ impl Agent {
         if !is_copy(record) {
             return record;
         }
-        let copy = self.bundles.get(&record).and_then(|held| held.copy_of.as_ref());
+        let copy = self.bundles.get(&record).and_then(|held| held.copy_origin.as_ref());
         copy.map_or(record, |copy| copy.parent)
     }
 
     /// What goes over a link when this bundle is next: itself, or a new copy of it.
     pub(in super::super) fn copy_for(&mut self, link: LinkId, record: RecordId) -> RecordId {
         let held = &self.bundles[&record];
-        let Stage::Forwarding(class) = held.stage else { return record };
-        if self.queues.key(class).ways != super::Ways::Everyone {
+        let BundleState::Forwarding(class) = held.state else { return record };
+        if self.queues.key(class).ways != super::NextHops::Everyone {
             return record;
         }
         let peer = self.links.peer(link).expect("copies go to nodes that are known").clone();
         let id = RecordId(self.next_record().0 | COPY_BIT);
         let held = self.bundles.get_mut(&record).expect("it was just found");
-        let spread = held.spread.as_mut().expect("what goes to everyone is spread");
-        let given = spread.copies.map(|copies| copies / 2);
-        spread.copies = spread.copies.map(|copies| copies - copies / 2);
-        spread.under_way.insert(peer.clone(), id);
+        let replication = held.replication.as_mut().expect("what goes to everyone is spread");
+        let given = replication.copies.map(|copies| copies / 2);
+        replication.copies = replication.copies.map(|copies| copies - copies / 2);
+        replication.under_way.insert(peer.clone(), id);
         let mut copy = held.copy(record, peer.clone(), given);
         if let Some(copies) = given {
             // The destination needs none, and a bundle with none would look like one that nobody counts.
@@ -140,10 +140,10 @@ impl Agent {
         let Some(held) = self.bundles.get_mut(&parent) else { return };
         let at_destination = copy.to.same_node(held.head.destination());
         let send = held.send.take();
-        let spread = held.spread.as_mut().expect("it has copies");
-        let first = !core::mem::replace(&mut spread.told, true);
-        spread.given.insert(self.links.key_of(&copy.to));
-        let copies = spread.copies;
+        let replication = held.replication.as_mut().expect("it has copies");
+        let first = !core::mem::replace(&mut replication.told, true);
+        replication.given.insert(self.links.key_of(&copy.to));
+        let copies = replication.copies;
         if first {
             self.counters.forwarded += 1;
             self.report_forwarded(now, parent);
@@ -166,8 +166,8 @@ impl Agent {
     /// A copy did not get there, and its node has no part of it: as if it had never been begun.
     pub(in super::super) fn copy_undone(&mut self, id: RecordId) {
         let Some(copy) = self.forget_copy(id) else { return };
-        let Some(spread) = self.spread_of(copy.parent) else { return };
-        spread.copies = spread.copies.zip(copy.copies).map(|(left, back)| left + back);
+        let Some(replication) = self.spread_of(copy.parent) else { return };
+        replication.copies = replication.copies.zip(copy.copies).map(|(left, back)| left + back);
         self.sort_again(copy.parent);
     }
 
@@ -176,9 +176,9 @@ impl Agent {
         let Some(copy) = self.forget_copy(id) else { return };
         self.counters.copies_refused += 1;
         let key = self.links.key_of(&copy.to);
-        let Some(spread) = self.spread_of(copy.parent) else { return };
-        spread.given.insert(key);
-        spread.copies = spread.copies.zip(copy.copies).map(|(left, back)| left + back);
+        let Some(replication) = self.spread_of(copy.parent) else { return };
+        replication.given.insert(key);
+        replication.copies = replication.copies.zip(copy.copies).map(|(left, back)| left + back);
         self.sort_again(copy.parent);
     }
 
@@ -186,8 +186,8 @@ impl Agent {
     pub(in super::super) fn bar_copies(&mut self, link: LinkId, record: RecordId) {
         let Some(key) = self.links.peer_key(link) else { return };
         self.counters.copies_refused += 1;
-        if let Some(spread) = self.spread_of(record) {
-            spread.given.insert(key);
+        if let Some(replication) = self.spread_of(record) {
+            replication.given.insert(key);
             self.sort_again(record);
         }
     }
@@ -200,41 +200,41 @@ impl Agent {
         let ids: Vec<RecordId> = self.copies.get(peer).into_iter().flatten().copied().collect();
         for id in ids {
             let held = &self.bundles[&id];
-            if held.flights.is_empty() && self.safe_prefix(held) == 0 && held.is_untouched() {
+            if held.transfers.is_empty() && self.safe_prefix(held) == 0 && held.is_untouched() {
                 self.copy_undone(id);
             }
         }
     }
 
     /// Takes a copy away.
-    fn forget_copy(&mut self, id: RecordId) -> Option<CopyOf> {
-        let copy = self.bundles.get(&id)?.copy_of.clone()?;
+    fn forget_copy(&mut self, id: RecordId) -> Option<CopyOrigin> {
+        let copy = self.bundles.get(&id)?.copy_origin.clone()?;
         self.drop_bundle(id);
         Some(*copy)
     }
 
     /// What of a copy is known elsewhere goes with it.
-    pub(in super::super) fn copy_gone(&mut self, id: RecordId, copy: &CopyOf) {
+    pub(in super::super) fn copy_gone(&mut self, id: RecordId, copy: &CopyOrigin) {
         if let Some(ids) = self.copies.get_mut(&copy.to) {
             ids.remove(&id);
             if ids.is_empty() {
                 self.copies.remove(&copy.to);
             }
         }
-        if let Some(spread) = self.spread_of(copy.parent) {
-            spread.under_way.remove(&copy.to);
+        if let Some(replication) = self.spread_of(copy.parent) {
+            replication.under_way.remove(&copy.to);
         }
     }
 
     /// All copies of a bundle go with it.
-    pub(in super::super) fn drop_copies(&mut self, spread: Spread) {
-        for id in spread.under_way.into_values() {
+    pub(in super::super) fn drop_copies(&mut self, replication: Replication) {
+        for id in replication.under_way.into_values() {
             self.drop_bundle(id);
         }
     }
 
-    fn spread_of(&mut self, record: RecordId) -> Option<&mut Spread> {
-        self.bundles.get_mut(&record)?.spread.as_deref_mut()
+    fn spread_of(&mut self, record: RecordId) -> Option<&mut Replication> {
+        self.bundles.get_mut(&record)?.replication.as_deref_mut()
     }
 
     /// Writes something down behind a bundle, where that is possible.
@@ -248,7 +248,7 @@ impl Agent {
     }
 
     /// True if a part with this head is with its destination.
-    pub(in super::super) fn was_passed(&self, head: &Head) -> bool {
+    pub(in super::super) fn was_passed(&self, head: &AnyHead) -> bool {
         !self.passed.known.is_empty() && self.passed.known.contains(&self.part_digest(head))
     }
 
@@ -263,15 +263,15 @@ impl Agent {
             self.passed.insert(part);
         } else {
             let (key, end) = (LocalKey::of(&held.head, held.adu()), held.end);
-            self.entomb(now, &key, end);
+            self.add_tombstone_for(now, &key, end);
         }
     }
 }
 
-impl Held {
+impl HeldBundle {
     /// A copy of it for a node, as yet in no queue.
-    fn copy(&self, parent: RecordId, to: Eid, copies: Option<u64>) -> Held {
-        let mut copy = Held {
+    fn copy(&self, parent: RecordId, to: Eid, copies: Option<u64>) -> HeldBundle {
+        let mut copy = HeldBundle {
             closed: true,
             broken: false,
             share: 0,
@@ -279,13 +279,13 @@ impl Held {
             send: None,
             handed: 0,
             durable: 0,
-            stage: Stage::Sealing,
-            flights: Vec::new(),
+            state: BundleState::Sealing,
+            transfers: Vec::new(),
             refusals: 0,
-            barred: Vec::new(),
-            spread: None,
+            excluded_links: Vec::new(),
+            replication: None,
             custody: None,
-            copy_of: Some(Box::new(CopyOf { parent, to, copies })),
+            copy_origin: Some(Box::new(CopyOrigin { parent, to, copies })),
             ..self.clone()
         };
         copy.renew();
@@ -295,8 +295,8 @@ impl Held {
     /// All of it is still to be sent.
     pub(in super::super) fn is_untouched(&self) -> bool {
         match self.payload_bytes() {
-            0 => self.todo_empty,
-            all => self.todo.first() == Some((0, all)),
+            0 => self.to_send_empty,
+            all => self.to_send.first() == Some((0, all)),
         }
     }
 }

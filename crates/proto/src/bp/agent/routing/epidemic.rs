@@ -5,15 +5,15 @@
 //! or had it. Where a route is set it is kept to instead: a bundle with a way goes that way, once.
 
 use super::table::Hops;
-use super::{Router, Subject, Ways};
+use super::{NextHops, RoutedBundle, Router};
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Epidemic;
 
 impl Router for Epidemic {
-    fn ways(&self, bundle: &Subject, hops: Hops) -> Ways {
-        if bundle.has_route { Ways::Hops(hops) } else { Ways::Everyone }
+    fn ways(&self, bundle: &RoutedBundle, hops: Hops) -> NextHops {
+        if bundle.has_route { NextHops::Hops(hops) } else { NextHops::Everyone }
     }
 
     fn spreads(&self) -> bool {

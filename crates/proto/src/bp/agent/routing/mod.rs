@@ -3,7 +3,7 @@
 //! A [`Router`] is a value behind a small interface: it is told what happens to links and neighbours, and says for a
 //! bundle where it may go, and which of these ways is taken now. It owns no clock and no queue. Everything else is here:
 //! the routes that the operator sets ([`table`]), the queues, which are found by their next hop ([`queues`]), the bundles'
-//! way into them ([`sorting`]), and the copies of bundles that go to several nodes ([`copies`]).
+//! way into them ([`queueing`]), and the copies of bundles that go to several nodes ([`copies`]).
 //!
 //! ```text
 //!    told: neighbours here and away                           asked for each bundle
@@ -15,7 +15,7 @@
 //!
 //! | router | file | what it does |
 //! |---|---|---|
-//! | static | [`fixed`] | the cheapest hop of the operator's routes that is there, the next one after a stated time |
+//! | static | [`static_routes`] | the cheapest hop of the operator's routes that is there, the next one after a stated time |
 //! | contact plan | [`contacts`] | of the routes' hops the one with the earliest arrival by the plan of contacts |
 //! | epidemic | [`epidemic`] | a copy to every node that is met |
 //! | spray and wait | [`spray`] | a number of copies, halved at each meeting; the last one waits for the destination |
@@ -26,22 +26,22 @@
 mod contacts;
 mod copies;
 mod epidemic;
-mod fixed;
+mod queueing;
 mod queues;
-mod sorting;
 mod spray;
+mod static_routes;
 mod table;
 
-pub(super) use copies::{CopyOf, Passed, Spread};
+pub(super) use copies::{CopyOrigin, DeliveredParts, Replication};
 pub(super) use queues::{ClassId, ClassKey, Queues};
-pub(super) use table::{Hops, Table};
+pub(super) use table::{Hops, RouteTable};
 
 use crate::bp::Eid;
 use crate::service::{LinkId, RecordId};
 use crate::time::Instant;
 use core::fmt::Debug;
 
-use super::config::{Router as Choice, Routing as Settings};
+use super::config::{RouterKind as Choice, RoutingConfig as Settings};
 use super::links::Links;
 
 /// Where a route leads.
@@ -55,7 +55,7 @@ pub(super) enum Hop {
 
 /// Where a bundle may go.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ways {
+pub(super) enum NextHops {
     /// Over one of these, the cheapest first; none: nowhere.
     Hops(Hops),
     /// A copy to every node that is met and has had none.
@@ -64,7 +64,7 @@ pub(super) enum Ways {
 
 /// A bundle as routers see it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Subject {
+pub(super) struct RoutedBundle {
     /// The operator has set a route that matches.
     pub(super) has_route: bool,
     /// How many copies may be made of it, where they are counted.
@@ -73,7 +73,7 @@ pub(super) struct Subject {
 
 /// What routers look at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a> {
+pub(super) struct RoutingView<'a> {
     /// The time.
     pub(super) now: Instant,
     /// DTN time, where there is a clock, milliseconds.
@@ -83,11 +83,11 @@ pub(super) struct View<'a> {
 }
 
 /// Over which links a bundle may go: not back, and not where it was refused.
-pub(super) type May<'a> = &'a dyn Fn(LinkId) -> bool;
+pub(super) type MayUse<'a> = &'a dyn Fn(LinkId) -> bool;
 
-impl View<'_> {
+impl RoutingView<'_> {
     /// The links of a hop that can be used now.
-    fn open(&self, hop: &Hop, may: May<'_>) -> impl Iterator<Item = LinkId> {
+    fn open(&self, hop: &Hop, may: MayUse<'_>) -> impl Iterator<Item = LinkId> {
         let links = self.links.of(hop).into_iter();
         links.filter(move |link| may(*link) && self.links.usable(*link, self.now))
     }
@@ -95,16 +95,16 @@ impl View<'_> {
 
 /// What routers are told.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Event<'a> {
+pub(super) enum LinkEvent<'a> {
     /// A link can be used: it is up, and no contact plan is against it.
-    Here {
+    Available {
         /// The link.
         link: LinkId,
         /// The node at its other end, where that is known.
         peer: Option<&'a Eid>,
     },
     /// It can be used no longer.
-    Away {
+    Unavailable {
         /// The link.
         link: LinkId,
         /// The node at its other end.
@@ -115,17 +115,17 @@ pub(super) enum Event<'a> {
 /// How bundles find their way. See the [module](self).
 pub(super) trait Router: Debug + Send {
     /// Something has happened. Says when waiting bundles are to be looked at again because of it.
-    fn hear(&mut self, _now: Instant, _event: &Event<'_>) -> Option<Instant> {
+    fn hear(&mut self, _now: Instant, _event: &LinkEvent<'_>) -> Option<Instant> {
         None
     }
 
     /// Where a bundle may go; `hops` is what the routes say, and its destination itself where neighbours are served
     /// directly.
-    fn ways(&self, bundle: &Subject, hops: Hops) -> Ways;
+    fn ways(&self, bundle: &RoutedBundle, hops: Hops) -> NextHops;
 
     /// Whether this link is the way to take now, of the hops of [`Router::ways`]. `may` says over which links the
     /// bundle may go at all. By default the cheapest that is there is taken.
-    fn takes(&self, link: LinkId, hops: &Hops, may: May<'_>, view: &View<'_>) -> bool {
+    fn takes(&self, link: LinkId, hops: &Hops, may: MayUse<'_>, view: &RoutingView<'_>) -> bool {
         let mut tier = None;
         for (cost, hop) in hops {
             if tier.is_some_and(|tier| *cost > tier) {
@@ -142,12 +142,12 @@ pub(super) trait Router: Debug + Send {
     }
 
     /// The link that it waits for although others could be used, if it does.
-    fn waits_for(&self, _hops: &Hops, _may: May<'_>, _view: &View<'_>) -> Option<LinkId> {
+    fn waits_for(&self, _hops: &Hops, _may: MayUse<'_>, _view: &RoutingView<'_>) -> Option<LinkId> {
         None
     }
 
     /// Until when it waits for a better way, if it does.
-    fn waits_until(&self, _hops: &Hops, _view: &View<'_>) -> Option<Instant> {
+    fn waits_until(&self, _hops: &Hops, _view: &RoutingView<'_>) -> Option<Instant> {
         None
     }
 
@@ -165,10 +165,10 @@ pub(super) trait Router: Debug + Send {
 /// The router of this configuration.
 pub(super) fn router(settings: &Settings) -> Box<dyn Router> {
     match settings.router {
-        Choice::Static => Box::new(fixed::Fixed::new(settings.failover_after)),
+        Choice::Static => Box::new(static_routes::StaticRouter::new(settings.failover_after)),
         Choice::ContactPlan => Box::new(contacts::ContactPlan),
         Choice::Epidemic => Box::new(epidemic::Epidemic),
-        Choice::SprayAndWait => Box::new(spray::Spray::new(settings.copies)),
+        Choice::SprayAndWait => Box::new(spray::SprayAndWait::new(settings.copies)),
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::held::Rank;
 use super::super::links::Links;
-use super::{Hop, Router, View, Ways, is_copy};
+use super::{Hop, NextHops, Router, RoutingView, is_copy};
 
 /// How many bundles of a queue are looked at for one that fits a link.
 const CANDIDATES_MAX: usize = 16;
@@ -22,19 +22,19 @@ pub(in super::super) struct ClassId(u64);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct ClassKey {
     /// Where they may go.
-    pub(in super::super) ways: Ways,
+    pub(in super::super) ways: NextHops,
     /// The node the bundles came from.
     pub(in super::super) previous: Option<Eid>,
     /// The link they came over.
     pub(in super::super) arrived_over: Option<LinkId>,
     /// Links over which they cannot go.
-    pub(in super::super) barred: Vec<LinkId>,
+    pub(in super::super) excluded_links: Vec<LinkId>,
     /// Nodes that have a copy, or get one, by [`Links::key_of`], in order.
     pub(in super::super) given: Vec<u64>,
 }
 
 #[derive(Debug)]
-struct Class {
+struct QueueClass {
     key: ClassKey,
     queue: BTreeSet<Rank>,
     members: usize,
@@ -44,7 +44,7 @@ struct Class {
 #[derive(Debug, Default)]
 pub(in super::super) struct Queues {
     ids: BTreeMap<ClassKey, ClassId>,
-    classes: BTreeMap<ClassId, Class>,
+    classes: BTreeMap<ClassId, QueueClass>,
     /// Classes that name a next hop.
     by_hop: BTreeMap<Hop, BTreeSet<ClassId>>,
     /// Classes for every node that is met.
@@ -62,13 +62,13 @@ impl Queues {
         self.next += 1;
         let id = ClassId(self.next);
         match &key.ways {
-            Ways::Everyone => drop(self.for_everyone.insert(id)),
-            Ways::Hops(hops) => hops.iter().for_each(|(_, hop)| {
+            NextHops::Everyone => drop(self.for_everyone.insert(id)),
+            NextHops::Hops(hops) => hops.iter().for_each(|(_, hop)| {
                 self.by_hop.entry(hop.clone()).or_default().insert(id);
             }),
         }
         self.ids.insert(key.clone(), id);
-        self.classes.insert(id, Class { key, queue: BTreeSet::new(), members: 1 });
+        self.classes.insert(id, QueueClass { key, queue: BTreeSet::new(), members: 1 });
         id
     }
 
@@ -83,8 +83,8 @@ impl Queues {
         let class = self.classes.remove(&id).expect("it was just found");
         self.ids.remove(&class.key);
         match class.key.ways {
-            Ways::Everyone => drop(self.for_everyone.remove(&id)),
-            Ways::Hops(hops) => {
+            NextHops::Everyone => drop(self.for_everyone.remove(&id)),
+            NextHops::Hops(hops) => {
                 for (_, hop) in hops {
                     let Some(ids) = self.by_hop.get_mut(&hop) else { continue };
                     ids.remove(&id);
@@ -113,7 +113,7 @@ impl Queues {
 
     /// The bundles that want this link most, the most urgent first and what was begun before others: the first few of
     /// each class that may use it now.
-    pub(super) fn candidates(&self, link: LinkId, router: &dyn Router, view: &View<'_>) -> Vec<Rank> {
+    pub(super) fn candidates(&self, link: LinkId, router: &dyn Router, view: &RoutingView<'_>) -> Vec<Rank> {
         let mut ranks: Vec<Rank> = Vec::new();
         for id in self.of_link(link, view.links) {
             let class = &self.classes[id];
@@ -137,7 +137,7 @@ impl Queues {
     }
 
     /// True if some bundle would use this link, which is down and led to this node before, if it were up.
-    pub(in super::super) fn wants(&self, link: LinkId, led_to: Option<&Eid>, view: &View<'_>) -> bool {
+    pub(in super::super) fn wants(&self, link: LinkId, led_to: Option<&Eid>, view: &RoutingView<'_>) -> bool {
         let by_node = led_to.and_then(|node| self.by_hop.get(&Hop::Node(node.clone())));
         let by_hop = self.by_hop.get(&Hop::Link(link)).into_iter().chain(by_node).flatten();
         let mut classes = by_hop.chain(&self.for_everyone).map(|id| &self.classes[id]);
@@ -147,10 +147,10 @@ impl Queues {
 
 impl ClassKey {
     /// True if a bundle of this class may go over this link: it leads not back, and the router takes no other.
-    fn may_use(&self, link: LinkId, router: &dyn Router, view: &View<'_>) -> bool {
+    fn may_use(&self, link: LinkId, router: &dyn Router, view: &RoutingView<'_>) -> bool {
         match &self.ways {
-            Ways::Hops(hops) => router.takes(link, hops, &|link| self.may(link, view.links), view),
-            Ways::Everyone => {
+            NextHops::Hops(hops) => router.takes(link, hops, &|link| self.may(link, view.links), view),
+            NextHops::Everyone => {
                 self.may(link, view.links) && view.links.usable(link, view.now) && !self.has(link, view.links)
             }
         }
@@ -158,18 +158,18 @@ impl ClassKey {
 
     /// True if nothing of the bundles themselves is against this link.
     pub(in super::super) fn may(&self, link: LinkId, links: &Links) -> bool {
-        !self.barred.contains(&link) && !self.leads_back(link, links)
+        !self.excluded_links.contains(&link) && !self.leads_back(link, links)
     }
 
     /// True if a bundle of this class would go over a link that is down, if that led where it did before: the link is no
     /// way back, and nothing as cheap is there.
-    fn would_use(&self, link: LinkId, led_to: Option<&Eid>, view: &View<'_>) -> bool {
+    fn would_use(&self, link: LinkId, led_to: Option<&Eid>, view: &RoutingView<'_>) -> bool {
         let back_to =
             led_to.zip(self.previous.as_ref()).is_some_and(|(node, previous)| node.same_node(previous));
-        if back_to || self.arrived_over == Some(link) || self.barred.contains(&link) {
+        if back_to || self.arrived_over == Some(link) || self.excluded_links.contains(&link) {
             return false;
         }
-        let Ways::Hops(hops) = &self.ways else {
+        let NextHops::Hops(hops) = &self.ways else {
             return led_to.is_none_or(|node| self.given.binary_search(&view.links.key_of(node)).is_err());
         };
         let means_it = |hop: &Hop| match hop {
@@ -181,7 +181,7 @@ impl ClassKey {
             hops.iter().take_while(|(other, _)| other <= cost).flat_map(|(_, hop)| view.links.of(hop));
         !as_cheap.into_iter().any(|other| {
             view.links.usable(other, view.now)
-                && !self.barred.contains(&other)
+                && !self.excluded_links.contains(&other)
                 && !self.leads_back(other, view.links)
         })
     }

@@ -7,27 +7,27 @@
 //! [`BlockType::Copies`]: crate::bp::BlockType::Copies
 
 use super::table::Hops;
-use super::{Router, Subject, Ways};
+use super::{NextHops, RoutedBundle, Router};
 
 /// More copies than this are not believed: the number has seven bits where ION halves it.
 const COPIES_MAX: u64 = 127;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Spray {
+pub(super) struct SprayAndWait {
     copies: u64,
 }
 
-impl Spray {
+impl SprayAndWait {
     pub(super) fn new(copies: u32) -> Self {
-        Spray { copies: u64::from(copies).clamp(1, COPIES_MAX) }
+        SprayAndWait { copies: u64::from(copies).clamp(1, COPIES_MAX) }
     }
 }
 
-impl Router for Spray {
-    fn ways(&self, bundle: &Subject, hops: Hops) -> Ways {
+impl Router for SprayAndWait {
+    fn ways(&self, bundle: &RoutedBundle, hops: Hops) -> NextHops {
         let waits = bundle.copies.is_some_and(|copies| copies <= 1);
-        if bundle.has_route || waits { Ways::Hops(hops) } else { Ways::Everyone }
+        if bundle.has_route || waits { NextHops::Hops(hops) } else { NextHops::Everyone }
     }
 
     fn spreads(&self) -> bool {
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_source_begins_with_its_copies_and_others_with_what_they_are_told() {
-        let spray = Spray::new(8);
+        let spray = SprayAndWait::new(8);
         assert_eq!(spray.copies(true, None), Some(8));
         assert_eq!(spray.copies(false, None), Some(1), "who does not count gives one");
         assert_eq!(spray.copies(false, Some(4)), Some(4));

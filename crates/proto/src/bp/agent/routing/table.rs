@@ -13,11 +13,11 @@ pub(in super::super) type Hops = Vec<(u32, Hop)>;
 
 /// Which endpoints a route is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Pattern {
+struct EndpointPattern {
     text: String,
 }
 
-impl Pattern {
+impl EndpointPattern {
     fn matches(&self, endpoint: &str) -> bool {
         match self.text.strip_suffix('*') {
             Some(prefix) => endpoint.starts_with(prefix),
@@ -39,13 +39,13 @@ impl Pattern {
 /// Every pattern that matches gives its hops, in the order of their cost. Of equal costs the more specific pattern
 /// comes first, and the less specific ones stay as the next choice.
 #[derive(Debug, Default)]
-pub(in super::super) struct Table {
-    routes: BTreeMap<(Pattern, Hop), u32>,
+pub(in super::super) struct RouteTable {
+    routes: BTreeMap<(EndpointPattern, Hop), u32>,
     /// What was asked before; gone with every change.
     remembered: BTreeMap<Eid, Hops>,
 }
 
-impl Table {
+impl RouteTable {
     /// How many routes there are.
     pub(super) fn len(&self) -> usize {
         self.routes.len()
@@ -53,19 +53,19 @@ impl Table {
 
     /// True if there is such a route.
     pub(super) fn contains(&self, pattern: &str, hop: &Hop) -> bool {
-        self.routes.contains_key(&(Pattern { text: pattern.to_owned() }, hop.clone()))
+        self.routes.contains_key(&(EndpointPattern { text: pattern.to_owned() }, hop.clone()))
     }
 
     /// Adds a route or gives it another cost.
     pub(super) fn set(&mut self, pattern: String, hop: Hop, cost: u32) {
         self.remembered.clear();
-        self.routes.insert((Pattern { text: pattern }, hop), cost);
+        self.routes.insert((EndpointPattern { text: pattern }, hop), cost);
     }
 
     /// Takes a route away.
     pub(super) fn remove(&mut self, pattern: String, hop: Hop) -> bool {
         self.remembered.clear();
-        self.routes.remove(&(Pattern { text: pattern }, hop)).is_some()
+        self.routes.remove(&(EndpointPattern { text: pattern }, hop)).is_some()
     }
 
     /// The next hops for an endpoint, the cheapest first.
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_cheapest_matching_hop_comes_first() {
-        let mut table = Table::default();
+        let mut table = RouteTable::default();
         table.set("*".into(), Hop::Link(LinkId(9)), 10);
         table.set("dtn://earth/*".into(), Hop::Link(LinkId(1)), 5);
         table.set("dtn://earth/inbox".into(), Hop::Link(LinkId(9)), 1);
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn of_equal_costs_the_more_specific_comes_first() {
-        let mut table = Table::default();
+        let mut table = RouteTable::default();
         table.set("dtn://earth/inbox".into(), Hop::Link(LinkId(9)), 1);
         table.set("dtn://*".into(), Hop::Link(LinkId(2)), 1);
         table.set("dtn://earth/*".into(), Hop::Link(LinkId(5)), 1);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_was_looked_up_is_forgotten_with_a_change() {
-        let mut table = Table::default();
+        let mut table = RouteTable::default();
         let endpoint = "dtn://earth/inbox".parse().expect("an endpoint");
         table.set("*".into(), Hop::Link(LinkId(1)), 1);
         assert_eq!(table.hops(&endpoint).len(), 1);

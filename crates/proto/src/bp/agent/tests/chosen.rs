@@ -1,7 +1,7 @@
 //! Names and properties that a stranger has chosen so that they look like those of another; and tombstones that outlive what else
 //! is on the disk.
 
-use super::super::{RouterChoice, Routing};
+use super::super::{RouterChoice, RoutingConfig};
 use super::forwarding::{MINUTE, random};
 use super::strangers::{head, whole};
 use super::world::World;
@@ -43,7 +43,7 @@ fn no_endpoint_can_be_chosen_that_stands_for_another() {
 #[test]
 fn no_name_can_be_chosen_that_keeps_a_copy_from_another_node() {
     let mut world = World::new(1);
-    let routing = Routing { router: RouterChoice::Epidemic, ..Routing::default() };
+    let routing = RoutingConfig { router: RouterChoice::Epidemic, ..RoutingConfig::default() };
     for name in ["a", "Kt6~RkCnB.JcN~gkut6RWZtxI", "bob"] {
         world.node(name, |config| config.routing = routing.clone());
     }

@@ -1,6 +1,6 @@
 //! Custody transfer: who is responsible for a bundle, and until when.
 
-use super::super::{Config, Counters, RouterChoice, Why};
+use super::super::{Config, Counters, RetentionReason, RouterChoice};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain_with, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
 use crate::bp::{Eid, v6};
@@ -25,7 +25,7 @@ fn counters(world: &World, node: usize) -> Counters {
     *world.agent(node).counters()
 }
 
-fn reasons(world: &World, node: usize) -> Vec<Why> {
+fn reasons(world: &World, node: usize) -> Vec<RetentionReason> {
     world.agent(node).bundles(world.now).map(|status| status.why).collect()
 }
 
@@ -78,7 +78,7 @@ fn without_another_custodian_the_source_waits_for_the_delivery() {
     world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(2, 3000)), in_custody());
     world.run_for(Duration::from_secs(30));
     assert!(
-        matches!(reasons(&world, MOON)[..], [Why::InCustody { of: Some(_), .. }]),
+        matches!(reasons(&world, MOON)[..], [RetentionReason::InCustody { of: Some(_), .. }]),
         "acknowledged, and kept"
     );
     assert!(!sent(&world, 1));
@@ -128,7 +128,7 @@ fn the_timer_waits_for_the_link() {
     assert_eq!(counters(&world, MOON).custody_timeouts, 0, "nothing could be heard");
     world.heal(0);
     world.run_for(MINUTE);
-    assert!(matches!(reasons(&world, MOON)[..], [Why::InCustody { .. }]));
+    assert!(matches!(reasons(&world, MOON)[..], [RetentionReason::InCustody { .. }]));
 }
 
 #[test]
@@ -174,7 +174,11 @@ fn after_a_restart_the_timer_starts_again() {
     world.start(MOON);
     world.heal(0);
     world.run_for(Duration::from_secs(30));
-    assert!(matches!(reasons(&world, MOON)[..], [Why::InCustody { .. }]), "{:?}", reasons(&world, MOON));
+    assert!(
+        matches!(reasons(&world, MOON)[..], [RetentionReason::InCustody { .. }]),
+        "{:?}",
+        reasons(&world, MOON)
+    );
     assert_eq!(world.cables[0].carried, carried, "not sent again at once");
     world.run_for(MINUTE);
     assert!(counters(&world, MOON).custody_timeouts == 1 && world.cables[0].carried > carried + 3000);
@@ -584,7 +588,7 @@ fn what_expires_in_custody_is_reported_unasked() {
 fn a_full_store_evicts_nothing_that_is_in_custody() {
     let mut world = World::new(13);
     world.node("moon", |config| {
-        config.evict = super::super::Evict::LowestPriority;
+        config.evict = super::super::EvictionPolicy::LowestPriority;
         config.limits.store_bytes_max = 10_000;
     });
     world.start_all();

@@ -1,6 +1,6 @@
 //! Bundles at their end: delivered once, expired, refused, reported.
 
-use super::super::{Evict, Reports, Why};
+use super::super::{EvictionPolicy, ReportConfig, RetentionReason};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, chain_with, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, Payload, World};
 use crate::bp::{
@@ -26,7 +26,7 @@ fn head_for(destination: &str, sequence: u64) -> Head {
 
 fn lone() -> (World, usize) {
     let mut world = World::new(1);
-    let node = world.node("earth", |config| config.reports = Reports::all());
+    let node = world.node("earth", |config| config.reports = ReportConfig::all());
     world.start_all();
     world.run_for(Duration::from_secs(1));
     (world, node)
@@ -74,14 +74,17 @@ fn fragments_that_contradict_each_other_are_put_together_apart() {
     world.run_for(MINUTE);
     world.inject(node, &Bundle::new(other.head.fragment(60, 60), random(1, 60)).to_bytes(), 500);
     world.run_for(MINUTE);
-    let whys: Vec<Why> = world.agent(node).bundles(world.now).map(|status| status.why).collect();
-    assert_eq!(whys, [Why::InParts { have: 60, of: 100 }, Why::InParts { have: 60, of: 120 }]);
+    let whys: Vec<RetentionReason> = world.agent(node).bundles(world.now).map(|status| status.why).collect();
+    assert_eq!(
+        whys,
+        [RetentionReason::InParts { have: 60, of: 100 }, RetentionReason::InParts { have: 60, of: 120 }]
+    );
     world.inject(node, &Bundle::new(whole.head.fragment(60, 40), payload.slice(60..)).to_bytes(), 500);
     world.run_for(MINUTE);
     assert_eq!(world.nodes[node].user.inbox[0].2, payload);
     // A fragment under its name that is no part of it was accepted, too: it stays as long as it lives.
-    let whys: Vec<Why> = world.agent(node).bundles(world.now).map(|status| status.why).collect();
-    assert_eq!(whys, [Why::InParts { have: 60, of: 120 }]);
+    let whys: Vec<RetentionReason> = world.agent(node).bundles(world.now).map(|status| status.why).collect();
+    assert_eq!(whys, [RetentionReason::InParts { have: 60, of: 120 }]);
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn an_empty_administrative_record_is_no_record() {
 #[test]
 fn blocks_that_nobody_knows_stay_or_go_as_they_wish() {
     let mut world = World::new(2);
-    let (a, b) = (world.node("a", |_| {}), world.node("b", |config| config.reports = Reports::all()));
+    let (a, b) = (world.node("a", |_| {}), world.node("b", |config| config.reports = ReportConfig::all()));
     let cable = world.cable(a, b);
     world.route(a, "*", cable);
     world.start_all();
@@ -233,8 +236,11 @@ fn what_is_not_taken_is_said_again() {
     assert_eq!(told(&world), 3, "after a registration");
     world.send(node, 2, "dtn://earth/other", Payload::Given(random(3, 10)), SendOptions::default());
     world.run_for(MINUTE);
-    let whys: Vec<Why> = world.agent(node).bundles(world.now).map(|status| status.why).collect();
-    assert!(matches!(whys[..], [Why::NotTaken(_), Why::NobodyRegistered(_)]), "{whys:?}");
+    let whys: Vec<RetentionReason> = world.agent(node).bundles(world.now).map(|status| status.why).collect();
+    assert!(
+        matches!(whys[..], [RetentionReason::NotTaken(_), RetentionReason::NobodyRegistered(_)]),
+        "{whys:?}"
+    );
 }
 
 fn lifetime(seconds: u64) -> SendOptions {
@@ -304,7 +310,7 @@ fn without_clocks_lifetimes_end_by_age() {
 
 #[test]
 fn all_four_reports_come_when_asked_for_and_only_then() {
-    let mut world = chain_with(7, |config| config.reports = Reports::all());
+    let mut world = chain_with(7, |config| config.reports = ReportConfig::all());
     world.start_all();
     let options = SendOptions {
         report_delivery: true,
@@ -350,7 +356,7 @@ fn reports_are_off_by_default() {
 
 #[test]
 fn a_full_store_says_so_and_evicts_only_by_policy() {
-    for evict in [Evict::None, Evict::LowestPriority] {
+    for evict in [EvictionPolicy::None, EvictionPolicy::LowestPriority] {
         let mut world = World::new(9);
         let node = world.node("earth", |config| {
             config.evict = evict;
@@ -371,8 +377,8 @@ fn a_full_store_says_so_and_evicts_only_by_policy() {
         let ended = &world.nodes[node].user.ended;
         assert_eq!(ended.get(&SendId(3)), Some(&full(3)));
         match evict {
-            Evict::None => assert_eq!(ended.get(&SendId(4)), Some(&full(4))),
-            Evict::LowestPriority => {
+            EvictionPolicy::None => assert_eq!(ended.get(&SendId(4)), Some(&full(4))),
+            EvictionPolicy::LowestPriority => {
                 assert_eq!(ended.get(&SendId(1)), Some(&full(1)), "the oldest of the least urgent");
                 assert!(world.nodes[node].user.accepted.contains(&SendId(4)));
             }

@@ -2,7 +2,7 @@
 
 use super::forwarding::{EARTH, HOUR, ORBITER, chain, chain_with, random};
 use super::world::{Payload, World};
-use crate::bp::agent::Evict;
+use crate::bp::agent::EvictionPolicy;
 use crate::bp::{
     Bundle, Content, CreationTimestamp, DtnTime, Fragment, Head, PrimaryBlock, QualityOfService,
 };
@@ -57,7 +57,7 @@ fn an_announced_urgent_bundle_evicts_nothing_before_its_bytes_come() {
         config.limits.own_share_percent = 0;
         config.limits.neighbour_share_percent = 100;
         config.limits.source_share_percent = 100;
-        config.evict = Evict::LowestPriority;
+        config.evict = EvictionPolicy::LowestPriority;
     });
     world.start_all();
     world.run_for(Duration::from_secs(1));

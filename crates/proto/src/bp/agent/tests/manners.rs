@@ -5,7 +5,7 @@ use super::forwarding::{MINUTE, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
 use crate::bp::{
     Accept, Block, BlockFlags, BlockType, Bundle, Content, CrcType, CreationTimestamp, DtnTime, Eid, Emit,
-    Head, HopCount, Peer, PrimaryBlock, v6,
+    Head, HopCount, PeerRules, PrimaryBlock, v6,
 };
 use crate::codec::DecodeError;
 use crate::service::{AppIndication, AppRequest, BlockPlace, Breach, LinkId, RefuseReason, SendOptions};
@@ -15,7 +15,7 @@ use bytes::Bytes;
 /// A node that hears `dtn://neighbour/`, of which this is said.
 fn world(about: &str, accept: &[Accept]) -> (World, usize) {
     let mut world = World::new(1);
-    let peer = Peer { node: about.into(), accept: accept.to_vec(), ..Peer::default() };
+    let peer = PeerRules { node: about.into(), accept: accept.to_vec(), ..PeerRules::default() };
     let node = world.node("earth", |config| config.peers.push(peer));
     world.start_all();
     world.run_for(Duration::from_secs(1));

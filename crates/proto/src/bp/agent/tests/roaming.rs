@@ -1,11 +1,11 @@
 //! Many small worlds of nodes that come and go, for each router: what is accepted is delivered once and whole when there
 //! is a way for long enough, and everything ends with its lifetime, crashes or not.
 
-use super::super::{RouterChoice, Routing};
+use super::super::{RouterChoice, RoutingConfig};
 use super::forwarding::{HOUR, random};
 use super::parts::Disk;
 use super::world::{EPOCH_DTN_MS, Payload, World};
-use crate::laws::{Trace, catches_also};
+use crate::laws::{RunDigest, catches_also};
 use crate::rng::Rng;
 use crate::service::{AppRequest, Contact, LinkId, SendId, SendOptions};
 use crate::time::Duration;
@@ -75,7 +75,7 @@ impl Roaming {
         let nodes = 3 + rng.below(3) as usize;
         let copies = 2 + rng.below(6) as u32;
         for node in 0..nodes {
-            let routing = Routing { router, copies, ..Routing::default() };
+            let routing = RoutingConfig { router, copies, ..RoutingConfig::default() };
             world.node(&format!("n{node}"), |config| {
                 config.routing = routing;
                 config.direct_neighbours = flaw != Flaw::Lost;
@@ -150,7 +150,7 @@ impl Roaming {
     }
 }
 
-fn live(seed: u64, router: RouterChoice, flaw: Flaw) -> Trace {
+fn live(seed: u64, router: RouterChoice, flaw: Flaw) -> RunDigest {
     let mut roaming = Roaming::new(seed, router, flaw);
     for _ in 0..25 {
         roaming.happen(seed);
@@ -170,7 +170,7 @@ fn live(seed: u64, router: RouterChoice, flaw: Flaw) -> Trace {
     let cables = &roaming.world.cables;
     let (hash, crossings) =
         (cables.iter().map(|cable| cable.carried), cables.iter().map(|cable| cable.heads.len()));
-    Trace { hash: hash.sum(), crossings: crossings.sum::<usize>() as u64, settled_at: roaming.world.now }
+    RunDigest { hash: hash.sum(), crossings: crossings.sum::<usize>() as u64, settled_at: roaming.world.now }
 }
 
 fn thousand(router: RouterChoice) {

@@ -1,6 +1,6 @@
 //! The store's limits: what is counted, what goes, what stays, and what is refused.
 
-use super::super::{Config, Evict, Why};
+use super::super::{Config, EvictionPolicy, RetentionReason};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain_with, random};
 use super::version6::foreign;
 use super::world::{EPOCH_DTN_MS, Payload, World};
@@ -9,7 +9,7 @@ use crate::bp::{
     ReasonCode, v6,
 };
 use crate::service::{
-    AppIndication, AppRequest, BundlesIndication, Happened, Priority, RefuseReason, SendFailure, SendId,
+    AppIndication, AppRequest, BundleEvent, BundlesIndication, Priority, RefuseReason, SendFailure, SendId,
     SendOptions, TransferId,
 };
 use crate::time::Duration;
@@ -77,7 +77,7 @@ fn the_least_urgent_and_oldest_goes_by_bytes_and_by_number() {
     for limit in [&by_bytes as &dyn Fn(&mut Config), &by_number] {
         let mut world = lone(|config| {
             limit(config);
-            config.evict = Evict::LowestPriority;
+            config.evict = EvictionPolicy::LowestPriority;
         });
         for (number, priority) in
             [(1, Priority::Normal), (2, Priority::Bulk), (3, Priority::Normal), (4, Priority::Bulk)]
@@ -97,7 +97,7 @@ fn the_least_urgent_and_oldest_goes_by_bytes_and_by_number() {
         // Each of them was accepted, and is told as deleted for want of storage.
         let told = |reason: ReasonCode| {
             let log = world.nodes[MOON].user.log.iter();
-            let deleted = Happened::Deleted(reason.number());
+            let deleted = BundleEvent::Deleted(reason.number());
             log.filter(|said| matches!(said, AppIndication::Bundle { what, .. } if *what == deleted)).count()
         };
         assert_eq!(told(ReasonCode::DepletedStorage), 4);
@@ -113,7 +113,7 @@ fn nothing_goes_in_vain() {
     let mut world = lone(|config| {
         config.limits.store_bytes_max = 20_000;
         config.limits.place_ahead_bytes = 1_000;
-        config.evict = Evict::LowestPriority;
+        config.evict = EvictionPolicy::LowestPriority;
     });
     send(&mut world, 1, 2_000, of(Priority::Bulk));
     send(&mut world, 2, 2_000, of(Priority::Bulk));
@@ -139,7 +139,7 @@ fn an_evicted_bundle_goes_once_and_its_report_evicts_nothing() {
             config.limits.bundles_max = bundles_max;
             config.reports.deletion = true;
             config.reports.priority = Priority::Expedited;
-            config.evict = Evict::LowestPriority;
+            config.evict = EvictionPolicy::LowestPriority;
         });
         for sequence in 1..=4 {
             world.inject(MOON, &foreign7(sequence, Priority::Bulk, 2_200).to_bytes(), 500);
@@ -159,7 +159,7 @@ fn an_evicted_bundle_goes_once_and_its_report_evicts_nothing() {
 fn what_is_on_its_way_or_here_for_an_application_stays() {
     let mut world = chain_with(2, |config| {
         share_with_all(config);
-        config.evict = Evict::LowestPriority;
+        config.evict = EvictionPolicy::LowestPriority;
         config.limits.store_bytes_max = 10_000;
     });
     world.nodes[MOON].user.takes = false;
@@ -185,7 +185,7 @@ fn what_is_on_its_way_or_here_for_an_application_stays() {
 fn what_rests_after_a_refusal_may_go() {
     let mut world = chain_with(3, |config| {
         share_with_all(config);
-        config.evict = Evict::LowestPriority;
+        config.evict = EvictionPolicy::LowestPriority;
         let small = config.node == "dtn://orbiter/";
         config.limits.store_bytes_max = if small { 3_000 } else { 10_000 };
         config.backoff_min = HOUR;
@@ -195,8 +195,8 @@ fn what_rests_after_a_refusal_may_go() {
     world.run_for(Duration::from_secs(1));
     world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(1, 6_000)), of(Priority::Bulk));
     world.run_for(Duration::from_secs(10));
-    let why: Vec<Why> = world.agent(MOON).bundles(world.now).map(|status| status.why).collect();
-    assert!(matches!(why[..], [Why::Resting(_)]), "{why:?}");
+    let why: Vec<RetentionReason> = world.agent(MOON).bundles(world.now).map(|status| status.why).collect();
+    assert!(matches!(why[..], [RetentionReason::Resting(_)]), "{why:?}");
     assert_eq!(world.agent(ORBITER).counters().refused_no_resources, 1);
     world.send(MOON, 2, "dtn://far/in", Payload::Given(random(2, 6_000)), of(Priority::Expedited));
     world.run_for(Duration::from_secs(1));

@@ -1,6 +1,6 @@
 //! Bundles that go to several nodes: to everyone who is met, or a counted number of copies; and ways that are waited for.
 
-use super::super::{RouterChoice, Routing, Why};
+use super::super::{RetentionReason, RouterChoice, RoutingConfig};
 use super::forwarding::{HOUR, MINUTE, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
 use crate::bp::{BlockType, Bundle, CreationTimestamp, DtnTime, Fragment, Head, PrimaryBlock};
@@ -14,7 +14,7 @@ use bytes::Bytes;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Nodes with these names and one router; `cables` join them by number, and are all unplugged.
-fn world(seed: u64, routing: Routing, names: &[&str], cables: &[(usize, usize)]) -> World {
+fn world(seed: u64, routing: RoutingConfig, names: &[&str], cables: &[(usize, usize)]) -> World {
     let mut world = World::new(seed);
     for name in names {
         world.node(name, |config| config.routing = routing.clone());
@@ -27,12 +27,12 @@ fn world(seed: u64, routing: Routing, names: &[&str], cables: &[(usize, usize)])
     world
 }
 
-fn epidemic() -> Routing {
-    Routing { router: RouterChoice::Epidemic, ..Routing::default() }
+fn epidemic() -> RoutingConfig {
+    RoutingConfig { router: RouterChoice::Epidemic, ..RoutingConfig::default() }
 }
 
-fn spray(copies: u32) -> Routing {
-    Routing { router: RouterChoice::SprayAndWait, copies, ..Routing::default() }
+fn spray(copies: u32) -> RoutingConfig {
+    RoutingConfig { router: RouterChoice::SprayAndWait, copies, ..RoutingConfig::default() }
 }
 
 /// Plugs a cable in for a while.
@@ -52,7 +52,7 @@ fn held(world: &World, node: usize) -> usize {
     world.agent(node).bundles(world.now).count()
 }
 
-fn why(world: &World, node: usize) -> Why {
+fn why(world: &World, node: usize) -> RetentionReason {
     world.agent(node).bundles(world.now).next().expect("a bundle").why
 }
 
@@ -60,10 +60,10 @@ fn why(world: &World, node: usize) -> Why {
 fn a_bundle_is_carried_from_meeting_to_meeting_and_ends_with_its_lifetime() {
     let mut world = world(1, epidemic(), &["a", "b", "c", "d"], &[(0, 1), (1, 2), (2, 3)]);
     send(&mut world, 0, 1, "dtn://d/in", HOUR);
-    assert_eq!(why(&world, 0), Why::Spread { given: 0, copies: None });
+    assert_eq!(why(&world, 0), RetentionReason::Spread { given: 0, copies: None });
     meet(&mut world, 0, MINUTE);
     assert_eq!(world.nodes[0].user.ended[&SendId(1)], AppIndication::Sent { send: SendId(1) });
-    assert_eq!(why(&world, 0), Why::Spread { given: 1, copies: None });
+    assert_eq!(why(&world, 0), RetentionReason::Spread { given: 1, copies: None });
     meet(&mut world, 1, MINUTE);
     meet(&mut world, 2, MINUTE);
     assert!(has_arrived(&world, 3, 1));
@@ -102,7 +102,7 @@ fn two_at_a_time_get_their_copies_side_by_side() {
     meet(&mut world, 1, 5 * SECOND);
     assert_eq!([held(&world, 1), held(&world, 2)], [0, 1], "the slow one has not kept the fast one waiting");
     assert_eq!(world.agent(0).counters().copies_sent, 1);
-    assert_eq!(why(&world, 0), Why::OnTheWay(LinkId(1)));
+    assert_eq!(why(&world, 0), RetentionReason::OnTheWay(LinkId(1)));
     world.run_for(10 * MINUTE);
     assert_eq!(world.agent(0).counters().copies_sent, 2);
 }
@@ -173,7 +173,7 @@ fn a_set_number_of_copies_is_sprayed_and_the_last_ones_wait_for_the_destination(
         meet(&mut world, cable, MINUTE);
     }
     assert_eq!([0, 1, 2, 3, 4].map(|node| held(&world, node)), [1, 1, 1, 0, 0], "4, then 2, then 1");
-    assert_eq!(why(&world, 0), Why::Spread { given: 2, copies: Some(1) });
+    assert_eq!(why(&world, 0), RetentionReason::Spread { given: 2, copies: Some(1) });
     let said = |cable: usize| world.cables[cable].heads[0].copies();
     assert_eq!([said(0), said(1)], [Some(2), Some(1)]);
     assert_eq!(world.cables[0].heads[0].block(BlockType::Copies).expect("a block").data[..], [2]);
@@ -185,7 +185,11 @@ fn a_set_number_of_copies_is_sprayed_and_the_last_ones_wait_for_the_destination(
     world.crash(1);
     world.start(1);
     world.run_for(SECOND);
-    assert_eq!(why(&world, 1), Why::Spread { given: 2, copies: Some(1) }, "that survives a crash");
+    assert_eq!(
+        why(&world, 1),
+        RetentionReason::Spread { given: 2, copies: Some(1) },
+        "that survives a crash"
+    );
     meet(&mut world, 5, MINUTE);
     assert!(has_arrived(&world, 5, 1));
     assert_eq!(held(&world, 1), 0);
@@ -231,7 +235,7 @@ fn thousands_of_bundles_go_to_everyone_who_is_met() {
 
 #[test]
 fn a_better_hop_that_goes_is_waited_for_and_nothing_is_sent_twice() {
-    let routing = Routing { failover_after: Duration::from_secs(30), ..Routing::default() };
+    let routing = RoutingConfig { failover_after: Duration::from_secs(30), ..RoutingConfig::default() };
     let mut world = world(9, routing, &["a", "b", "c", "z"], &[(0, 1), (0, 2), (1, 3), (2, 3)]);
     for (link, cost) in [(1, 1), (2, 2)] {
         let via = NextHop::Link(LinkId(link));
@@ -243,7 +247,7 @@ fn a_better_hop_that_goes_is_waited_for_and_nothing_is_sent_twice() {
     world.run_for(SECOND);
     world.cut(0);
     send(&mut world, 0, 1, "dtn://z/in", HOUR);
-    assert!(matches!(why(&world, 0), Why::BetterHop { .. }), "{:?}", why(&world, 0));
+    assert!(matches!(why(&world, 0), RetentionReason::BetterHop { .. }), "{:?}", why(&world, 0));
     world.run_for(10 * SECOND);
     world.heal(0);
     world.run_for(MINUTE);
@@ -269,7 +273,7 @@ fn plan(world: &mut World, node: usize, link: u32, contacts: Vec<Contact>) {
 
 #[test]
 fn a_bundle_waits_for_the_contact_that_brings_it_there_first() {
-    let routing = Routing { router: RouterChoice::ContactPlan, ..Routing::default() };
+    let routing = RoutingConfig { router: RouterChoice::ContactPlan, ..RoutingConfig::default() };
     let mut world = world(10, routing, &["a", "b", "c", "z"], &[(0, 1), (0, 2), (1, 3), (2, 3)]);
     for (node, cable) in [(0, 0), (0, 1), (1, 2), (2, 3)] {
         world.route(node, "dtn://z/*", cable);
@@ -280,7 +284,7 @@ fn a_bundle_waits_for_the_contact_that_brings_it_there_first() {
     (0..4).for_each(|cable| world.heal(cable));
     send(&mut world, 0, 1, "dtn://z/in", HOUR);
     let next_dtn_ms = Some(EPOCH_DTN_MS + 60_000);
-    assert_eq!(why(&world, 0), Why::NoContact { link: LinkId(2), next_dtn_ms });
+    assert_eq!(why(&world, 0), RetentionReason::NoContact { link: LinkId(2), next_dtn_ms });
     world.run_for(MINUTE);
     assert_eq!((world.cables[0].carried, world.nodes[3].user.inbox.len()), (0, 1));
     world.run_for(MINUTE);
@@ -291,7 +295,7 @@ fn a_bundle_waits_for_the_contact_that_brings_it_there_first() {
 
 #[test]
 fn a_transfer_that_cannot_be_acknowledged_within_its_contact_is_not_begun() {
-    let routing = Routing { router: RouterChoice::ContactPlan, ..Routing::default() };
+    let routing = RoutingConfig { router: RouterChoice::ContactPlan, ..RoutingConfig::default() };
     for must_not_fragment in [false, true] {
         let mut world = world(11, routing.clone(), &["a", "z"], &[(0, 1)]);
         // The cable carries 10,000 byte/s. Of the first window two seconds are left when acknowledgements are counted.
@@ -341,7 +345,7 @@ fn links_open_and_close_with_their_contacts() {
 /// A neighbour without a name may be anybody: one that says a name which another one has.
 #[test]
 fn everybody_who_is_met_under_a_name_is_on_the_way_and_nobody_else() {
-    for (routing, met) in [(epidemic(), true), (Routing::default(), false)] {
+    for (routing, met) in [(epidemic(), true), (RoutingConfig::default(), false)] {
         let mut world = world(30, routing, &["a"], &[]);
         let somewhere = "dtn://somewhere/in".parse().expect("an endpoint");
         for (name, is_on_the_way) in

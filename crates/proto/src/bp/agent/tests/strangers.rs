@@ -3,7 +3,7 @@
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, chain_with, has_arrived, random};
 use super::version6::foreign;
 use super::world::{Payload, World};
-use crate::bp::agent::{Evict, Reports, Why};
+use crate::bp::agent::{EvictionPolicy, ReportConfig, RetentionReason};
 use crate::bp::{
     Block, BlockFlags, BlockType, Bundle, BundleFlags, Content, CrcType, CreationTimestamp, DtnTime, Eid,
     Fragment, Head, HopCount, PrimaryBlock, QualityOfService, v6,
@@ -256,8 +256,8 @@ fn a_part_that_is_not_needed_takes_nothing_along() {
     world.run_for(MINUTE);
     world.inject(EARTH, &whole(&true_head, &payload), 500);
     world.run_for(HOUR);
-    let whys: Vec<Why> = world.agent(EARTH).bundles(world.now).map(|status| status.why).collect();
-    assert!(matches!(whys[..], [Why::NotTaken(_)]), "{whys:?}");
+    let whys: Vec<RetentionReason> = world.agent(EARTH).bundles(world.now).map(|status| status.why).collect();
+    assert!(matches!(whys[..], [RetentionReason::NotTaken(_)]), "{whys:?}");
     assert_eq!(world.agent(EARTH).counters().deleted_expired, 0);
 }
 
@@ -448,7 +448,7 @@ fn one_source_does_not_use_up_the_share_of_its_neighbour() {
 fn a_stranger_that_asks_for_reports_does_not_use_up_the_share_of_applications() {
     let mut world = ready(chain_with(7, |config| {
         config.limits.bundles_max = 1_000;
-        config.reports = Reports { per_minute_max: 100_000, ..Reports::all() };
+        config.reports = ReportConfig { per_minute_max: 100_000, ..ReportConfig::all() };
     }));
     for sequence in 0..1_100 {
         let mut head = head(&world, "dtn://mallory/x", "dtn://nowhere/x", sequence);
@@ -540,7 +540,7 @@ fn a_neighbour_that_has_its_share_makes_place_among_its_own() {
     for (source, share) in [(&many as &dyn Fn(u64) -> String, 450), (&one as &dyn Fn(u64) -> String, 338)] {
         let mut world = ready(chain_with(16, |config| {
             config.limits.bundles_max = 1_000;
-            config.evict = Evict::LowestPriority;
+            config.evict = EvictionPolicy::LowestPriority;
         }));
         for (round, priority) in
             [Priority::Bulk, Priority::Normal, Priority::Expedited].into_iter().enumerate()
@@ -562,7 +562,7 @@ fn what_goes_is_of_whoever_has_most() {
         config.limits.bundles_max = 1_000;
         config.limits.neighbour_share_percent = 100;
         config.limits.source_share_percent = 100;
-        config.evict = Evict::LowestPriority;
+        config.evict = EvictionPolicy::LowestPriority;
     }));
     world.cut(1);
     // A friend's, which are older, and an application's.

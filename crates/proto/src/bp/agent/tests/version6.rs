@@ -1,6 +1,6 @@
 //! Bundles of version 6 beside version 7: each stays what it is.
 
-use super::super::{Reports, Why};
+use super::super::{ReportConfig, RetentionReason};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, chain_with, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, Payload, World};
 use crate::bp::{Eid, v6};
@@ -105,7 +105,7 @@ fn small_transfers_make_fragments_in_advance() {
 
 #[test]
 fn reports_are_of_the_version_of_their_subject() {
-    let mut world = chain_with(4, |config| config.reports = Reports::all());
+    let mut world = chain_with(4, |config| config.reports = ReportConfig::all());
     world.start_all();
     let options = SendOptions { report_delivery: true, report_forwarding: true, ..version6() };
     world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(1, 100)), options);
@@ -146,7 +146,7 @@ fn it_expires_with_the_last_second_of_its_lifetime() {
     world.run_for(Duration::from_millis(10_990));
     assert_eq!(
         world.agent(0).bundles(world.now).map(|status| status.why).collect::<Vec<_>>(),
-        [Why::NoRoute]
+        [RetentionReason::NoRoute]
     );
     world.run_for(Duration::from_millis(20));
     assert_eq!(world.agent(0).bundles(world.now).count(), 0);

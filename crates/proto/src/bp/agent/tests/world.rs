@@ -6,16 +6,16 @@ mod cables;
 use super::super::{Agent, Config};
 pub(super) use super::parts::Payload;
 use super::parts::{Disk, User};
-use crate::bp::{CreationTimestamp, Head, Policy, decode_head, v6};
+use crate::bp::{CreationTimestamp, DecodePolicy, Head, decode_head, v6};
 use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{
     AppRequest, BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId, NextHop, Port,
-    RefuseReason, SendId, SendOptions, Steady, StorageIndication, StorageRequest, TransferFailure,
+    RefuseReason, SendId, SendOptions, SteadyReading, StorageIndication, StorageRequest, TransferFailure,
     TransferId,
 };
 use crate::time::{Duration, Instant};
-use crate::wrap::Lawful;
+use crate::wrap::Checked;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub(super) const EPOCH_DTN_MS: u64 = 800_000_000_000;
 const SHORT_BYTES: usize = 128;
 
 pub(super) struct Node {
-    pub(super) agent: Option<Lawful<Agent>>,
+    pub(super) agent: Option<Checked<Agent>>,
     config: Config,
     pub(super) disk: Disk,
     pub(super) user: User,
@@ -307,7 +307,7 @@ impl World {
         let rng = Rng::new(here.seed ^ here.boots);
         here.boots += 1;
         let agent = Agent::new(here.config.clone(), rng).expect("the configuration is good");
-        here.agent = Some(Lawful::new(&here.config.node.clone(), agent));
+        here.agent = Some(Checked::new(&here.config.node.clone(), agent));
         here.wake = None;
         self.tell_clock(node);
         for request in self.nodes[node].setup.clone() {
@@ -318,7 +318,7 @@ impl World {
     /// Tells a node what its clock says.
     pub(super) fn tell_clock(&mut self, node: usize) {
         let here = &self.nodes[node];
-        let steady = Steady { of: 7, ms: self.now.as_nanos() / 1_000_000 };
+        let steady = SteadyReading { of: 7, ms: self.now.as_nanos() / 1_000_000 };
         let steady = here.has_steady_clock.then_some(steady);
         let dtn_ms = here.clock_ms.map(|off| {
             (EPOCH_DTN_MS + self.now.as_nanos() / 1_000_000).checked_add_signed(off).expect("a time")

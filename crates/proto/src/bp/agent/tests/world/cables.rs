@@ -92,12 +92,12 @@ impl World {
         out.sent += length;
         let start = out.start.clone().freeze();
         if !out.noted
-            && let Ok((head, _)) = decode_head(&start, &Policy::STRICT)
+            && let Ok((head, _)) = decode_head(&start, &DecodePolicy::STRICT)
         {
             out.noted = true;
             self.note_head(index, end, head);
         } else if !out.noted
-            && let Ok((head, _)) = v6::decode_head(&start, &Policy::STRICT)
+            && let Ok((head, _)) = v6::decode_head(&start, &DecodePolicy::STRICT)
         {
             out.noted = true;
             cable.heads6.push(head);
@@ -264,7 +264,7 @@ impl World {
     }
 
     pub(super) fn note_safe(&mut self, index: usize, end: usize, out: &Out) {
-        let Ok((head, head_bytes)) = decode_head(&out.start.clone().freeze(), &Policy::STRICT) else {
+        let Ok((head, head_bytes)) = decode_head(&out.start.clone().freeze(), &DecodePolicy::STRICT) else {
             return;
         };
         let from = head.primary.fragment.map_or(0, |fragment| fragment.offset);

@@ -1,0 +1,259 @@
+//! How the verbs that talk to a node reach it.
+
+use crate::endpoint;
+use crate::failure::CommandFailure;
+use crate::flag;
+use crate::output::talk;
+use clap::Args;
+use longwire_node::message::{Message, Reply, Request};
+use longwire_node::view::{Link, Status};
+use longwire_node::{Config, ControlConnection};
+use longwire_proto::bp::Eid;
+use longwire_settings::error::Error;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A node on this machine answers within this time, or something is wrong with it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Nobody is told of waiting that is shorter.
+const SILENT: Duration = Duration::from_secs(1);
+/// From one try to the next.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// Which node.
+#[derive(Debug, Args)]
+pub(crate) struct NodeOptions {
+    /// The node's configuration, which names its control socket
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// The node's control socket [default: that of --config, then $LONGWIRE_CONTROL, ./longwire.sock,
+    /// /run/longwire/longwire.sock]
+    #[arg(long, value_name = "PATH", conflicts_with = "config", global = true)]
+    control: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+impl NodeOptions {
+    fn path(&self) -> Result<PathBuf, CommandFailure> {
+        if let Some(config) = &self.config {
+            return Ok(Config::load(config).map_err(CommandFailure::Usage)?.control());
+        }
+        if let Some(path) = &self.control {
+            return Ok(path.clone());
+        }
+        if let Some(path) = std::env::var_os("LONGWIRE_CONTROL") {
+            return Ok(path.into());
+        }
+        let here = PathBuf::from("longwire.sock");
+        Ok(if here.exists() { here } else { PathBuf::from("/run/longwire/longwire.sock") })
+    }
+
+    /// Connects to the node.
+    pub(crate) fn connect(&self) -> Result<NodeConversation, CommandFailure> {
+        let path = self.path()?;
+        let connection = ControlConnection::open(&path).map_err(|error| unreachable_at(&path, &error))?;
+        Ok(NodeConversation { connection })
+    }
+
+    /// Connects to a node that may just be starting: waits some seconds for it, and says so unless it is to be quiet.
+    pub(crate) fn connect_to_starting(
+        &self,
+        starting: &StartingNodeOptions,
+        quiet: bool,
+    ) -> Result<NodeConversation, CommandFailure> {
+        let path = self.path()?;
+        let began = Instant::now();
+        let mut said_so = quiet;
+        loop {
+            match ControlConnection::open(&path) {
+                Ok(connection) => return Ok(NodeConversation { connection }),
+                Err(error)
+                    if error.kind() == io::ErrorKind::PermissionDenied
+                        || began.elapsed() > starting.node_within =>
+                {
+                    return Err(unreachable_at(&path, &error));
+                }
+                Err(_) => {}
+            }
+            if !said_so && began.elapsed() > SILENT {
+                talk(format_args!("no node answers at {} yet; waiting for one that starts", path.display()));
+                said_so = true;
+            }
+            std::thread::sleep(BETWEEN_TRIES);
+        }
+    }
+
+    /// Prints what was found: as JSON, or in the given words.
+    pub(crate) fn show(
+        &self,
+        found: &impl Serialize,
+        words: impl FnOnce() -> String,
+    ) -> Result<(), CommandFailure> {
+        if !self.json {
+            return print(&words());
+        }
+        let value = serde_json::to_value(found)
+            .map_err(|error| CommandFailure::Failed(Error::new(error.to_string())))?;
+        print(&format!("{value:#}"))
+    }
+}
+
+/// Lines on stdout.
+pub(crate) fn print(text: &str) -> Result<(), CommandFailure> {
+    let mut out = io::stdout().lock();
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    write!(out, "{text}{end}").and_then(|()| out.flush()).map_err(|error| CommandFailure::of_stdout(&error))
+}
+
+/// For a node that is being started meanwhile.
+#[derive(Debug, Args)]
+pub(crate) struct StartingNodeOptions {
+    /// How long to wait for a node that is just starting
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = flag::time)]
+    node_within: Duration,
+}
+
+/// A conversation with a node.
+pub(crate) struct NodeConversation {
+    connection: ControlConnection,
+}
+
+impl NodeConversation {
+    /// Asks for something.
+    pub(crate) fn ask(&mut self, request: impl Into<Message<Request>>) -> Result<(), CommandFailure> {
+        self.connection.say(request).map_err(|error| lost(&error))
+    }
+
+    /// The next thing that the node says; none: not in time. What it refuses is a failure.
+    pub(crate) fn hear_within(
+        &mut self,
+        patience: Duration,
+    ) -> Result<Option<Message<Reply>>, CommandFailure> {
+        match self.connection.hear(patience).map_err(|error| lost(&error))? {
+            Some(Message { head: Reply::Error { what, hint }, .. }) => {
+                Err(CommandFailure::Failed(Error { what, hint }))
+            }
+            said => Ok(said),
+        }
+    }
+
+    /// The next thing that the node says, refusals included; none: not in time.
+    pub(crate) fn hear_all_within(
+        &mut self,
+        patience: Duration,
+    ) -> Result<Option<Message<Reply>>, CommandFailure> {
+        self.connection.hear(patience).map_err(|error| lost(&error))
+    }
+
+    /// The first of what the node says that `wanted` takes.
+    pub(crate) fn wait<T>(
+        &mut self,
+        mut wanted: impl FnMut(Message<Reply>) -> Option<T>,
+    ) -> Result<T, CommandFailure> {
+        loop {
+            match self.hear_within(PATIENCE)? {
+                Some(said) => {
+                    if let Some(found) = wanted(said) {
+                        return Ok(found);
+                    }
+                }
+                None => {
+                    let what = format!("the node has not answered for {} s", PATIENCE.as_secs());
+                    return Err(CommandFailure::Failed(Error::new(what).hint("its log may tell why")));
+                }
+            }
+        }
+    }
+
+    /// Asks for something that is done or refused.
+    pub(crate) fn done(&mut self, request: Request) -> Result<(), CommandFailure> {
+        self.ask(request)?;
+        self.wait(|said| (said.head == Reply::Done).then_some(()))
+    }
+
+    /// How the node is.
+    pub(crate) fn status(&mut self) -> Result<Status, CommandFailure> {
+        self.ask(Request::Status)?;
+        self.wait(|said| match said.head {
+            Reply::Status { status } => Some(*status),
+            _ => None,
+        })
+    }
+}
+
+impl NodeConversation {
+    /// All links.
+    pub(crate) fn links(&mut self) -> Result<Vec<Link>, CommandFailure> {
+        self.ask(Request::Links)?;
+        self.wait(|said| match said.head {
+            Reply::Links { links } => Some(links),
+            _ => None,
+        })
+    }
+
+    /// Says on stderr if a neighbour has nearly the name that a bundle is to go to.
+    pub(crate) fn note_neighbour(&mut self, to: &Eid) -> Result<(), CommandFailure> {
+        let links = self.links()?;
+        let node = self.status()?.node;
+        if let Some(meant) = endpoint::neighbour_meant(to, &node, &links) {
+            let node = to.node_id();
+            talk(format_args!("note: no neighbour is called {node}; {meant} is one"));
+        }
+        Ok(())
+    }
+}
+
+/// Nobody answers there.
+fn unreachable_at(path: &Path, error: &io::Error) -> CommandFailure {
+    let path = path.display();
+    CommandFailure::Failed(match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            Error::new(format!("this user may not talk to the node at {path}"))
+                .hint("the socket's group may: `ls -l` says which; or use the user that runs the node")
+        }
+        io::ErrorKind::ConnectionRefused => Error::new(format!("the node at {path} has ended"))
+            .hint("start it with `longwire node`; what it had accepted is safe in its store"),
+        _ => Error::new(format!("no node answers at {path}: {error}"))
+            .hint("start one with `longwire node`; --config or --control says where it is"),
+    })
+}
+
+fn lost(error: &io::Error) -> CommandFailure {
+    let hint = "what it had accepted is safe in its store; start it again";
+    CommandFailure::Failed(Error::new(format!("the connection to the node broke: {error}")).hint(hint))
+}
+
+/// Bytes for people: `1234567` is `1.2 MB`.
+pub(crate) fn bytes(count: u64) -> String {
+    let units = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
+    match units.iter().find(|(_, size)| count as f64 >= *size) {
+        Some((unit, size)) => format!("{:.1} {unit}", count as f64 / size),
+        None => format!("{count} B"),
+    }
+}
+
+/// Seconds for people.
+pub(crate) fn seconds(time: f64) -> String {
+    match time {
+        time if time < 100.0 => format!("{time:.0} s"),
+        time if time < 6000.0 => format!("{:.0} min", time / 60.0),
+        time if time < 172_800.0 => format!("{:.1} h", time / 3600.0),
+        time => format!("{:.1} d", time / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_short() {
+        assert_eq!((bytes(999), bytes(1_234_567)), ("999 B".to_owned(), "1.2 MB".to_owned()));
+        assert_eq!((seconds(9.4), seconds(7300.0)), ("9 s".to_owned(), "2.0 h".to_owned()));
+    }
+}

@@ -1,0 +1,431 @@
+//! What a bundle link is seen to do: a witness between an agent and its convergence layers.
+//!
+//! [`BundleObserver`] is an engine around the convergence layers that passes everything through and reads along. It knows
+//! every bundle's head, so it can say of each byte of a file whether it was acknowledged, and whether it was handed
+//! down again afterwards. That is the proof behind "an outage never costs a byte already acknowledged".
+//!
+//! After a break the sender goes on from what it knows to be acknowledged; the receiver may have kept a little more,
+//! whose acknowledgement was lost. It then holds two fragments that overlap, and as a relay it sends both on. Those
+//! bytes are counted apart: they are the price of the earlier hop's break, and no acknowledged transfer is repeated.
+
+use bytes::{Bytes, BytesMut};
+use longwire_proto::bp::{BundleId, DecodePolicy, decode_head};
+use longwire_proto::engine::{Engine, Indication, Request};
+use longwire_proto::service::{
+    Bundles, BundlesIndication, BundlesRequest, DownReason, LinkId, Many, TransferId,
+};
+use longwire_proto::time::Instant;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// A head that is not complete after so many bytes is not waited for.
+const HEAD_BYTES_MAX: usize = 65_536;
+
+/// What one link was seen to carry away from the node.
+#[derive(Clone, Debug, Default)]
+pub struct ObservedTraffic {
+    /// When the first byte of a bundle was handed down.
+    pub first_piece: Option<Instant>,
+    /// When the last so far was.
+    pub last_piece: Option<Instant>,
+    /// When the last byte so far came to the node from elsewhere.
+    pub last_came: Option<Instant>,
+    /// Transfers that were opened.
+    pub transfers: u64,
+    /// Transfers that ended before their end.
+    pub broken: u64,
+    /// Payload bytes handed down, repetitions included.
+    pub handed_bytes: u64,
+    /// Of these, bytes that the peer had acknowledged before: what must never be.
+    pub acknowledged_again_bytes: u64,
+    /// Payload bytes that the peer already had from another fragment of the same bundle: fragments that overlap.
+    pub overlap_bytes: u64,
+    /// Bytes that are not payload: heads and ends of bundles.
+    pub head_bytes: u64,
+    /// When the peer had how many payload bytes safe, summed over all bundles.
+    pub acknowledged: Vec<(Instant, u64)>,
+    /// When the link came up (none) or went down (why).
+    pub changes: Vec<(Instant, Option<DownReason>)>,
+}
+
+impl ObservedTraffic {
+    /// Payload bytes that the peer had safe at `now`.
+    pub fn acknowledged_at(&self, now: Instant) -> u64 {
+        let later = self.acknowledged.partition_point(|(at, _)| *at <= now);
+        if later == 0 { 0 } else { self.acknowledged[later - 1].1 }
+    }
+}
+
+/// What the witnesses of a run saw, one [`ObservedTraffic`] a hop; shared between the nodes and whoever asks.
+pub type SharedObservations = Arc<Mutex<Vec<ObservedTraffic>>>;
+
+/// An empty record for so many hops.
+pub fn record(hops: usize) -> SharedObservations {
+    Arc::new(Mutex::new(vec![ObservedTraffic::default(); hops]))
+}
+
+/// The witness of one node.
+#[derive(Debug)]
+pub struct BundleObserver<L> {
+    lower: L,
+    record: SharedObservations,
+    /// The time last told, for the poll that is told none.
+    now: Instant,
+    /// The link that is watched, and the hop that it is.
+    watched: Option<(LinkId, usize)>,
+    transfers: BTreeMap<TransferId, ObservedTransfer>,
+    /// What the peer has of each bundle.
+    bundles: BTreeMap<BundleId, PayloadRanges>,
+    /// The same for each stretch that was to be carried. What is left of it after a break ends where it ended.
+    stretches: BTreeMap<(BundleId, u64), PayloadRanges>,
+}
+
+/// An outgoing transfer.
+#[derive(Debug, Default)]
+struct ObservedTransfer {
+    start: BytesMut,
+    head: Option<PayloadPlace>,
+    handed: u64,
+}
+
+/// Where a transfer's payload lies: in the transfer, and in the bundle's whole payload.
+#[derive(Clone, Debug)]
+struct PayloadPlace {
+    bundle: BundleId,
+    head_length: u64,
+    offset: u64,
+    length: u64,
+}
+
+impl PayloadPlace {
+    /// The bundle and where in its whole payload this transfer's ends.
+    fn stretch(&self) -> (BundleId, u64) {
+        (self.bundle.clone(), self.offset + self.length)
+    }
+
+    /// The part of the whole payload that bytes `from..to` of the transfer carry.
+    fn payload(&self, from: u64, to: u64) -> (u64, u64) {
+        let within = |at: u64| self.offset + at.saturating_sub(self.head_length).min(self.length);
+        (within(from), within(to))
+    }
+}
+
+impl<L> BundleObserver<L> {
+    /// Around `lower`, watching what goes out over `watched` for the hop with that number (from zero).
+    pub fn new(lower: L, watched: Option<(LinkId, usize)>, record: SharedObservations) -> Self {
+        let now = Instant::ZERO;
+        BundleObserver {
+            lower,
+            record,
+            now,
+            watched,
+            transfers: BTreeMap::new(),
+            bundles: BTreeMap::new(),
+            stretches: BTreeMap::new(),
+        }
+    }
+
+    fn note(&self, act: impl FnOnce(&mut ObservedTraffic)) {
+        if let Some((_, hop)) = self.watched {
+            act(&mut self.record.lock().expect("no witness panics")[hop]);
+        }
+    }
+
+    fn see_request(&mut self, now: Instant, request: &BundlesRequest) {
+        match request {
+            BundlesRequest::Open { transfer, .. } => {
+                self.transfers.insert(*transfer, ObservedTransfer::default());
+                self.note(|seen| seen.transfers += 1);
+            }
+            BundlesRequest::Piece { transfer, data, .. } => self.see_piece(now, *transfer, data),
+            _ => {}
+        }
+    }
+
+    fn see_piece(&mut self, now: Instant, id: TransferId, data: &Bytes) {
+        let Some(transfer) = self.transfers.get_mut(&id) else { return };
+        let from = transfer.handed;
+        transfer.handed += data.len() as u64;
+        if transfer.head.is_none() && transfer.start.len() < HEAD_BYTES_MAX {
+            transfer.start.extend_from_slice(data);
+            transfer.head = place(&transfer.start);
+        }
+        let (mut again, mut overlap, mut payload) = (0, 0, 0);
+        if let Some(placed) = &transfer.head {
+            let (from, to) = placed.payload(from, transfer.handed);
+            payload = to - from;
+            again = self.stretches.get(&placed.stretch()).map_or(0, |safe| safe.overlap(from, to));
+            overlap = self.bundles.get(&placed.bundle).map_or(0, |safe| safe.overlap(from, to)) - again;
+        }
+        let head = data.len() as u64 - payload;
+        self.note(|seen| {
+            seen.first_piece.get_or_insert(now);
+            seen.last_piece = Some(now);
+            seen.handed_bytes += payload;
+            seen.head_bytes += head;
+            seen.acknowledged_again_bytes += again;
+            seen.overlap_bytes += overlap;
+        });
+    }
+
+    fn see_indication(&mut self, now: Instant, indication: &BundlesIndication) {
+        match indication {
+            BundlesIndication::Acked { transfer, up_to } => self.see_acknowledged(now, *transfer, *up_to),
+            BundlesIndication::Sent { transfer } => {
+                self.see_acknowledged(now, *transfer, u64::MAX);
+                // What ends there and comes later is another copy, not the rest of this one.
+                if let Some(placed) = self.transfers.remove(transfer).and_then(|transfer| transfer.head) {
+                    self.stretches.remove(&placed.stretch());
+                }
+            }
+            BundlesIndication::Failed { transfer, acked, .. } => {
+                self.see_acknowledged(now, *transfer, *acked);
+                self.transfers.remove(transfer);
+                self.note(|seen| seen.broken += 1);
+            }
+            BundlesIndication::Up { .. } => self.note(|seen| seen.changes.push((now, None))),
+            BundlesIndication::Down { reason, .. } => {
+                let reason = *reason;
+                self.note(|seen| seen.changes.push((now, Some(reason))));
+            }
+            _ => {}
+        }
+    }
+
+    fn see_acknowledged(&mut self, now: Instant, id: TransferId, up_to: u64) {
+        let Some(placed) = self.transfers.get(&id).and_then(|transfer| transfer.head.clone()) else { return };
+        let (from, to) = placed.payload(0, up_to);
+        self.stretches.entry(placed.stretch()).or_default().add(from, to);
+        self.bundles.entry(placed.bundle).or_default().add(from, to);
+        let total = self.bundles.values().map(PayloadRanges::total).sum();
+        self.note(|seen| {
+            if seen.acknowledged.last().is_none_or(|(_, before)| *before != total) {
+                seen.acknowledged.push((now, total));
+            }
+        });
+    }
+
+    fn is_watched(&self, link: LinkId) -> bool {
+        self.watched.is_some_and(|(watched, _)| watched == link)
+    }
+}
+
+/// Where the payload of the bundle that begins so lies, once its head is complete.
+fn place(start: &BytesMut) -> Option<PayloadPlace> {
+    let (head, length) = decode_head(&start.clone().freeze(), &DecodePolicy::default()).ok()?;
+    let mut bundle = head.id();
+    bundle.fragment = None;
+    let offset = head.primary.fragment.map_or(0, |fragment| fragment.offset);
+    Some(PayloadPlace { bundle, head_length: length as u64, offset, length: head.payload.length })
+}
+
+impl<L: Engine<Above = Many<LinkId, Bundles>>> Engine for BundleObserver<L> {
+    type Above = Many<LinkId, Bundles>;
+    type Below = L::Below;
+
+    fn handle_request(&mut self, now: Instant, (link, request): (LinkId, BundlesRequest)) {
+        if self.is_watched(link) {
+            self.see_request(now, &request);
+        }
+        self.now = now;
+        self.lower.handle_request(now, (link, request));
+    }
+
+    fn handle_indication(&mut self, now: Instant, indication: Indication<L::Below>) {
+        self.now = now;
+        self.lower.handle_indication(now, indication);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
+        self.lower.handle_timeout(now);
+    }
+
+    fn poll_indication(&mut self) -> Option<(LinkId, BundlesIndication)> {
+        let (link, indication) = self.lower.poll_indication()?;
+        if self.is_watched(link) {
+            self.see_indication(self.now, &indication);
+        } else if matches!(indication, BundlesIndication::Piece { .. }) {
+            let now = self.now;
+            self.note(|seen| seen.last_came = Some(now));
+        }
+        Some((link, indication))
+    }
+
+    fn poll_request(&mut self, now: Instant) -> Option<Request<L::Below>> {
+        self.now = now;
+        self.lower.poll_request(now)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.lower.poll_timeout()
+    }
+
+    fn finished(&self) -> bool {
+        self.lower.finished()
+    }
+}
+
+/// Stretches of a payload, in order, apart from each other.
+#[derive(Clone, Debug, Default)]
+struct PayloadRanges(Vec<(u64, u64)>);
+
+impl PayloadRanges {
+    fn add(&mut self, from: u64, to: u64) {
+        if from >= to {
+            return;
+        }
+        let (mut from, mut to) = (from, to);
+        self.0.retain(|&(begin, end)| {
+            let apart = end < from || to < begin;
+            if !apart {
+                (from, to) = (from.min(begin), to.max(end));
+            }
+            apart
+        });
+        let place = self.0.partition_point(|&(begin, _)| begin < from);
+        self.0.insert(place, (from, to));
+    }
+
+    fn overlap(&self, from: u64, to: u64) -> u64 {
+        self.0.iter().map(|&(begin, end)| end.min(to).saturating_sub(begin.max(from))).sum()
+    }
+
+    fn total(&self) -> u64 {
+        self.0.iter().map(|(begin, end)| end - begin).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_proto::bp::{Bundle, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock};
+    use longwire_proto::service::{Priority, TransferFailure};
+    use std::collections::VecDeque;
+
+    const LINK: LinkId = LinkId(1);
+
+    /// Convergence layers that say only what they are told to.
+    #[derive(Default)]
+    struct ScriptedLayer(VecDeque<(LinkId, BundlesIndication)>);
+
+    impl Engine for ScriptedLayer {
+        type Above = Many<LinkId, Bundles>;
+        type Below = Many<LinkId, Bundles>;
+        fn handle_request(&mut self, _: Instant, _: (LinkId, BundlesRequest)) {}
+        fn handle_indication(&mut self, _: Instant, indication: (LinkId, BundlesIndication)) {
+            self.0.push_back(indication);
+        }
+        fn handle_timeout(&mut self, _: Instant) {}
+        fn poll_indication(&mut self) -> Option<(LinkId, BundlesIndication)> {
+            self.0.pop_front()
+        }
+        fn poll_request(&mut self, _: Instant) -> Option<(LinkId, BundlesRequest)> {
+            None
+        }
+        fn poll_timeout(&self) -> Option<Instant> {
+            None
+        }
+    }
+
+    fn head() -> Head {
+        let eid = |text: &str| text.parse::<Eid>().expect("an endpoint");
+        let timestamp = CreationTimestamp { time: DtnTime(1), sequence: 0 };
+        let primary = PrimaryBlock::new(eid("dtn://rx/in"), eid("dtn://tx/"), timestamp, 1000);
+        Head::new(primary, 1000)
+    }
+
+    struct ObserverTest {
+        witness: BundleObserver<ScriptedLayer>,
+        record: SharedObservations,
+    }
+
+    impl ObserverTest {
+        fn new() -> ObserverTest {
+            let record = record(1);
+            ObserverTest {
+                witness: BundleObserver::new(ScriptedLayer::default(), Some((LINK, 0)), record.clone()),
+                record,
+            }
+        }
+
+        fn down(&mut self, request: BundlesRequest) {
+            self.witness.handle_request(Instant::ZERO, (LINK, request));
+        }
+
+        /// Opens a transfer and hands down `upto` bytes of it in two pieces.
+        fn hand(&mut self, transfer: TransferId, bytes: &Bytes, upto: usize) {
+            let length = bytes.len() as u64;
+            self.down(BundlesRequest::Open { transfer, priority: Priority::Normal, length });
+            for data in [bytes.slice(..10), bytes.slice(10..upto)] {
+                self.down(BundlesRequest::Piece { transfer, data, last: upto == bytes.len() });
+            }
+        }
+
+        fn up(&mut self, indication: BundlesIndication) {
+            self.witness.handle_indication(Instant::from_secs(1), (LINK, indication));
+            while self.witness.poll_indication().is_some() {}
+        }
+
+        fn seen(&self) -> ObservedTraffic {
+            self.record.lock().expect("nobody panicked")[0].clone()
+        }
+    }
+
+    /// A bundle's bytes, and how long its head is.
+    fn bundle(head: Head) -> (Bytes, u64) {
+        let length = head.to_bytes().len() as u64;
+        let payload = vec![7; head.payload.length as usize];
+        (Bundle::new(head, payload.into()).to_bytes(), length)
+    }
+
+    /// The first transfer breaks when 400 bytes of the payload are acknowledged; then `second` is sent whole.
+    fn after_a_break(second: Head) -> ObservedTraffic {
+        let mut scene = ObserverTest::new();
+        let (bytes, head_length) = bundle(head());
+        let (first, then) = (TransferId(1), TransferId(2));
+        scene.hand(first, &bytes, 700);
+        let acked = head_length + 400;
+        scene.up(BundlesIndication::Acked { transfer: first, up_to: acked });
+        scene.up(BundlesIndication::Failed { transfer: first, reason: TransferFailure::LinkDown, acked });
+        assert_eq!(scene.seen().acknowledged_at(Instant::from_secs(1)), 400);
+        let (bytes, _) = bundle(second);
+        scene.hand(then, &bytes, bytes.len());
+        scene.up(BundlesIndication::Sent { transfer: then });
+        assert_eq!(scene.seen().acknowledged_at(Instant::from_secs(1)), 1000);
+        scene.seen()
+    }
+
+    #[test]
+    fn sending_the_rest_as_a_fragment_repeats_nothing_that_was_acknowledged() {
+        let seen = after_a_break(head().fragment(400, 600));
+        assert_eq!((seen.acknowledged_again_bytes, seen.transfers, seen.broken), (0, 2, 1));
+        assert!(seen.handed_bytes > 1000, "what was on its way is sent again");
+    }
+
+    #[test]
+    fn sending_all_of_it_again_does_not_go_unseen() {
+        assert_eq!(after_a_break(head()).acknowledged_again_bytes, 400);
+    }
+
+    #[test]
+    fn fragments_that_overlap_are_counted_apart() {
+        let mut scene = ObserverTest::new();
+        for (number, head) in [(1, head().fragment(0, 400)), (2, head().fragment(300, 700))] {
+            let (bytes, _) = bundle(head);
+            scene.hand(TransferId(number), &bytes, bytes.len());
+            scene.up(BundlesIndication::Sent { transfer: TransferId(number) });
+        }
+        assert_eq!((scene.seen().acknowledged_again_bytes, scene.seen().overlap_bytes), (0, 100));
+    }
+
+    #[test]
+    fn ranges_grow_together() {
+        let mut ranges = PayloadRanges::default();
+        for (from, to) in [(5, 7), (0, 2), (2, 5), (10, 12), (3, 3)] {
+            ranges.add(from, to);
+        }
+        assert_eq!(ranges.0, [(0, 7), (10, 12)]);
+        assert_eq!((ranges.total(), ranges.overlap(6, 11)), (9, 2));
+    }
+}

@@ -1,0 +1,203 @@
+//! Events as the engines' task meets them.
+
+use crate::task::Task;
+use crate::view::{BundleName, Event, bundle_id};
+use longwire_proto::bp::ReasonCode;
+use longwire_proto::service::{
+    AppIndication, AppRequest, BundleEvent, LinkId, RefuseReason, ReportedStatus, SendFailure,
+};
+use longwire_proto::time::{Duration, Instant};
+
+/// For so long after the last reader has gone bundles are still noted: it may come back.
+const LINGER: Duration = Duration::from_secs(60);
+/// Between two events about a full store.
+const BETWEEN_FULL: Duration = Duration::from_secs(10);
+
+/// Whether somebody watches.
+#[derive(Debug, Default)]
+pub(crate) struct EventWatchers {
+    /// What happens to bundles is noted.
+    bundles: bool,
+    /// When somebody read last.
+    read_at: Instant,
+    full_at: Option<Instant>,
+}
+
+impl EventWatchers {
+    /// True while what happens to bundles is noted.
+    pub(crate) fn has_bundles(&self) -> bool {
+        self.bundles
+    }
+}
+
+/// Milliseconds as seconds.
+pub(crate) fn in_seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
+}
+
+impl Task {
+    /// Notes an event.
+    pub(crate) fn note(&self, now: Instant, event: Event) {
+        self.event_log.add(now.as_secs_f64(), self.dtn_ms(), event);
+    }
+
+    /// From here on what happens to bundles is noted, too.
+    pub(crate) fn watch(&mut self, now: Instant) {
+        self.watching.read_at = now;
+        if !self.watching.bundles {
+            self.watch_bundles(now, true);
+        }
+    }
+
+    /// Notes bundles no longer once nobody has watched for long enough.
+    pub(crate) fn look_at_watchers(&mut self, now: Instant) {
+        if self.event_log.readers() > 0 {
+            self.watching.read_at = now;
+        } else if self.watching.bundles && now.saturating_since(self.watching.read_at) > LINGER {
+            self.watch_bundles(now, false);
+        }
+    }
+
+    fn watch_bundles(&mut self, now: Instant, on: bool) {
+        self.watching.bundles = on;
+        self.ask(now, AppRequest::Watch { on });
+        self.note(now, Event::BundlesWatched { on });
+    }
+
+    /// Notes what the agent says, as far as it is for those who watch. False: it is not for applications.
+    pub(crate) fn record_indication(&mut self, now: Instant, indication: &AppIndication) -> bool {
+        match indication {
+            AppIndication::ClockJumped { by_ms } => {
+                let ahead_ms = self.engines.upper.clock_ahead_ms();
+                self.note(
+                    now,
+                    Event::ClockJumped { by_s: in_seconds(*by_ms), ahead_s: in_seconds(ahead_ms) },
+                );
+            }
+            AppIndication::Link { link, peer, down } => {
+                let is_ours = || self.engines.lower.second.radios.is_longwires(*link);
+                if let Some(peer) = peer.as_deref().filter(|_| down.is_none() && is_ours()) {
+                    self.applications.longwire_peers.add(peer);
+                }
+                let down = down.map(|down| self.down_words(*link, down));
+                let (link, peer) = (self.link_name(*link), peer.clone());
+                self.note(
+                    now,
+                    match down {
+                        None => Event::LinkUp { link, peer },
+                        Some((reason, why)) => {
+                            Event::LinkDown { link, peer, reason: reason.to_owned(), why: why.to_owned() }
+                        }
+                    },
+                );
+            }
+            AppIndication::Bundle { source, created, destination, payload_bytes, what } => {
+                let bundle = BundleName {
+                    id: bundle_id(source, *created),
+                    source: source.clone(),
+                    destination: destination.clone(),
+                    payload_bytes: *payload_bytes,
+                };
+                self.record_bundle_event(now, bundle, *what);
+            }
+            AppIndication::Delivered { source, destination, created, length, .. }
+                if self.watching.bundles =>
+            {
+                let bundle = BundleName {
+                    id: bundle_id(source, *created),
+                    source: source.clone(),
+                    destination: destination.clone(),
+                    payload_bytes: *length,
+                };
+                self.note(now, Event::BundleArrived { bundle });
+            }
+            AppIndication::Refused { link, reason, breach, accept } => {
+                self.record_refused(now, *link, *reason, *breach, accept);
+                if *reason == RefuseReason::NoResources {
+                    self.record_full(now);
+                }
+            }
+            AppIndication::Failed { reason: SendFailure::Full, .. } => self.record_full(now),
+            AppIndication::Report { source, created, status, reason, reporter, .. } => {
+                let believed = self.believes(indication);
+                self.reports_not_believed += u64::from(!believed);
+                let event = Event::Report {
+                    id: bundle_id(source, *created),
+                    status: status_word(*status).to_owned(),
+                    reason: *reason,
+                    reporter: reporter.clone(),
+                    believed,
+                };
+                self.note(now, event);
+                return believed;
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn record_bundle_event(&mut self, now: Instant, bundle: BundleName, what: BundleEvent) {
+        let event = match what {
+            BundleEvent::Accepted => Event::BundleAccepted { bundle },
+            BundleEvent::Received(link) => Event::BundleReceived { bundle, link: self.link_name(link) },
+            BundleEvent::Forwarded => Event::BundleForwarded { bundle },
+            BundleEvent::Delivered => Event::BundleDelivered { bundle },
+            BundleEvent::Deleted(reason) => {
+                let reason = reason_word(ReasonCode::from_number(reason));
+                Event::BundleDeleted { bundle, reason }
+            }
+        };
+        self.note(now, event);
+    }
+
+    fn record_full(&mut self, now: Instant) {
+        let since = self.watching.full_at.map(|at| now.saturating_since(at));
+        if since.is_none_or(|since| since >= BETWEEN_FULL) {
+            self.watching.full_at = Some(now);
+            let (bundles, stored_bytes) = self.engines.upper.holds();
+            self.note(now, Event::StoreFull { bundles: bundles as u64, stored_bytes });
+        }
+    }
+
+    pub(crate) fn link_name(&self, link: LinkId) -> String {
+        self.links.lock().expect("no thread panics while it has the links").name(link)
+    }
+}
+
+pub(crate) fn refuse_word(reason: RefuseReason) -> &'static str {
+    match reason {
+        RefuseReason::Completed => "completed",
+        RefuseReason::NoResources => "no_resources",
+        RefuseReason::Retransmit => "retransmit",
+        RefuseReason::NotAcceptable => "not_acceptable",
+        RefuseReason::ExtensionFailure => "extension_failure",
+        RefuseReason::SessionTerminating => "session_terminating",
+        RefuseReason::Unknown | RefuseReason::Other(_) => "unknown",
+    }
+}
+
+/// What a status report says, in one word.
+fn status_word(status: ReportedStatus) -> &'static str {
+    match status {
+        ReportedStatus::Received => "received",
+        ReportedStatus::Forwarded => "forwarded",
+        ReportedStatus::Delivered => "delivered",
+        ReportedStatus::Deleted => "deleted",
+        ReportedStatus::CustodyAccepted => "custody_accepted",
+    }
+}
+
+/// A reason in one word: `LifetimeExpired` is `lifetime_expired`.
+fn reason_word(reason: ReasonCode) -> String {
+    if let ReasonCode::Unknown(number) = reason {
+        return format!("reason_{number}");
+    }
+    let mut word = String::new();
+    for letter in format!("{reason:?}").chars() {
+        if letter.is_ascii_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.push(letter.to_ascii_lowercase());
+    }
+    word
+}

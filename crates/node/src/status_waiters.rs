@@ -1,0 +1,131 @@
+//! The applications that want to hear how the node is once something has happened.
+//!
+//! Something happens in a turn in which an event is heard, or a time has come; a question about the state is no event. Those
+//! that wait are told at a pace that costs little, so that a waiting application takes nothing from the node.
+//!
+//! Limits: one wait for each application; one answer in [`PACE`].
+
+use crate::message::Request;
+use crate::task::Task;
+use crate::task_event::{ClientId, TaskEvent};
+use longwire_proto::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The least time between two answers.
+const PACE: Duration = Duration::from_millis(2);
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct StatusWaiters {
+    /// Rises with each turn in which something happened.
+    count: u64,
+    /// The count when an application was last told.
+    told: BTreeMap<ClientId, u64>,
+    waiting: BTreeSet<ClientId>,
+    /// No answer is due before.
+    next: Instant,
+}
+
+impl StatusWaiters {
+    /// True if hearing this changes something, or may.
+    pub(crate) fn is_some(event: &TaskEvent) -> bool {
+        let TaskEvent::Request(_, message) = event else { return true };
+        !matches!(
+            message.head,
+            Request::Status
+                | Request::NextStatus
+                | Request::Bundles { .. }
+                | Request::Bundle { .. }
+                | Request::Links
+                | Request::Routes
+        )
+    }
+
+    /// Something has happened.
+    pub(crate) fn add(&mut self) {
+        self.count += 1;
+    }
+
+    /// An application is told how the node is, without having waited.
+    pub(crate) fn told(&mut self, client: ClientId) {
+        self.told.insert(client, self.count);
+    }
+
+    /// An application waits for what happens since it was told.
+    pub(crate) fn wait(&mut self, client: ClientId) {
+        self.waiting.insert(client);
+    }
+
+    pub(crate) fn leave(&mut self, client: ClientId) {
+        self.told.remove(&client);
+        self.waiting.remove(&client);
+    }
+
+    fn has_news(&self, client: ClientId) -> bool {
+        self.told.get(&client).is_none_or(|told| *told < self.count)
+    }
+
+    /// When somebody is to be told, if nothing more happens.
+    pub(crate) fn wakes_at(&self) -> Option<Instant> {
+        self.waiting.iter().any(|client| self.has_news(*client)).then_some(self.next)
+    }
+
+    /// The applications that are to be told now.
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<ClientId> {
+        if now < self.next {
+            return Vec::new();
+        }
+        let due: Vec<ClientId> =
+            self.waiting.iter().copied().filter(|client| self.has_news(*client)).collect();
+        for client in &due {
+            self.waiting.remove(client);
+            self.told.insert(*client, self.count);
+        }
+        if !due.is_empty() {
+            self.next = now + PACE;
+        }
+        due
+    }
+}
+
+impl Task {
+    /// Tells how the node is to those who wait for something to have happened.
+    pub(crate) fn tell_news(&mut self, now: Instant, happened: bool) {
+        if happened {
+            self.status_waiters.add();
+        }
+        for client in self.status_waiters.due(now) {
+            let status = self.operate(now, Request::Status);
+            self.applications.answer(client, status);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_told_of_what_happened_since_and_not_too_often() {
+        const ONE: ClientId = ClientId(1);
+        let mut news = StatusWaiters::default();
+        let now = Instant::ZERO + PACE;
+        news.wait(ONE);
+        assert_eq!(news.due(now), [ONE], "it was never told anything");
+        news.wait(ONE);
+        assert_eq!((news.due(now + PACE), news.wakes_at()), (vec![], None), "nothing has happened");
+        news.add();
+        assert_eq!((news.due(now), news.wakes_at()), (vec![], Some(now + PACE)), "it was just told");
+        assert_eq!(news.due(now + PACE), [ONE]);
+        news.add();
+        news.told(ONE);
+        news.wait(ONE);
+        assert_eq!(news.due(now + 3 * PACE), [], "it has asked since");
+        news.add();
+        assert_eq!(news.due(now + 3 * PACE), [ONE]);
+        news.wait(ONE);
+        news.leave(ONE);
+        news.add();
+        assert_eq!(news.wakes_at(), None);
+    }
+}

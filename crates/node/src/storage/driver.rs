@@ -1,0 +1,753 @@
+//! Drives a [`Backend`] on two threads, and answers from memory what it can.
+
+use super::backend::{Backend, BatchRefusal, StoreReader, StoreWrite};
+use super::memory_store::MemoryStore;
+use super::recent::Recent;
+use bytes::Bytes;
+use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
+use longwire_proto::time::Instant;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// What an entry of a batch counts beside its data, bytes.
+const ENTRY_BYTES: usize = 64;
+/// Data shorter than this are kept apart from what came with them.
+const OWN_BYTES: usize = 16 * 1024;
+/// What a thread tells the engines' task with.
+pub(crate) type Tell = Box<dyn Fn(Vec<StorageIndication>) + Send + Sync>;
+
+enum Job {
+    Write(StoreWrite),
+    Read { record: RecordId, offset: u64, length: u32 },
+    List,
+}
+
+/// Where the reads of a record go: all that are under way go the same way, so that they are answered in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadPath {
+    Writer,
+    Reader,
+}
+
+/// The storage as the engines' task has it.
+pub(crate) struct StorageDriver {
+    store: StoreKind,
+    answers: VecDeque<StorageIndication>,
+    /// All that is appended is kept apart.
+    copies: bool,
+}
+
+enum StoreKind {
+    /// All of it in memory, and gone with the process.
+    Memory(MemoryStore),
+    Disk(DiskStore),
+}
+
+/// What was made durable since the start.
+#[derive(Debug, Default)]
+struct SyncCounters {
+    batches: AtomicU64,
+    /// Bytes of data.
+    bytes: AtomicU64,
+}
+
+struct DiskStore {
+    recent: Recent,
+    jobs: Vec<Job>,
+    reads: Vec<Job>,
+    reading: BTreeMap<RecordId, (ReadPath, usize)>,
+    /// Records of which something was not kept: what follows is not either, until they are removed. What the engines had
+    /// said before they heard of it may be asked only now.
+    refused: BTreeSet<RecordId>,
+    lengths: Box<dyn StoreReader>,
+    /// Bytes of data that are not with the back end.
+    waiting: Arc<AtomicU64>,
+    synced: Arc<SyncCounters>,
+    /// Appends that had no space.
+    full: u64,
+    writer: Option<mpsc::Sender<Vec<Job>>>,
+    reader: Option<mpsc::Sender<Vec<Job>>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl StorageDriver {
+    /// A store in memory, of so many bytes at the most: nothing survives the process.
+    pub(crate) fn memory(bytes_max: usize) -> Self {
+        StorageDriver {
+            store: StoreKind::Memory(MemoryStore::new(bytes_max)),
+            answers: VecDeque::new(),
+            copies: false,
+        }
+    }
+
+    /// A store over a back end, which says what it has done with `tell`.
+    pub(crate) fn start(backend: impl Backend, cache_bytes: usize, tell: Tell) -> std::io::Result<Self> {
+        let (lengths, reader) = (backend.reader(), backend.reader());
+        let tell = std::sync::Arc::new(tell);
+        let told = tell.clone();
+        let waiting = Arc::new(AtomicU64::new(0));
+        let written = waiting.clone();
+        let synced = Arc::new(SyncCounters::default());
+        let counted = synced.clone();
+        let (writer, jobs) = mpsc::channel();
+        let writing = thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || Writer::new(backend, written, counted).run(&jobs, &told))?;
+        let (read, reads) = mpsc::channel();
+        let reading = thread::Builder::new()
+            .name("store-reader".into())
+            .spawn(move || run_reader(&*reader, &reads, &**tell))?;
+        let disk = DiskStore {
+            recent: Recent::new(cache_bytes),
+            jobs: Vec::new(),
+            reads: Vec::new(),
+            reading: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            lengths,
+            waiting,
+            synced,
+            full: 0,
+            writer: Some(writer),
+            reader: Some(read),
+            threads: vec![writing, reading],
+        };
+        Ok(StorageDriver { store: StoreKind::Disk(disk), answers: VecDeque::new(), copies: false })
+    }
+
+    /// Hears a request of the engines.
+    pub(crate) fn request(&mut self, now: Instant, mut request: StorageRequest) {
+        if let StorageRequest::Append { data, .. } = &mut request
+            && (self.copies || data.len() < OWN_BYTES)
+        {
+            // A little piece would keep all that was read together with it in memory.
+            *data = Bytes::copy_from_slice(data);
+        }
+        match &mut self.store {
+            StoreKind::Memory(records) => self.answers.extend(records.request(now, request)),
+            StoreKind::Disk(disk) => self.answers.extend(disk.request(request)),
+        }
+    }
+
+    /// Whether all that is appended is to be kept apart from what came with it.
+    pub(crate) fn set_copies(&mut self, copies: bool) {
+        self.copies = copies;
+    }
+
+    /// Bytes of data that are not with the back end.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        match &self.store {
+            StoreKind::Memory(_) => 0,
+            StoreKind::Disk(disk) => disk.waiting.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Hears what a thread said, before the engines hear it.
+    pub(crate) fn heard(&mut self, indication: &StorageIndication) {
+        if let StoreKind::Disk(disk) = &mut self.store {
+            disk.heard(indication);
+        }
+    }
+
+    /// What can be said at once.
+    pub(crate) fn answer(&mut self, now: Instant) -> Option<StorageIndication> {
+        self.answers.pop_front().or_else(|| match &mut self.store {
+            StoreKind::Memory(records) => records.next(now),
+            StoreKind::Disk(_) => None,
+        })
+    }
+
+    /// How many batches were made durable, and their bytes of data.
+    pub(crate) fn synced(&self) -> (u64, u64) {
+        match &self.store {
+            StoreKind::Memory(_) => (0, 0),
+            StoreKind::Disk(disk) => {
+                (disk.synced.batches.load(Ordering::Relaxed), disk.synced.bytes.load(Ordering::Relaxed))
+            }
+        }
+    }
+
+    /// How many appends the device had no space for.
+    pub(crate) fn full(&self) -> u64 {
+        match &self.store {
+            StoreKind::Memory(_) => 0,
+            StoreKind::Disk(disk) => disk.full,
+        }
+    }
+
+    /// When there may be an answer without anything having happened.
+    pub(crate) fn wakes_at(&self) -> Option<Instant> {
+        match &self.store {
+            StoreKind::Memory(records) => records.wakes_at(),
+            StoreKind::Disk(_) => None,
+        }
+    }
+
+    /// True once a thread has failed: nothing that waits for it is ever answered.
+    pub(crate) fn has_failed(&self) -> bool {
+        match &self.store {
+            StoreKind::Memory(_) => false,
+            StoreKind::Disk(disk) => disk.threads.iter().any(JoinHandle::is_finished),
+        }
+    }
+
+    /// Hands everything that was asked to the threads.
+    pub(crate) fn flush(&mut self) {
+        if let StoreKind::Disk(disk) = &mut self.store {
+            disk.flush();
+        }
+    }
+}
+
+impl DiskStore {
+    fn request(&mut self, request: StorageRequest) -> Option<StorageIndication> {
+        match request {
+            StorageRequest::Append { record, .. } if self.refused.contains(&record) => None,
+            StorageRequest::Append { record, data } => {
+                let known = self.recent.length(record).or_else(|| self.lengths.length(record));
+                let offset = known.unwrap_or(0);
+                self.waiting.fetch_add(data.len() as u64, Ordering::Relaxed);
+                self.recent.append(record, offset, data.clone());
+                self.jobs.push(Job::Write(StoreWrite::Append { record, offset, data }));
+                None
+            }
+            StorageRequest::Remove { record } => {
+                self.recent.forget(record);
+                self.refused.remove(&record);
+                self.jobs.push(Job::Write(StoreWrite::Remove { record }));
+                None
+            }
+            StorageRequest::Read { record, offset, length } => self.read(record, offset, length),
+            StorageRequest::List => {
+                self.jobs.push(Job::List);
+                None
+            }
+        }
+    }
+
+    fn read(&mut self, record: RecordId, offset: u64, length: u32) -> Option<StorageIndication> {
+        let under_way = self.reading.get(&record).map(|(way, _)| *way);
+        if under_way.is_none()
+            && let Some(data) = self.recent.read(record, offset, length)
+        {
+            return Some(StorageIndication::Data { record, offset, data });
+        }
+        // Behind what is being written, if that is what is wanted.
+        let way = match under_way {
+            Some(way) => way,
+            None if self.recent.is_pending(record) => ReadPath::Writer,
+            None => ReadPath::Reader,
+        };
+        self.reading.entry(record).or_insert((way, 0)).1 += 1;
+        let job = Job::Read { record, offset, length };
+        match way {
+            ReadPath::Writer => self.jobs.push(job),
+            ReadPath::Reader => self.reads.push(job),
+        }
+        None
+    }
+
+    fn heard(&mut self, indication: &StorageIndication) {
+        match indication {
+            StorageIndication::Stored { record, up_to } => self.recent.durable(*record, *up_to),
+            StorageIndication::Full { record } => {
+                self.full += 1;
+                self.refuse(*record);
+            }
+            StorageIndication::Data { record, .. } => self.answered(*record),
+            StorageIndication::Failed { record, .. } => {
+                if self.reading.contains_key(record) {
+                    self.answered(*record);
+                } else {
+                    self.refuse(*record);
+                }
+            }
+            // It may have been refused after it was to go: nobody asks for it any more.
+            StorageIndication::Removed { record } => drop(self.refused.remove(record)),
+            StorageIndication::Listed { .. } => {}
+        }
+    }
+
+    fn refuse(&mut self, record: RecordId) {
+        self.recent.refuse(record);
+        self.refused.insert(record);
+    }
+
+    fn answered(&mut self, record: RecordId) {
+        if let Some((_, left)) = self.reading.get_mut(&record) {
+            *left -= 1;
+            if *left == 0 {
+                self.reading.remove(&record);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        self.recent.trim();
+        for (jobs, thread) in [(&mut self.jobs, &self.writer), (&mut self.reads, &self.reader)] {
+            if !jobs.is_empty()
+                && let Some(thread) = thread
+            {
+                // A thread that is gone has panicked, and the panic is passed on at the end.
+                let _ = thread.send(std::mem::take(jobs));
+            }
+        }
+    }
+}
+
+impl Drop for DiskStore {
+    /// Everything that was handed over is carried out first.
+    fn drop(&mut self) {
+        self.flush();
+        self.writer = None;
+        self.reader = None;
+        for thread in self.threads.drain(..) {
+            if let Err(panic) = thread.join()
+                && !thread::panicking()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+fn run_reader(
+    reader: &dyn StoreReader,
+    reads: &mpsc::Receiver<Vec<Job>>,
+    tell: &dyn Fn(Vec<StorageIndication>),
+) {
+    while let Ok(jobs) = reads.recv() {
+        let answers = jobs.into_iter().filter_map(|job| match job {
+            Job::Read { record, offset, length } => Some(read(reader, record, offset, length)),
+            Job::Write(_) | Job::List => None,
+        });
+        tell(answers.collect());
+    }
+}
+
+fn read(reader: &dyn StoreReader, record: RecordId, offset: u64, length: u32) -> StorageIndication {
+    match reader.read(record, offset, length) {
+        Ok(data) => StorageIndication::Data { record, offset, data },
+        Err(failure) => StorageIndication::Failed { record, failure },
+    }
+}
+
+/// The thread that writes.
+struct Writer<B> {
+    backend: B,
+    reader: Box<dyn StoreReader>,
+    waiting: VecDeque<Job>,
+    /// Records whose appends are dropped until they are removed.
+    refused: BTreeSet<RecordId>,
+    /// What is written no longer waits.
+    unwritten: Arc<AtomicU64>,
+    synced: Arc<SyncCounters>,
+}
+
+impl<B: Backend> Writer<B> {
+    fn new(backend: B, unwritten: Arc<AtomicU64>, synced: Arc<SyncCounters>) -> Self {
+        let reader = backend.reader();
+        Writer { backend, reader, waiting: VecDeque::new(), refused: BTreeSet::new(), unwritten, synced }
+    }
+
+    fn run(mut self, jobs: &mpsc::Receiver<Vec<Job>>, tell: &Tell) {
+        let mut tends = false;
+        loop {
+            if self.waiting.is_empty() {
+                // What can wait is done while nothing else is to do.
+                let rests = if tends { Some(Duration::ZERO) } else { self.backend.maintenance_pause() };
+                let next = match rests {
+                    Some(rest) => jobs.recv_timeout(rest),
+                    None => jobs.recv().map_err(Into::into),
+                };
+                match next {
+                    Ok(more) => self.waiting.extend(more),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+            while let Ok(more) = jobs.try_recv() {
+                self.waiting.extend(more);
+            }
+            let answers = self.step();
+            if !answers.is_empty() {
+                tell(answers);
+            }
+            tends = self.backend.maintain();
+        }
+    }
+
+    /// Carries out what waits: all writes up to the next read or listing, as one batch, or that.
+    fn step(&mut self) -> Vec<StorageIndication> {
+        match self.waiting.front() {
+            Some(Job::Write(_)) => self.write(),
+            Some(Job::Read { .. } | Job::List) => {
+                let answer = match self.waiting.pop_front() {
+                    Some(Job::Read { record, offset, length }) => read(&*self.reader, record, offset, length),
+                    _ => StorageIndication::Listed { records: self.backend.list() },
+                };
+                vec![answer]
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn write(&mut self) -> Vec<StorageIndication> {
+        let bytes_max = self.backend.batch_bytes_max();
+        let mut batch: Vec<StoreWrite> = Vec::new();
+        let (mut bytes, mut taken, mut weight) = (0, 0, 0);
+        while weight < bytes_max
+            && let Some(Job::Write(_)) = self.waiting.front()
+        {
+            let Some(Job::Write(mut write)) = self.waiting.pop_front() else {
+                unreachable!("it was just seen")
+            };
+            if let Some(rest) = split(&mut write, bytes_max) {
+                self.waiting.push_front(Job::Write(rest));
+            }
+            let length = if let StoreWrite::Append { data, .. } = &write { data.len() } else { 0 };
+            taken += length as u64;
+            if self.drops(&write) {
+                continue;
+            }
+            bytes += length;
+            weight += length + ENTRY_BYTES;
+            put(&mut batch, write);
+        }
+        let answers = match self.backend.write(&batch) {
+            Ok(()) => {
+                self.synced.batches.fetch_add(1, Ordering::Relaxed);
+                self.synced.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+                batch.iter().map(done).collect()
+            }
+            Err(refusal) => batch.iter().filter_map(|write| self.refuse(write, refusal)).collect(),
+        };
+        self.unwritten.fetch_sub(taken, Ordering::Relaxed);
+        answers
+    }
+
+    /// True for appends behind one that was not kept: nothing may stand where that would have stood.
+    fn drops(&mut self, write: &StoreWrite) -> bool {
+        match write {
+            StoreWrite::Append { record, .. } => self.refused.contains(record),
+            StoreWrite::Remove { record } => {
+                self.refused.remove(record);
+                false
+            }
+        }
+    }
+
+    fn refuse(&mut self, write: &StoreWrite, refusal: BatchRefusal) -> Option<StorageIndication> {
+        match (write, refusal) {
+            (StoreWrite::Append { record, .. }, _) => {
+                // Said once, whatever else of it was in the batch.
+                let first = self.refused.insert(*record);
+                first.then_some(match refusal {
+                    BatchRefusal::Full => StorageIndication::Full { record: *record },
+                    BatchRefusal::Device => {
+                        StorageIndication::Failed { record: *record, failure: StorageFailure::Device }
+                    }
+                })
+            }
+            (StoreWrite::Remove { record }, BatchRefusal::Full) => {
+                // Its refused appends came before this.
+                self.refused.remove(record);
+                Some(StorageIndication::Removed { record: *record })
+            }
+            (StoreWrite::Remove { record }, BatchRefusal::Device) => {
+                Some(StorageIndication::Failed { record: *record, failure: StorageFailure::Device })
+            }
+        }
+    }
+}
+
+/// What of an append is over a length.
+fn split(write: &mut StoreWrite, length: usize) -> Option<StoreWrite> {
+    match write {
+        StoreWrite::Append { record, offset, data } if data.len() > length => {
+            let rest = data.split_off(length);
+            Some(StoreWrite::Append { record: *record, offset: *offset + length as u64, data: rest })
+        }
+        _ => None,
+    }
+}
+
+/// Short appends to the same record become one.
+fn put(batch: &mut Vec<StoreWrite>, write: StoreWrite) {
+    const MERGED_BYTES_MAX: usize = 16 * 1024;
+    if let (
+        Some(StoreWrite::Append { record, data, .. }),
+        StoreWrite::Append { record: next, data: more, .. },
+    ) = (batch.last_mut(), &write)
+        && record == next
+        && data.len() + more.len() <= MERGED_BYTES_MAX
+    {
+        let mut merged = bytes::BytesMut::with_capacity(data.len() + more.len());
+        merged.extend_from_slice(data);
+        merged.extend_from_slice(more);
+        *data = merged.freeze();
+        return;
+    }
+    batch.push(write);
+}
+
+fn done(write: &StoreWrite) -> StorageIndication {
+    match write {
+        StoreWrite::Append { record, offset, data } => {
+            StorageIndication::Stored { record: *record, up_to: offset + data.len() as u64 }
+        }
+        StoreWrite::Remove { record } => StorageIndication::Removed { record: *record },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::volatile::VolatileStore;
+    use super::*;
+
+    /// What the engines have said before they heard that something was not kept, the store may be asked afterwards.
+    #[test]
+    fn nothing_stands_where_something_that_was_not_kept_would_have_stood() {
+        const RECORD: RecordId = RecordId(7);
+        let disk = VolatileStore::default();
+        let (sender, said) = mpsc::channel();
+        let tell: Tell = Box::new(move |answers| drop(sender.send(answers)));
+        let mut drive = StorageDriver::start(disk.open(), 1 << 20, tell).expect("threads");
+        let ask = |drive: &mut StorageDriver, request| {
+            drive.request(Instant::ZERO, request);
+            drive.flush();
+        };
+        let append = |data: &'static [u8]| {
+            let data = Bytes::from_static(data);
+            StorageRequest::Append { record: RECORD, data }
+        };
+        ask(&mut drive, append(b"the beginning, "));
+        assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 15 }]);
+        disk.set_size(Some(20));
+        ask(&mut drive, append(b"what has no space, "));
+        let full = said.recv().unwrap();
+        assert_eq!(full, [StorageIndication::Full { record: RECORD }]);
+        disk.set_size(None);
+        // The writer drops it, and so does who has heard.
+        ask(&mut drive, append(b"and the end"));
+        full.iter().for_each(|full| drive.heard(full));
+        ask(&mut drive, append(b"and the end"));
+        ask(&mut drive, StorageRequest::List);
+        assert_eq!(said.recv().unwrap(), [StorageIndication::Listed { records: vec![(RECORD, 15)] }]);
+        ask(&mut drive, StorageRequest::Remove { record: RECORD });
+        assert_eq!(said.recv().unwrap(), [StorageIndication::Removed { record: RECORD }]);
+        ask(&mut drive, append(b"anew"));
+        assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 4 }]);
+    }
+
+    /// A store over this disk, which keeps so much of what is durable in memory.
+    fn start(
+        disk: &VolatileStore,
+        cache_bytes: usize,
+    ) -> (StorageDriver, impl FnMut(&mut StorageDriver, StorageRequest) -> Vec<StorageIndication>) {
+        let (sender, said) = mpsc::channel();
+        let tell: Tell = Box::new(move |answers| drop(sender.send(answers)));
+        let drive = StorageDriver::start(disk.open(), cache_bytes, tell).expect("threads");
+        let ask = move |drive: &mut StorageDriver, request| {
+            drive.request(Instant::ZERO, request);
+            drive.flush();
+            let heard = said.recv().expect("the threads are there");
+            heard.iter().for_each(|said| drive.heard(said));
+            drive.flush();
+            heard
+        };
+        (drive, ask)
+    }
+
+    #[test]
+    fn what_is_appended_after_a_restart_stands_behind_what_was_there() {
+        const RECORD: RecordId = RecordId(7);
+        let disk = VolatileStore::default();
+        for (data, up_to) in [(&b"before, "[..], 8), (b"and after", 17)] {
+            let (mut drive, mut ask) = start(&disk, 1 << 20);
+            let data = Bytes::from_static(data);
+            let stored = ask(&mut drive, StorageRequest::Append { record: RECORD, data });
+            assert_eq!(stored, [StorageIndication::Stored { record: RECORD, up_to }]);
+        }
+        let (mut drive, mut ask) = start(&disk, 1 << 20);
+        let data = Bytes::from_static(b"before, and after");
+        let read = StorageRequest::Read { record: RECORD, offset: 0, length: 100 };
+        assert_eq!(ask(&mut drive, read), [StorageIndication::Data { record: RECORD, offset: 0, data }]);
+    }
+
+    /// One read is behind what is written, or beside it; the next may go another way.
+    #[test]
+    fn what_is_not_yet_on_the_disk_can_be_read_after_what_is() {
+        const RECORD: RecordId = RecordId(7);
+        let disk = VolatileStore::default();
+        let (mut drive, mut ask) = start(&disk, 0);
+        let append = |data| StorageRequest::Append { record: RECORD, data: Bytes::from_static(data) };
+        let read = |offset| StorageRequest::Read { record: RECORD, offset, length: 5 };
+        ask(&mut drive, append(b"there"));
+        for _ in 0..2 {
+            let data = Bytes::from_static(b"there");
+            let answer = ask(&mut drive, read(0));
+            assert_eq!(
+                answer,
+                [StorageIndication::Data { record: RECORD, offset: 0, data }],
+                "from the disk"
+            );
+        }
+        disk.hold(true);
+        drive.request(Instant::ZERO, append(b" and here"));
+        drive.flush();
+        drive.request(Instant::ZERO, read(5));
+        let data = Bytes::from_static(b" and ");
+        let answer = drive.answer(Instant::ZERO);
+        assert_eq!(answer, Some(StorageIndication::Data { record: RECORD, offset: 5, data }), "from memory");
+        disk.hold(false);
+    }
+
+    /// A disk of which one batch takes ten bytes.
+    struct Narrow(VolatileStore);
+
+    impl Backend for Narrow {
+        fn list(&mut self) -> Vec<(RecordId, u64)> {
+            self.0.list()
+        }
+
+        fn write(&mut self, batch: &[StoreWrite]) -> Result<(), BatchRefusal> {
+            self.0.write(batch)
+        }
+
+        fn batch_bytes_max(&self) -> usize {
+            10
+        }
+
+        fn reader(&self) -> Box<dyn StoreReader> {
+            self.0.reader()
+        }
+    }
+
+    #[test]
+    fn an_append_is_split_only_where_it_is_longer_than_a_batch() {
+        const RECORD: RecordId = RecordId(7);
+        for (length, steps) in [(9, &[9][..]), (10, &[10]), (11, &[10, 11]), (30, &[10, 20, 30])] {
+            let disk = VolatileStore::default();
+            let mut writer =
+                Writer::new(Narrow(disk.open()), Arc::new(AtomicU64::new(length)), Arc::default());
+            let data = Bytes::from((1..=length as u8).collect::<Vec<u8>>());
+            writer.waiting.push_back(Job::Write(StoreWrite::Append {
+                record: RECORD,
+                offset: 0,
+                data: data.clone(),
+            }));
+            let stored = |up_to: &u64| vec![StorageIndication::Stored { record: RECORD, up_to: *up_to }];
+            for up_to in steps {
+                assert_eq!(writer.step(), stored(up_to), "{length} bytes");
+            }
+            assert_eq!(writer.step(), [], "{length} bytes: that was all");
+            assert_eq!(disk.syncs(), steps.len() as u64);
+            assert_eq!(writer.unwritten.load(Ordering::Relaxed), 0);
+            assert_eq!(disk.open().reader().read(RECORD, 0, 100), Ok(data));
+        }
+    }
+
+    /// A disk with something to do that can wait, three times, and nobody writes.
+    struct Restless {
+        disk: VolatileStore,
+        tended: mpsc::Sender<()>,
+        left: u32,
+    }
+
+    impl Backend for Restless {
+        fn list(&mut self) -> Vec<(RecordId, u64)> {
+            self.disk.list()
+        }
+
+        fn write(&mut self, batch: &[StoreWrite]) -> Result<(), BatchRefusal> {
+            self.disk.write(batch)
+        }
+
+        fn maintain(&mut self) -> bool {
+            self.left -= 1;
+            self.tended.send(()).expect("somebody waits for that");
+            false
+        }
+
+        fn maintenance_pause(&self) -> Option<Duration> {
+            (self.left > 0).then_some(Duration::from_millis(1))
+        }
+
+        fn reader(&self) -> Box<dyn StoreReader> {
+            self.disk.reader()
+        }
+    }
+
+    #[test]
+    fn what_rests_is_tended_again_though_nobody_writes() {
+        let (tended, times) = mpsc::channel();
+        let backend = Restless { disk: VolatileStore::default().open(), tended, left: 3 };
+        let _drive = StorageDriver::start(backend, 0, Box::new(|_| {})).expect("threads");
+        for time in 1..=3 {
+            times
+                .recv_timeout(Duration::from_secs(60))
+                .unwrap_or_else(|_| panic!("time {time} does not come"));
+        }
+    }
+
+    #[test]
+    fn short_appends_to_one_record_become_one() {
+        let append = |record, offset: u64, length: usize| StoreWrite::Append {
+            record: RecordId(record),
+            offset,
+            data: Bytes::from(vec![length as u8; length]),
+        };
+        let mut batch = Vec::new();
+        put(&mut batch, append(1, 0, 6000));
+        put(&mut batch, append(1, 6000, 10_384));
+        let [StoreWrite::Append { record: RecordId(1), offset: 0, data }] = &batch[..] else {
+            panic!("{batch:?}")
+        };
+        assert!(data[..6000] == [6000_usize as u8; 6000] && data[6000..] == [10_384_usize as u8; 10_384]);
+        // 16 KiB are enough, and what belongs to another record stays apart.
+        put(&mut batch, append(1, 16_384, 1));
+        put(&mut batch, append(2, 0, 1));
+        put(&mut batch, StoreWrite::Remove { record: RecordId(2) });
+        put(&mut batch, append(2, 0, 1));
+        assert_eq!(batch.len(), 5);
+    }
+
+    /// A sender that fills the store and goes away leaves nothing behind, in whatever order that is heard.
+    #[test]
+    fn what_was_refused_and_removed_is_forgotten() {
+        const RECORD: RecordId = RecordId(7);
+        let disk = VolatileStore::default();
+        let (sender, said) = mpsc::channel();
+        let tell: Tell = Box::new(move |answers| drop(sender.send(answers)));
+        let mut drive = StorageDriver::start(disk.open(), 1 << 20, tell).expect("threads");
+        disk.set_size(Some(20));
+        let data = Bytes::from_static(&[7; 30]);
+        for request in [
+            StorageRequest::Append { record: RECORD, data: data.clone() },
+            StorageRequest::Remove { record: RECORD },
+        ] {
+            drive.request(Instant::ZERO, request);
+            drive.flush();
+        }
+        let mut heard = Vec::new();
+        while heard.len() < 2 {
+            heard.extend(said.recv().expect("the writer is there"));
+        }
+        let answers =
+            [StorageIndication::Full { record: RECORD }, StorageIndication::Removed { record: RECORD }];
+        assert_eq!(heard, answers);
+        heard.iter().for_each(|said| drive.heard(said));
+        let StoreKind::Disk(store) = &drive.store else { panic!("it is on a disk") };
+        assert_eq!(store.refused, BTreeSet::new());
+        // Both in one batch.
+        let mut writer = Writer::new(disk.open(), Arc::new(AtomicU64::new(30)), Arc::default());
+        writer.waiting.push_back(Job::Write(StoreWrite::Append { record: RECORD, offset: 0, data }));
+        writer.waiting.push_back(Job::Write(StoreWrite::Remove { record: RECORD }));
+        assert_eq!(writer.step(), answers);
+        assert_eq!(writer.refused, BTreeSet::new());
+    }
+}

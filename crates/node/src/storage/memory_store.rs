@@ -1,0 +1,194 @@
+//! The store in memory: nothing of it survives the process.
+//!
+//! It has a size; what is over it is refused, as by a full disk. Before that it is crowded, and slow on purpose: data are
+//! said to be stored only as others leave, so that applications and peers are slowed to what goes out, and no memory
+//! fills with what could wait where it is. When nothing leaves for a while, because no link is up, waiting helps nobody,
+//! and it fills.
+//!
+//! Units: bytes. Limits: `storage.memory-bytes`; short appends, which end what is here, have [`SPARE_BYTES`] more.
+
+use super::recent::Recent;
+use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
+use longwire_proto::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// It is crowded with more than this part of its size.
+const CROWDED_PART: usize = 8;
+/// So long after something left it is waited for the next.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Appends up to this are notes, seals, tombstones: they are never late.
+const SHORT_BYTES: usize = 4096;
+/// Space for short appends when there is none for others.
+const SPARE_BYTES: usize = 1 << 20;
+
+/// See the [module](self).
+pub(super) struct MemoryStore {
+    records: Recent,
+    bytes_max: usize,
+    /// What is said later.
+    late: VecDeque<StorageIndication>,
+    /// How many of those are of each record: what follows them may not overtake them.
+    late_of: BTreeMap<RecordId, usize>,
+    /// Records of which something was refused: what follows is dropped until they are removed.
+    refused: BTreeSet<RecordId>,
+    left_at: Instant,
+}
+
+impl MemoryStore {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        MemoryStore {
+            records: Recent::new(usize::MAX),
+            bytes_max,
+            late: VecDeque::new(),
+            late_of: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            left_at: Instant::ZERO,
+        }
+    }
+
+    /// Carries out a request; what can be said at once.
+    pub(super) fn request(&mut self, now: Instant, request: StorageRequest) -> Option<StorageIndication> {
+        match request {
+            StorageRequest::Append { record, data } => self.append(now, record, data),
+            StorageRequest::Read { record, offset, length } => {
+                Some(match self.records.read(record, offset, length) {
+                    Some(data) => StorageIndication::Data { record, offset, data },
+                    None => StorageIndication::Failed { record, failure: StorageFailure::Missing },
+                })
+            }
+            StorageRequest::Remove { record } => {
+                let before = self.records.bytes();
+                self.records.forget(record);
+                self.refused.remove(&record);
+                if self.records.bytes() < before {
+                    self.left_at = now;
+                }
+                Some(StorageIndication::Removed { record })
+            }
+            StorageRequest::List => Some(StorageIndication::Listed { records: Vec::new() }),
+        }
+    }
+
+    fn append(&mut self, now: Instant, record: RecordId, data: bytes::Bytes) -> Option<StorageIndication> {
+        if self.refused.contains(&record) {
+            return None;
+        }
+        let short = data.len() <= SHORT_BYTES;
+        let most = self.bytes_max + if short { SPARE_BYTES } else { 0 };
+        if self.records.bytes() + data.len() > most {
+            self.refused.insert(record);
+            return Some(StorageIndication::Full { record });
+        }
+        if self.records.bytes() == 0 {
+            // What begins to come has not been waiting: what takes it out gets its time to begin, too.
+            self.left_at = now;
+        }
+        let offset = self.records.length(record).unwrap_or(0);
+        let up_to = offset + data.len() as u64;
+        self.records.append(record, offset, data);
+        let stored = StorageIndication::Stored { record, up_to };
+        if self.late_of.contains_key(&record) || (!short && self.is_slow(now)) {
+            *self.late_of.entry(record).or_default() += 1;
+            self.late.push_back(stored);
+            return None;
+        }
+        Some(stored)
+    }
+
+    /// The next of what was to be said later, if it may be said now.
+    pub(super) fn next(&mut self, now: Instant) -> Option<StorageIndication> {
+        if self.late.is_empty() || self.is_slow(now) {
+            return None;
+        }
+        let said = self.late.pop_front()?;
+        if let StorageIndication::Stored { record, .. } = &said
+            && let Some(left) = self.late_of.get_mut(record)
+        {
+            *left -= 1;
+            if *left == 0 {
+                self.late_of.remove(record);
+            }
+        }
+        Some(said)
+    }
+
+    /// When there is something to be said even if nothing leaves.
+    pub(super) fn wakes_at(&self) -> Option<Instant> {
+        (!self.late.is_empty()).then_some(self.left_at + PATIENCE)
+    }
+
+    fn is_slow(&self, now: Instant) -> bool {
+        self.records.bytes() > self.bytes_max / CROWDED_PART && now < self.left_at + PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn append(store: &mut MemoryStore, now: Instant, record: u64, bytes: usize) -> Option<StorageIndication> {
+        let data = Bytes::from(vec![0; bytes]);
+        store.request(now, StorageRequest::Append { record: RecordId(record), data })
+    }
+
+    fn remove(store: &mut MemoryStore, now: Instant, record: u64) {
+        let removed = store.request(now, StorageRequest::Remove { record: RecordId(record) });
+        assert_eq!(removed, Some(StorageIndication::Removed { record: RecordId(record) }));
+    }
+
+    fn stored(record: u64, up_to: u64) -> Option<StorageIndication> {
+        Some(StorageIndication::Stored { record: RecordId(record), up_to })
+    }
+
+    #[test]
+    fn a_crowded_store_is_as_fast_as_what_leaves_it() {
+        let mut store = MemoryStore::new(800_000);
+        let mut now = Instant::ZERO + 5000 * MS;
+        assert_eq!(append(&mut store, now, 1, 60_000), stored(1, 60_000));
+        now += PATIENCE;
+        assert_eq!(append(&mut store, now, 2, 60_000), stored(2, 60_000));
+        assert_eq!(append(&mut store, now, 3, 60_000), stored(3, 60_000), "nothing has left for a long time");
+        remove(&mut store, now, 3);
+        assert_eq!(append(&mut store, now, 4, 60_000), None, "it waits");
+        assert_eq!(append(&mut store, now, 4, 24), None, "and so does the end of it");
+        assert_eq!(append(&mut store, now, 5, 24), stored(5, 24), "short ones do not");
+        assert_eq!(store.next(now), None);
+        remove(&mut store, now, 1);
+        remove(&mut store, now, 2);
+        assert_eq!(store.next(now), stored(4, 60_000));
+        assert_eq!(store.next(now), stored(4, 60_024));
+        assert_eq!((store.next(now), store.wakes_at()), (None, None));
+        // Nothing leaves any more: it is not waited for ever.
+        assert_eq!(append(&mut store, now, 6, 60_000), None);
+        assert_eq!(store.wakes_at(), Some(now + PATIENCE));
+        now += PATIENCE;
+        assert_eq!(store.next(now), stored(6, 60_000));
+        assert_eq!(append(&mut store, now, 8, 60_000), stored(8, 60_000));
+    }
+
+    #[test]
+    fn a_store_that_begins_to_fill_waits_for_what_takes_it_out_to_begin() {
+        let mut store = MemoryStore::new(800_000);
+        let mut now = Instant::ZERO + 5000 * MS;
+        assert_eq!(append(&mut store, now, 1, 60_000), stored(1, 60_000));
+        assert_eq!(append(&mut store, now, 2, 60_000), None, "nothing could leave yet");
+        now += PATIENCE;
+        assert_eq!(store.next(now), stored(2, 60_000), "nobody takes it: it fills");
+    }
+
+    #[test]
+    fn a_full_store_refuses_what_is_long_and_takes_what_ends_others() {
+        let mut store = MemoryStore::new(100_000);
+        let now = Instant::ZERO + 5000 * MS;
+        append(&mut store, now, 1, 90_000);
+        assert_eq!(append(&mut store, now, 2, 20_000), Some(StorageIndication::Full { record: RecordId(2) }));
+        assert_eq!(append(&mut store, now, 2, 10), None, "said once");
+        assert_eq!(append(&mut store, now, 3, 100), stored(3, 100));
+        remove(&mut store, now, 1);
+        remove(&mut store, now, 2);
+        assert_eq!(append(&mut store, now, 2, 10), stored(2, 10), "a new record");
+    }
+}

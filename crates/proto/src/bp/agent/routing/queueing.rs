@@ -1,0 +1,238 @@
+//! A bundle's way into its queue, and out of it.
+
+use crate::service::{LinkId, NextHop, RecordId};
+use crate::time::Instant;
+
+use super::super::Agent;
+use super::super::clock::DeadlineKind;
+use super::super::held::{BundleState, HeldBundle};
+use super::super::parse_node;
+use super::queues::ClassKey;
+use super::{GIVEN_MAX, Hop, Hops, LinkEvent, NextHops, RoutedBundle, RoutingView, is_copy};
+use crate::bp::Eid;
+
+/// A next hop as the operator names it; none: that is no node.
+fn hop_of(via: &NextHop) -> Option<Hop> {
+    match via {
+        NextHop::Link(link) => Some(Hop::Link(*link)),
+        NextHop::Node(name) => parse_node(name).map(Hop::Node),
+    }
+}
+
+impl Agent {
+    /// Adds a route, and asks anew for every waiting bundle where it may go.
+    pub(in super::super) fn set_route(&mut self, now: Instant, pattern: String, via: NextHop, cost: u32) {
+        let Some(hop) = hop_of(&via) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        let full = self.table.len() >= self.config.limits.routes_max;
+        if full && !self.table.contains(&pattern, &hop) {
+            self.counters.ignored += 1;
+            return;
+        }
+        self.table.set(pattern, hop, cost);
+        self.reroute_all(now);
+    }
+
+    /// Takes a route away, and asks anew for every waiting bundle where it may go.
+    pub(in super::super) fn remove_route(&mut self, now: Instant, pattern: String, via: &NextHop) {
+        let gone = hop_of(via).is_some_and(|hop| self.table.remove(pattern, hop));
+        if gone {
+            self.reroute_all(now);
+        } else {
+            self.counters.ignored += 1;
+        }
+    }
+
+    /// Sorts every waiting bundle anew. For changes of the configuration only: it walks all of them.
+    pub(in super::super) fn reroute_all(&mut self, now: Instant) {
+        let waiting =
+            |stage: BundleState| matches!(stage, BundleState::Forwarding(_) | BundleState::BackingOff(_));
+        let all = self.bundles.iter().filter(|(id, held)| !is_copy(**id) && waiting(held.state));
+        let records: Vec<RecordId> = all.map(|(record, _)| *record).collect();
+        for record in records {
+            self.unroute(record);
+            if self.is_local(self.bundles[&record].head.destination())
+                && self.bundles[&record].transfers.is_empty()
+            {
+                self.arrive_here(now, record);
+            } else {
+                self.route(record);
+            }
+        }
+    }
+
+    /// Gives a bundle its place in the queue of those that may go where it may go.
+    pub(in super::super) fn route(&mut self, record: RecordId) {
+        let key = self.class_key(record);
+        let class = self.queues.join(key);
+        let held = self.bundles.get_mut(&record).expect("only what is held is routed");
+        let rank = held.rank(record);
+        held.state = BundleState::Forwarding(class);
+        if !held.all_handed_out() {
+            self.queues.enqueue(class, rank);
+            self.note_evictable(record, true);
+        }
+        self.wake_links_of(class);
+    }
+
+    /// Takes a bundle out of its queue, and puts it where it belongs now.
+    pub(super) fn sort_again(&mut self, record: RecordId) {
+        if self.bundles.get(&record).is_some_and(|held| matches!(held.state, BundleState::Forwarding(_))) {
+            self.unroute(record);
+            self.route(record);
+        }
+    }
+
+    /// What a bundle has in common with those that may go where it may go.
+    fn class_key(&mut self, record: RecordId) -> ClassKey {
+        let held = self.bundles.get(&record).expect("only what is held is routed");
+        let excluded_links = held.excluded_links.clone();
+        let alone =
+            |ways| ClassKey { ways, previous: None, arrived_over: None, excluded_links, given: Vec::new() };
+        if let Some(copy) = &held.copy_origin {
+            return alone(NextHops::Hops(vec![(0, Hop::Node(copy.to.clone()))]));
+        }
+        let destination = held.head.destination().clone();
+        let mut hops = self.table.hops(&destination);
+        // Custody goes to one node at a time.
+        let has_route = !hops.is_empty() || held.custody.is_some();
+        if (self.config.direct_neighbours || self.router.spreads()) && destination.is_singleton() {
+            add_direct(&mut hops, Hop::Node(destination.node_id()));
+        }
+        let copies = self.begin_spread(record, has_route);
+        let ways = self.router.ways(&RoutedBundle { has_route, copies }, hops);
+        let held = self.bundles.get_mut(&record).expect("it was just found");
+        if ways == NextHops::Everyone {
+            let replication = held.replication.as_deref().expect("a router that spreads");
+            if held.transfers.is_empty() && replication.given.len() < GIVEN_MAX {
+                let given = replication.keys(&self.links);
+                // What a neighbour has of it, the next one has not.
+                held.renew();
+                return ClassKey { given, ..alone(ways) };
+            }
+            // On its way as a whole, as far as it goes; or enough nodes have it.
+            return alone(NextHops::Hops(vec![(0, Hop::Node(destination.node_id().detached()))]));
+        }
+        let (previous, arrived_over) = came_from(held, &destination);
+        ClassKey { previous, arrived_over, ..alone(ways) }
+    }
+
+    /// Begins to remember who has a bundle, where the router spreads it; says how many copies may be made.
+    fn begin_spread(&mut self, record: RecordId, has_route: bool) -> Option<u64> {
+        let held = self.bundles.get_mut(&record).expect("only what is held is routed");
+        if !self.router.spreads() || has_route {
+            return None;
+        }
+        let replication = held.replication.get_or_insert_default();
+        if replication.copies.is_none() {
+            replication.copies = self.router.copies(held.own, held.head.copies());
+        }
+        let copies = replication.copies;
+        if core::mem::replace(&mut replication.begun, true) || held.own {
+            return copies;
+        }
+        if let Some(node) = held.head.previous_node() {
+            replication.given.insert(self.links.key_of(&node));
+        }
+        // The node that it came from may not have said its name in the bundle: that is written down.
+        let key = held.intake.and_then(|(link, _)| self.links.peer_key(link));
+        if let Some(key) = key.filter(|key| replication.given.insert(*key)) {
+            self.note(record, super::super::record::Note::Given(key));
+        }
+        copies
+    }
+
+    /// Takes a bundle out of its queue.
+    pub(in super::super) fn unroute(&mut self, record: RecordId) {
+        self.note_evictable(record, false);
+        let Some(held) = self.bundles.get_mut(&record) else { return };
+        let rank = held.rank(record);
+        match held.state {
+            BundleState::Forwarding(class) => self.queues.leave(class, rank),
+            BundleState::BackingOff(until) => self.deadlines.not_at(until, DeadlineKind::Retry(record)),
+            BundleState::InCustody(until) => self.deadlines.not_at(until, DeadlineKind::Custody(record)),
+            _ => return,
+        }
+        held.state = BundleState::Sealing;
+    }
+
+    /// A bundle in its class wants the line (again), or no longer.
+    pub(in super::super) fn requeue(&mut self, record: RecordId) {
+        let Some(held) = self.bundles.get(&record) else { return };
+        let BundleState::Forwarding(class) = held.state else { return };
+        let rank = held.rank(record);
+        if held.all_handed_out() {
+            self.queues.dequeue(class, rank);
+            self.note_evictable(record, false);
+        } else {
+            self.queues.enqueue(class, rank);
+            self.note_evictable(record, true);
+            self.wake_links_of(class);
+        }
+    }
+
+    /// The links that have to look whether there is something for them now.
+    fn wake_links_of(&mut self, class: super::ClassId) {
+        match &self.queues.key(class).ways {
+            NextHops::Hops(hops) => {
+                for (_, hop) in hops {
+                    self.ready.extend(self.links.of(hop));
+                    self.ready.extend(self.links.idle_for(hop));
+                }
+            }
+            NextHops::Everyone => {
+                self.ready.extend(self.links.named());
+                self.ready.extend(self.links.idle());
+            }
+        }
+    }
+
+    /// The bundles that want a link most.
+    pub(in super::super) fn candidates(&self, now: Instant, link: LinkId) -> Vec<super::super::held::Rank> {
+        self.queues.candidates(link, &*self.router, &self.view(now))
+    }
+
+    /// What routers look at.
+    pub(in super::super) fn view(&self, now: Instant) -> RoutingView<'_> {
+        RoutingView { now, dtn_ms: self.clock.dtn_ms(now), links: &self.links }
+    }
+
+    /// Tells the router whether a link can be used.
+    pub(in super::super) fn tell_router(&mut self, now: Instant, link: LinkId, here: bool) {
+        let peer = self.links.peer(link);
+        let event = match here {
+            true => LinkEvent::Available { link, peer },
+            false => LinkEvent::Unavailable { link, peer },
+        };
+        if let Some(at) = self.router.hear(now, &event) {
+            self.deadlines.at(at, DeadlineKind::RouterWait);
+        }
+    }
+
+    /// Every link looks whether there is something for it now.
+    pub(in super::super) fn look_at_all_links(&mut self) {
+        self.ready.extend(self.links.iter().map(|(id, _)| id));
+    }
+}
+
+/// The destination itself, when it is a neighbour, costs nothing.
+fn add_direct(hops: &mut Hops, hop: Hop) {
+    if !hops.iter().any(|(_, known)| *known == hop) {
+        hops.insert(0, (0, hop));
+    }
+}
+
+/// Where a bundle must not go back to.
+fn came_from(held: &HeldBundle, destination: &Eid) -> (Option<Eid>, Option<LinkId>) {
+    if held.own {
+        return (None, None);
+    }
+    let arrived_over = held.intake.map(|(link, _)| link);
+    match held.head.previous_node() {
+        // It may go straight back where it came from if that very node is the destination.
+        Some(previous) if previous.same_node(destination) => (None, None),
+        previous => (previous.map(|node| node.node_id().detached()), arrived_over),
+    }
+}

@@ -1,0 +1,104 @@
+//! Routes that an operator sets, and nothing else.
+//!
+//! The cheapest hop that is there takes the bundle. One that has gone down is waited for as long as the operator says,
+//! so that a short break does not send everything the dear way; what was sent before over one hop is not sent again over
+//! another.
+
+use crate::service::LinkId;
+use crate::time::{Duration, Instant};
+use std::collections::BTreeMap;
+
+use super::table::Hops;
+use super::{Hop, LinkEvent, MayUse, NextHops, RoutedBundle, Router, RoutingView};
+
+/// Hops whose last link has gone that are remembered.
+const GONE_MAX: usize = 4096;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct StaticRouter {
+    /// How long a better hop is waited for before the next one is taken.
+    failover_after: Duration,
+    /// When links and neighbours have gone.
+    gone: BTreeMap<Hop, Instant>,
+}
+
+impl StaticRouter {
+    pub(super) fn new(failover_after: Duration) -> Self {
+        StaticRouter { failover_after, gone: BTreeMap::new() }
+    }
+
+    /// When a hop that is not there is no longer waited for.
+    fn waited_until(&self, hop: &Hop) -> Option<Instant> {
+        let gone = match (self.gone.get(hop), hop) {
+            (Some(at), _) => *at,
+            // A link that was never up is waited for from the start of the run; of a node nobody knows that it exists.
+            (None, Hop::Link(_)) => Instant::ZERO,
+            (None, Hop::Node(_)) => return None,
+        };
+        Some(gone + self.failover_after)
+    }
+
+    fn waits_for(&self, hop: &Hop, now: Instant) -> bool {
+        self.waited_until(hop).is_some_and(|until| now < until)
+    }
+
+    fn went(&mut self, now: Instant, hop: Hop) {
+        if self.gone.len() >= GONE_MAX {
+            self.gone.pop_first();
+        }
+        self.gone.insert(hop, now);
+    }
+}
+
+impl Router for StaticRouter {
+    fn hear(&mut self, now: Instant, event: &LinkEvent<'_>) -> Option<Instant> {
+        if self.failover_after.is_zero() {
+            return None;
+        }
+        let (link, peer, on) = match *event {
+            LinkEvent::Available { link, peer } => (link, peer, true),
+            LinkEvent::Unavailable { link, peer } => (link, peer, false),
+        };
+        // No route leads over what a peer has opened, but to the peer.
+        let own = Some(Hop::Link(link)).filter(|_| !link.is_incoming());
+        for hop in [own, peer.cloned().map(Hop::Node)].into_iter().flatten() {
+            match on {
+                true => drop(self.gone.remove(&hop)),
+                false => self.went(now, hop),
+            }
+        }
+        (!on).then(|| now + self.failover_after)
+    }
+
+    fn ways(&self, _: &RoutedBundle, hops: Hops) -> NextHops {
+        NextHops::Hops(hops)
+    }
+
+    fn takes(&self, link: LinkId, hops: &Hops, may: MayUse<'_>, view: &RoutingView<'_>) -> bool {
+        let mut tier = None;
+        for (cost, hop) in hops {
+            if tier.is_some_and(|tier| *cost > tier) {
+                return false;
+            }
+            let mut there = false;
+            for candidate in view.open(hop, may) {
+                if candidate == link {
+                    return true;
+                }
+                there = true;
+            }
+            if there {
+                tier = Some(*cost);
+            } else if tier.is_none() && self.waits_for(hop, view.now) {
+                // A better one may be back in time.
+                tier = Some(*cost);
+            }
+        }
+        false
+    }
+
+    fn waits_until(&self, hops: &Hops, view: &RoutingView<'_>) -> Option<Instant> {
+        hops.iter().filter_map(|(_, hop)| self.waited_until(hop)).filter(|until| view.now < *until).min()
+    }
+}

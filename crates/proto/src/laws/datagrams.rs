@@ -1,0 +1,145 @@
+//! Datagrams between two nodes, over an air that loses and delays them.
+
+use super::{Draw, Environment};
+use crate::rng::Rng;
+use crate::service::{CloseReason, Datagrams, DatagramsIndication, DatagramsRequest, LinkId, Many};
+use crate::time::{Duration, Instant};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What happens in the air.
+#[derive(Debug)]
+enum Event {
+    Joined(usize, u64),
+    Left(usize, u64),
+    Arrives(usize, Bytes),
+    Room(usize, u64),
+}
+
+/// Datagrams between two nodes: late, in any order, or not at all.
+pub(crate) struct HostileDatagrams {
+    link: LinkId,
+    bytes_max: u64,
+    rng: Rng,
+    loss: f64,
+    delay: Duration,
+    faults_are_on: bool,
+    /// Counts how often each node has joined: what was under way to an older socket is gone.
+    joined: [u64; 2],
+    open: [bool; 2],
+    room: [u64; 2],
+    events: BTreeMap<(Instant, u64), Event>,
+    count: u64,
+    carried: u64,
+    up: VecDeque<(usize, (LinkId, DatagramsIndication))>,
+}
+
+impl HostileDatagrams {
+    /// One over which `link` of each of two nodes speaks, in datagrams of so many bytes at most; it loses and delays as is drawn.
+    pub(crate) fn draw(link: LinkId, bytes_max: u64, rng: &Rng, draw: &mut Rng) -> Self {
+        HostileDatagrams {
+            link,
+            bytes_max,
+            rng: rng.fork("ground"),
+            loss: draw.share(0.5),
+            delay: draw.span(Duration::ZERO, Duration::from_secs(3)),
+            faults_are_on: true,
+            joined: [0; 2],
+            open: [false; 2],
+            room: [0; 2],
+            events: BTreeMap::new(),
+            count: 0,
+            carried: 0,
+            up: VecDeque::new(),
+        }
+    }
+
+    fn later(&mut self, now: Instant, event: Event) {
+        self.count += 1;
+        let delay = self.rng.span(Duration::ZERO, self.delay);
+        self.events.insert((now + delay, self.count), event);
+    }
+
+    fn tell(&mut self, node: usize, said: DatagramsIndication) {
+        self.up.push_back((node, (self.link, said)));
+    }
+}
+
+impl Environment<Many<LinkId, Datagrams>> for HostileDatagrams {
+    fn handle_request(&mut self, now: Instant, node: usize, (_, request): (LinkId, DatagramsRequest)) {
+        self.carried += 1;
+        match request {
+            DatagramsRequest::Join => {
+                self.joined[node] += 1;
+                let joined = self.joined[node];
+                let fails = self.faults_are_on && self.rng.chance(0.2);
+                self.later(now, if fails { Event::Left(node, joined) } else { Event::Joined(node, joined) });
+            }
+            DatagramsRequest::Leave => self.crash(now, node),
+            DatagramsRequest::Datagram(bytes) => {
+                self.room[node] -= 1;
+                let joined = self.joined[node];
+                self.later(now, Event::Room(node, joined));
+                if self.faults_are_on && self.rng.chance(self.loss) {
+                    if self.rng.chance(0.2) {
+                        self.later(now, Event::Left(node, joined));
+                    }
+                } else {
+                    self.later(now, Event::Arrives(1 - node, bytes));
+                }
+            }
+            DatagramsRequest::Release(_) => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.events.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            match entry.remove() {
+                Event::Joined(node, joined) if self.joined[node] == joined => {
+                    self.open[node] = true;
+                    self.room[node] = 1 + self.rng.below(3);
+                    self.tell(node, DatagramsIndication::Joined { bytes_max: self.bytes_max });
+                    self.tell(node, DatagramsIndication::Room(self.room[node]));
+                }
+                Event::Left(node, joined) if self.joined[node] == joined => {
+                    self.open[node] = false;
+                    self.joined[node] += 1;
+                    self.tell(node, DatagramsIndication::Left(CloseReason::Refused));
+                }
+                Event::Arrives(node, bytes) if self.open[node] => {
+                    self.tell(node, DatagramsIndication::Datagram(bytes));
+                }
+                Event::Room(node, joined) if self.joined[node] == joined && self.open[node] => {
+                    self.room[node] += 1;
+                    self.tell(node, DatagramsIndication::Room(self.room[node]));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn poll_indication(&mut self) -> Option<(usize, (LinkId, DatagramsIndication))> {
+        self.up.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.events.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    fn crash(&mut self, _now: Instant, node: usize) {
+        self.open[node] = false;
+        self.joined[node] += 1;
+        self.up.retain(|(to, _)| *to != node);
+    }
+
+    fn calm(&mut self, _now: Instant) {
+        self.faults_are_on = false;
+    }
+
+    fn carried(&self) -> u64 {
+        self.carried
+    }
+}

@@ -1,0 +1,112 @@
+//! The rules of [`Packets`].
+
+use super::account::{Room, rule};
+use super::{CheckedService, ContractBreach};
+use crate::service::{Packets, PacketsIndication, PacketsRequest};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum PacketsState {
+    #[default]
+    None,
+    Connecting,
+    Connected,
+}
+
+/// The account of [`Packets`].
+#[derive(Debug, Default)]
+pub struct PacketsAccount {
+    state: PacketsState,
+    room: Room,
+    bytes_max: u64,
+    handed: u64,
+    acknowledged: u64,
+    risen: u64,
+    released: u64,
+    closing: bool,
+}
+
+impl CheckedService for Packets {
+    type Account = PacketsAccount;
+
+    fn request(account: &mut PacketsAccount, request: &PacketsRequest) -> Result<(), ContractBreach> {
+        let connected = account.state == PacketsState::Connected;
+        match request {
+            PacketsRequest::Connect => {
+                rule(
+                    account.state == PacketsState::None,
+                    format_args!("Connect before the connection has Closed"),
+                )?;
+                *account = PacketsAccount { state: PacketsState::Connecting, ..Default::default() };
+            }
+            PacketsRequest::Packet(packet) => {
+                rule(connected, format_args!("a packet without a connection"))?;
+                rule(!account.closing, format_args!("a packet after Close or Abort"))?;
+                let (length, most) = (packet.len() as u64, account.bytes_max);
+                rule(length <= most, format_args!("a packet of {length} bytes, and {most} are the most"))?;
+                account.room.spend(1)?;
+                account.handed += 1;
+            }
+            PacketsRequest::Release(packets) if connected => {
+                account.released += packets;
+                let (released, risen) = (account.released, account.risen);
+                rule(released <= risen, format_args!("released {released} packets, but {risen} have risen"))?;
+            }
+            PacketsRequest::Close | PacketsRequest::Abort => account.closing = true,
+            // About a connection that has closed in the meantime: nothing is lost by it.
+            PacketsRequest::Release(_) | PacketsRequest::Acknowledge => {}
+        }
+        Ok(())
+    }
+
+    fn indication(
+        account: &mut PacketsAccount,
+        indication: &PacketsIndication,
+    ) -> Result<(), ContractBreach> {
+        let connected = account.state == PacketsState::Connected;
+        match indication {
+            PacketsIndication::Connected { bytes_max, bytes_best, .. } => {
+                rule(!connected, format_args!("Connected twice"))?;
+                rule(bytes_best <= bytes_max, format_args!("best are more bytes than there may be"))?;
+                let closing = account.state == PacketsState::Connecting && account.closing;
+                let (state, bytes_max) = (PacketsState::Connected, u64::from(*bytes_max));
+                *account = PacketsAccount { state, bytes_max, closing, ..Default::default() };
+            }
+            PacketsIndication::Sizes { bytes_max, bytes_best } => {
+                let (before, most) = (account.bytes_max, u64::from(*bytes_max));
+                rule(connected, format_args!("what it takes without a connection"))?;
+                rule(bytes_best <= bytes_max, format_args!("best are more bytes than there may be"))?;
+                rule(most >= before, format_args!("{most} bytes at the most, and {before} were promised"))?;
+                account.bytes_max = most;
+            }
+            PacketsIndication::Room(room) => {
+                rule(connected || *room == 0, format_args!("room without a connection"))?;
+                account.room = Room(*room);
+            }
+            PacketsIndication::Packet(_) => {
+                rule(connected, format_args!("a packet came without a connection"))?;
+                account.risen += 1;
+            }
+            PacketsIndication::Acknowledged(all) => {
+                let (handed, before) = (account.handed, account.acknowledged);
+                rule(connected, format_args!("acknowledged without a connection"))?;
+                rule(*all > before, format_args!("{all} acknowledged, which is no more than {before}"))?;
+                rule(*all <= handed, format_args!("{all} acknowledged of {handed} packets"))?;
+                account.acknowledged = *all;
+            }
+            PacketsIndication::Closed(_) => {
+                rule(account.state != PacketsState::None, format_args!("Closed without a connection"))?;
+                *account = PacketsAccount::default();
+            }
+        }
+        Ok(())
+    }
+
+    fn owed(account: &PacketsAccount) -> Vec<String> {
+        match account.state {
+            PacketsState::None => Vec::new(),
+            PacketsState::Connecting => vec!["Connected or Closed".to_owned()],
+            PacketsState::Connected if account.closing => vec!["Closed".to_owned()],
+            PacketsState::Connected => Vec::new(),
+        }
+    }
+}

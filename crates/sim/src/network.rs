@@ -1,0 +1,214 @@
+//! The lines and radio channels of a world, what is on them, and who watches: all that a node's requests can touch.
+
+use crate::channel::{ChannelId, Direction};
+use crate::line::{EnqueueOutcome, Line, QueuedFrame, TransmittedFrame};
+use crate::node::{Attachment, BoundInterface, NodeId, PendingIndication, find};
+use crate::queue::{EventQueue, SimEvent};
+use crate::radio::{ChannelContext, SharedChannel};
+use crate::trace::{ChannelEnd, FrameFate, FrameRecord, FrameSink};
+use longwire_proto::service::{FramesRequest, InterfaceId};
+use longwire_proto::time::Instant;
+use std::collections::VecDeque;
+
+/// What a channel is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ChannelKind {
+    /// Two lines: this one forward, the next one backward.
+    Lines(u32),
+    /// A radio channel.
+    Radio(u32),
+}
+
+/// A frame on its way.
+#[derive(Debug)]
+pub(crate) struct FrameInFlight {
+    pub(crate) line: u32,
+    pub(crate) frame: TransmittedFrame,
+}
+
+/// The lines and radio channels, what is on them, and who watches: all that a node's requests can touch.
+#[derive(Default)]
+pub(crate) struct Network {
+    pub(crate) now: Instant,
+    pub(crate) queue: EventQueue,
+    pub(crate) channels: Vec<ChannelKind>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) radios: Vec<SharedChannel>,
+    flights: Vec<Option<FrameInFlight>>,
+    free_flights: Vec<u32>,
+    pub(crate) trace: Option<FrameSink>,
+    /// Interfaces that were joined and have no channel yet.
+    pub(crate) unattached: Vec<ChannelEnd>,
+}
+
+impl Network {
+    /// Carries out what a node asks of an interface.
+    pub(crate) fn frames_request(
+        &mut self,
+        ports: &[BoundInterface],
+        node: NodeId,
+        interface: InterfaceId,
+        request: FramesRequest,
+        pending_indications: &mut VecDeque<PendingIndication>,
+    ) {
+        let Some(outlet) = find(ports, interface) else {
+            match request {
+                // An interface with no channel has no carrier.
+                FramesRequest::Join => {
+                    self.unattached.push(ChannelEnd { node, interface });
+                    pending_indications.push_back(PendingIndication::Carrier(interface, false));
+                }
+                FramesRequest::Seize => {}
+                FramesRequest::Frame { .. } => panic!("a frame for {interface:?}, which has no channel"),
+            }
+            return;
+        };
+        match (request, outlet) {
+            (FramesRequest::Join, _) => {
+                pending_indications.push_back(PendingIndication::Carrier(interface, self.join(outlet)));
+                pending_indications.push_back(PendingIndication::Room(interface, outlet));
+            }
+            // A line of one's own is always there.
+            (FramesRequest::Seize, Attachment::Line(_)) => {}
+            (FramesRequest::Seize, Attachment::Radio(radio, post)) => {
+                let (radio, mut air) = self.radio(radio);
+                radio.seize(&mut air, post);
+            }
+            (FramesRequest::Frame { bytes, token, shares, .. }, Attachment::Line(index)) => {
+                let frame = QueuedFrame { bytes, token, shares, at: self.now };
+                match self.lines[index as usize].hand(self.now, frame) {
+                    EnqueueOutcome::Queued => {}
+                    EnqueueOutcome::Starts(end) => self.queue.push(end, SimEvent::TransmissionEnds(index)),
+                    EnqueueOutcome::Dropped(frame, fate) => {
+                        pending_indications
+                            .extend(token.map(|token| PendingIndication::Transmitted(interface, token)));
+                        pending_indications.push_back(PendingIndication::Room(interface, outlet));
+                        self.drop_frame(index, frame, fate);
+                    }
+                }
+            }
+            (FramesRequest::Frame { bytes, token, shares, last }, Attachment::Radio(radio, post)) => {
+                let frame = QueuedFrame { bytes, token, shares, at: self.now };
+                let (radio, mut air) = self.radio(radio);
+                if !radio.hand(&mut air, post, frame, last) {
+                    pending_indications
+                        .extend(token.map(|token| PendingIndication::Transmitted(interface, token)));
+                }
+                pending_indications.push_back(PendingIndication::Room(interface, outlet));
+            }
+        }
+    }
+
+    /// A radio channel, and the world around it.
+    pub(crate) fn radio(&mut self, index: u32) -> (&mut SharedChannel, ChannelContext<'_>) {
+        let air = ChannelContext { now: self.now, queue: &mut self.queue, trace: &mut self.trace };
+        (&mut self.radios[index as usize], air)
+    }
+
+    /// A sender joins: whether there is a carrier. Whether a radio channel is there nobody can tell.
+    pub(crate) fn join(&mut self, outlet: Attachment) -> bool {
+        match outlet {
+            Attachment::Line(index) => {
+                let line = &mut self.lines[index as usize];
+                line.joined = true;
+                line.carrier()
+            }
+            Attachment::Radio(radio, post) => {
+                self.radios[radio as usize].join(post);
+                true
+            }
+        }
+    }
+
+    /// The line of one direction of a channel.
+    ///
+    /// # Panics
+    /// If it is a radio channel, which has no directions.
+    pub(crate) fn line_index(&self, channel: ChannelId, direction: Direction) -> u32 {
+        let line = self.find_line(channel, direction);
+        line.unwrap_or_else(|| panic!("{channel:?} is a radio channel, which has no directions"))
+    }
+
+    /// The line of a channel in this direction; none if it is a radio channel.
+    pub(crate) fn find_line(&self, channel: ChannelId, direction: Direction) -> Option<u32> {
+        match self.channels[channel.0 as usize] {
+            ChannelKind::Lines(forward) => Some(forward + u32::from(direction == Direction::Backward)),
+            ChannelKind::Radio(_) => None,
+        }
+    }
+
+    /// The room of an interface, if its sender believes something else.
+    pub(crate) fn changed_room(&mut self, outlet: Attachment) -> Option<u32> {
+        let line = match outlet {
+            Attachment::Line(index) => &mut self.lines[index as usize],
+            Attachment::Radio(radio, post) => return self.radios[radio as usize].changed_room(post),
+        };
+        let room = line.room();
+        (core::mem::replace(&mut line.told, room) != room).then_some(room)
+    }
+
+    /// The frame that arrives.
+    pub(crate) fn land(&mut self, index: u32) -> FrameInFlight {
+        self.free_flights.push(index);
+        self.flights[index as usize].take().expect("a flight arrives once")
+    }
+
+    /// A frame has left, and arrives then.
+    pub(crate) fn fly(&mut self, line: u32, frame: TransmittedFrame, arrival: Instant) {
+        let flight = Some(FrameInFlight { line, frame });
+        let index = match self.free_flights.pop() {
+            Some(index) => {
+                self.flights[index as usize] = flight;
+                index
+            }
+            None => {
+                self.flights.push(flight);
+                self.flights.len() as u32 - 1
+            }
+        };
+        self.queue.push(arrival, SimEvent::FrameArrives(index));
+    }
+
+    /// The fate of a frame that left is known.
+    pub(crate) fn end_frame(&mut self, index: u32, left: TransmittedFrame, received: Option<Instant>) {
+        let line = &mut self.lines[index as usize];
+        line.count(left.fate);
+        if let Some(trace) = &mut self.trace {
+            trace(FrameRecord {
+                started: Some(left.started),
+                left: Some(left.left),
+                received,
+                damaged: left.damaged,
+                ..record(index, line, left.frame, left.fate)
+            });
+        }
+    }
+
+    /// A frame is dropped that never began to leave.
+    pub(crate) fn drop_frame(&mut self, index: u32, frame: QueuedFrame, fate: FrameFate) {
+        let line = &mut self.lines[index as usize];
+        line.count(fate);
+        if let Some(trace) = &mut self.trace {
+            trace(record(index, line, frame, fate));
+        }
+    }
+}
+
+/// The record of a frame that did not leave.
+fn record(index: u32, line: &Line, frame: QueuedFrame, fate: FrameFate) -> FrameRecord {
+    let direction = if index.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
+    FrameRecord {
+        channel: line.channel,
+        direction,
+        from: line.from,
+        to: line.to,
+        handed: frame.at,
+        started: None,
+        left: None,
+        received: None,
+        bytes: frame.bytes,
+        damaged: None,
+        shares: frame.shares,
+        fate,
+    }
+}

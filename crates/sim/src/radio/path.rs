@@ -1,0 +1,107 @@
+//! How one station hears one other: strength, bit errors, and what becomes of the frame on the air.
+
+use super::config::RadioConfig;
+use crate::channel::Counters;
+use crate::noise::Noise;
+use crate::trace::FrameFate;
+use bytes::Bytes;
+use longwire_proto::ax25::hdlc::{self, Decoder, Encoder};
+use longwire_proto::rng::Rng;
+
+/// From one station to one other.
+#[derive(Debug)]
+pub(super) struct HearingPath {
+    /// It is heard at all.
+    pub(super) heard: bool,
+    pub(super) level_db: f64,
+    noise: Noise,
+    pub(super) counters: Counters,
+    /// What has destroyed the frame on the air here, the first of several.
+    destroyed_by: Option<FrameFate>,
+}
+
+impl HearingPath {
+    /// The paths of all pairs, by sender and then by hearer.
+    pub(super) fn all(config: &RadioConfig, names: &[String], rng: &Rng) -> Vec<HearingPath> {
+        let pairs = names.iter().flat_map(|from| names.iter().map(move |to| (from, to)));
+        let path = |(from, to): (&String, &String)| {
+            let rng = rng.fork(&format!("radio {from} to {to}"));
+            let (level_db, counters) = (0.0, Counters::default());
+            HearingPath {
+                heard: from != to,
+                level_db,
+                noise: Noise::new(&config.errors, &rng),
+                counters,
+                destroyed_by: None,
+            }
+        };
+        let mut paths: Vec<HearingPath> = pairs.map(path).collect();
+        for config in &config.paths {
+            let (from, to) = (usize::from(config.from), usize::from(config.to));
+            let path = &mut paths[from * names.len() + to];
+            (path.heard, path.level_db) = (config.heard, config.level_db);
+            if let Some(errors) = &config.errors {
+                let rng = rng.fork(&format!("radio {} to {}", names[from], names[to]));
+                path.noise = Noise::new(errors, &rng);
+            }
+        }
+        paths
+    }
+
+    /// A frame begins, and this has befallen it already.
+    pub(super) fn begin(&mut self, destroyed_by: Option<FrameFate>) {
+        self.destroyed_by = destroyed_by;
+    }
+
+    /// Something befalls the frame on the air.
+    pub(super) fn destroy(&mut self, fate: FrameFate) {
+        self.destroyed_by.get_or_insert(fate);
+    }
+
+    /// What becomes of a frame whose last bit has come, and its bytes where they are not what was sent.
+    pub(super) fn end(
+        &mut self,
+        bytes: &Bytes,
+        first_slot: u64,
+        listens: bool,
+    ) -> (FrameFate, Option<Bytes>) {
+        if !self.heard {
+            return (FrameFate::Unheard, None);
+        }
+        if let Some(fate) = self.destroyed_by.take() {
+            return (fate, None);
+        }
+        let (fate, damaged) = self.damage(bytes, first_slot);
+        match fate {
+            FrameFate::Delivered | FrameFate::Damaged if !listens => (FrameFate::Unheard, damaged),
+            fate => (fate, damaged),
+        }
+    }
+
+    /// Flips the bits that the noise falls on, and reads what comes out.
+    fn damage(&mut self, bytes: &Bytes, first_slot: u64) -> (FrameFate, Option<Bytes>) {
+        let end = first_slot + hdlc::air_bits(bytes);
+        let Some(mut slot) = self.noise.find(first_slot, end) else { return (FrameFate::Delivered, None) };
+        let mut encoder = Encoder::default();
+        encoder.flag();
+        encoder.frame(bytes);
+        encoder.flag();
+        let (octets, bits) = encoder.finish();
+        let mut octets = octets.to_vec();
+        loop {
+            let bit = hdlc::FLAG_BITS + slot - first_slot;
+            octets[(bit / 8) as usize] ^= 1 << (bit % 8);
+            match self.noise.find(slot + 1, end) {
+                Some(next) => slot = next,
+                None => break,
+            }
+        }
+        let mut decoder = Decoder::new(bytes.len());
+        let mut bits = (0..bits).map(|bit| octets[(bit / 8) as usize] >> (bit % 8) & 1 == 1);
+        match bits.find_map(|bit| decoder.bit(bit)) {
+            Some(frame) if frame == *bytes => (FrameFate::Delivered, None),
+            Some(frame) => (FrameFate::Damaged, Some(frame)),
+            None => (FrameFate::CheckFailed, None),
+        }
+    }
+}
